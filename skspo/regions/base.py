@@ -1,0 +1,201 @@
+"""The Region contract: a compact set of feasible decisions.
+
+Conventions
+-----------
+    C (n, d) costs, one row per sample      W (n, d) decisions, one row per sample
+    w*(c) = argmin_{w in S} c.w             support_S(v) = max_{w in S} v.w = -v.w*(-v)
+
+A region is a small value object: a scikit-learn ``BaseEstimator`` whose parameters describe the set.  It prints,
+clones and pickles, and its parameters can be searched (``region__threshold``).  What is derived from the parameters is
+computed on first use by ``_prepare`` and cached; the cache is dropped by ``clone`` and ``pickle`` and recomputed when a
+parameter is replaced.
+
+A subclass writes two methods: ``_prepare(d)`` validates the parameters for ``d`` decision variables and returns
+whatever the oracle needs, ``_argmin(C, data)`` minimises each row of ``C``.  Everything else is an optional capability,
+present or absent as a method (see ``CAPABILITIES``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_array
+
+CAPABILITIES = {
+    "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
+    "support_epigraph": "the support function in cone form, for CVXPY",
+    "strong_convexity": "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
+    "equalities": "the directions in which decisions never vary",
+    "repair": "moving nearly feasible decisions into the region",
+    "worst_argmin": "the worst of all optimal decisions",
+    "diameter": "the largest distance between two decisions",
+    "width": "the smallest extent over all directions",
+}
+
+
+class CertifiedFloat(float):
+    """A number that knows whether it is exact or a certified one-sided bound.
+
+    Examples
+    --------
+    >>> from skspo.regions.base import CertifiedFloat
+    >>> CertifiedFloat(2.0, "upper bound")
+    2.0 (upper bound)
+    """
+
+    kind: str
+
+    def __new__(cls, value: float, kind: str = "exact") -> CertifiedFloat:
+        if kind not in ("exact", "upper bound", "lower bound"):
+            raise ValueError(f"kind must be 'exact', 'upper bound' or 'lower bound', got {kind!r}.")
+        self = super().__new__(cls, value)
+        self.kind = kind
+        return self
+
+    def __getnewargs__(self) -> tuple[float, str]:
+        return (float(self), self.kind)
+
+    def __repr__(self) -> str:
+        return f"{float(self)!r} ({self.kind})"
+
+
+class StrongConvexity(NamedTuple):
+    """Constants of a level set {w : f(w) <= r}, in the 2-norm: f is mu-strongly convex and L-smooth on it."""
+
+    mu: float
+    L: float
+    r: float
+    f_min: float
+
+
+class Region(BaseEstimator):
+    """Base class of all feasible regions.
+
+    Parameters of subclasses are stored untouched by ``__init__`` and validated on first use.  ``sense="max"`` turns
+    costs into values to be maximised: :meth:`to_min` is the only place in the package where that sign is defined.
+    """
+
+    sense: str = "min"
+
+    @property
+    def n_dim(self) -> int | None:
+        """Number of decision variables, or None if the region exists in every dimension."""
+        return None
+
+    # -- to be written by each region ----------------------------------------------------------------------------------
+
+    def _prepare(self, d: int) -> Any:
+        """Validate the parameters for ``d`` decision variables and return what ``_argmin`` needs."""
+        return None
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        """Minimise each row of the float64 array ``C``; lowest index wins ties."""
+        raise NotImplementedError
+
+    # -- what every region has -----------------------------------------------------------------------------------------
+
+    def argmin(self, C: ArrayLike) -> np.ndarray:
+        """Best decision for each row of costs.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Costs (``sense="min"``) or values (``sense="max"``).
+
+        Returns
+        -------
+        W : ndarray of the same shape
+            An optimal decision for every row.  Ties are broken deterministically.
+        """
+        C_arr = np.asarray(C)
+        one_row = C_arr.ndim == 1
+        C_arr = check_array(
+            C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
+        )
+        W = self.solve_min(self.to_min(C_arr))
+        return W[0] if one_row else W
+
+    def solve_min(self, C: np.ndarray) -> np.ndarray:
+        """Minimise each row of an already validated float64 array, whatever ``sense`` is.
+
+        This is what losses and solvers call: inside the package every problem is a minimisation.
+        """
+        return self._argmin(C, self._data(C.shape[1]))
+
+    def to_min(self, C: np.ndarray) -> np.ndarray:
+        """Turn costs or values (or their gradients, or coefficients) into costs to be minimised, and back."""
+        return -C if self.sense == "max" else C
+
+    def resolve_dim(self, n_dim: int | None = None) -> int:
+        """Number of decision variables, from the region or from the argument; they must not disagree."""
+        own = self.n_dim
+        if own is None and n_dim is None:
+            raise ValueError(
+                f"{type(self).__name__} exists in every dimension: say which one, for example n_dim=10."
+            )
+        if own is not None and n_dim is not None and own != n_dim:
+            raise ValueError(
+                f"{type(self).__name__} has {own} decision variables, but the costs have {n_dim} columns. "
+                "There must be one cost per decision variable."
+            )
+        d = int(own if own is not None else n_dim)  # type: ignore[arg-type]
+        if d < 1:
+            raise ValueError(f"{type(self).__name__} needs at least one decision variable, got {d}.")
+        return d
+
+    def _data(self, n_dim: int | None = None) -> Any:
+        """Return the prepared data for this dimension, from the cache while the parameters are the same objects."""
+        params = tuple(getattr(self, name) for name in self._get_param_names())
+        cache = self.__dict__.get("_cache")
+        if cache is not None:
+            seen, d, data = cache
+            if d == n_dim and len(seen) == len(params) and all(a is b for a, b in zip(seen, params, strict=True)):
+                return data
+        d = self.resolve_dim(n_dim)
+        if self.sense not in ("min", "max"):
+            raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}.")
+        data = self._prepare(d)
+        self._cache = (params, d, data)
+        return data
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_cache", None)
+        return state
+
+
+def check_region(region: Region | None, n_dim: int) -> Region:
+    """Validate ``region`` for costs with ``n_dim`` columns and return a copy that the caller owns.
+
+    Parameters
+    ----------
+    region : Region or None
+        None means the unit :class:`~skspo.Box`, which exists in every dimension.
+    n_dim : int
+        Number of costs, that is of decision variables.
+
+    Returns
+    -------
+    region : Region
+    """
+    if region is None:
+        from .simplex import Box
+
+        region = Box()
+    if not isinstance(region, Region):
+        hint = " Did you forget the parentheses?" if isinstance(region, type) else ""
+        raise TypeError(
+            f"region must be a Region such as Simplex() or Polyhedron(...), got {region!r}.{hint} "
+            "A function that returns decisions can be wrapped: OracleRegion(argmin, n_dim)."
+        )
+    region = clone(region)
+    region._data(n_dim)
+    return region
+
+
+def has_capability(region: Region, name: str) -> bool:
+    """Whether ``region`` offers the optional method ``name`` with its present parameters."""
+    return hasattr(region, name)

@@ -1,0 +1,249 @@
+"""What all polyhedral regions share.
+
+Conventions
+-----------
+    inequality form    {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}           as in scipy.optimize.linprog
+    standard form      {u : A u = b, lower <= u <= upper},  w = P u                       slacks follow w
+    dual of the support function, with one multiplier per row and per finite bound:
+
+        support_S(v) = min  b_ub.y + b_eq.z + upper.s - lower.r
+                       s.t. A_ub^T y + A_eq^T z + s - r = v,   y, s, r >= 0
+
+A polyhedral region writes ``_argmin`` and ``inequality_form``; the capabilities below follow from the latter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse.linalg
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from .base import CertifiedFloat, Region
+
+
+class StandardForm(NamedTuple):
+    """{u : A u = b, lower <= u <= upper} with decisions w = project @ u (None: the first d entries of u)."""
+
+    A: sp.csr_array
+    b: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    project: sp.csr_array | None = None
+
+
+@dataclass(frozen=True)
+class InequalityForm:
+    """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}."""
+
+    A_ub: sp.csr_array
+    b_ub: np.ndarray
+    A_eq: sp.csr_array
+    b_eq: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @staticmethod
+    def build(
+        d: int,
+        A_ub: Any = None,
+        b_ub: Any = None,
+        A_eq: Any = None,
+        b_eq: Any = None,
+        lower: Any = 0.0,
+        upper: Any = np.inf,
+    ) -> InequalityForm:
+        """Fill in what is missing; matrices become sparse, vectors float64."""
+
+        def rows(A: Any) -> sp.csr_array:
+            return sp.csr_array((0, d)) if A is None else sp.csr_array(A, dtype=np.float64)
+
+        def vector(b: Any) -> np.ndarray:
+            return np.zeros(0) if b is None else np.asarray(b, dtype=np.float64).ravel()
+
+        return InequalityForm(
+            rows(A_ub),
+            vector(b_ub),
+            rows(A_eq),
+            vector(b_eq),
+            np.array(np.broadcast_to(np.asarray(lower, dtype=np.float64), (d,))),
+            np.array(np.broadcast_to(np.asarray(upper, dtype=np.float64), (d,))),
+        )
+
+    def standard(self) -> StandardForm:
+        """Add one slack per inequality."""
+        m, d = self.A_ub.shape
+        A = sp.csr_array(
+            sp.block_array(
+                [[self.A_eq, sp.csr_array((self.A_eq.shape[0], m))], [self.A_ub, sp.eye_array(m, format="csr")]]
+            )
+        )
+        return StandardForm(
+            A,
+            np.concatenate([self.b_eq, self.b_ub]),
+            np.concatenate([self.lower, np.zeros(m)]),
+            np.concatenate([self.upper, np.full(m, np.inf)]),
+        )
+
+    def inequalities(self) -> tuple[sp.csr_array, np.ndarray]:
+        """Every inequality, finite bounds included, as one system M w <= q."""
+        eye = sp.eye_array(self.lower.size, format="csr")
+        up, low = np.isfinite(self.upper), np.isfinite(self.lower)
+        M = sp.csr_array(sp.vstack([self.A_ub, eye[up], -eye[low]], format="csr"))
+        return M, np.concatenate([self.b_ub, self.upper[up], -self.lower[low]])
+
+    def violation(self, W: np.ndarray) -> np.ndarray:
+        """Largest violation of any constraint, one number per row of ``W``."""
+        M, q = self.inequalities()
+        parts = [np.zeros((W.shape[0], 1))]
+        if q.size:
+            parts.append((M @ W.T).T - q)
+        if self.b_eq.size:
+            parts.append(np.abs((self.A_eq @ W.T).T - self.b_eq))
+        return np.concatenate(parts, axis=1).max(axis=1)
+
+
+class PolyhedralGeometry(NamedTuple):
+    """A relative interior point, all implied equalities, and bases of the affine hull."""
+
+    center: np.ndarray  # (d,) strictly inside every inequality that is not an equality on S
+    strict: np.ndarray  # rows of InequalityForm.inequalities() that can be strict on S
+    normals: np.ndarray  # (d - k, d) orthonormal rows E with E w constant on S
+    directions: np.ndarray  # (d, k) orthonormal basis of the directions in which decisions vary
+
+
+def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
+    """Relative interior and affine hull by one linear program.
+
+    Maximise the number of strict inequalities over the cone above S:
+
+        max sum_j s_j   s.t.   M u + s <= t q,   A_eq u = t b_eq,   0 <= s <= 1,   t >= 1.
+
+    Scaling (u, t) up makes every inequality that can be strict reach s_j = 1, so s_j = 0 marks exactly the implied
+    equalities, and u / t is a relative interior point.
+    """
+    M, q = form.inequalities()
+    m, d = M.shape
+    scale = np.maximum(np.maximum(np.abs(M).max(axis=1).toarray().ravel() if m else np.zeros(0), np.abs(q)), 1e-300)
+    M, q = sp.csr_array(sp.diags_array(1.0 / scale) @ M), q / scale
+    A_ub = sp.hstack([M, sp.eye_array(m), -q[:, None]], format="csr")
+    k = form.b_eq.size
+    A_eq = sp.hstack([form.A_eq, sp.csr_array((k, m)), -form.b_eq[:, None]], format="csr") if k else None
+    bounds = [(None, None)] * d + [(0.0, 1.0)] * m + [(1.0, None)]
+    cost = np.concatenate([np.zeros(d), -np.ones(m), [0.0]])
+    res = linprog(cost, A_ub=A_ub, b_ub=np.zeros(m), A_eq=A_eq, b_eq=np.zeros(k) if k else None, bounds=bounds)
+    if res.x is None:
+        raise ValueError("The region is empty: no decision satisfies all constraints at once.")
+    strict = res.x[d : d + m] > 0.5
+    center = res.x[:d] / res.x[-1]
+    equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
+    if equal.shape[0]:
+        _, sv, Vt = np.linalg.svd(equal, full_matrices=True)
+        rank = int((sv > 1e-10 * max(sv[0], 1e-300)).sum())
+        normals, directions = Vt[:rank], Vt[rank:].T
+    else:
+        normals, directions = np.zeros((0, d)), np.eye(d)
+    return PolyhedralGeometry(center, strict, normals, directions)
+
+
+class PolyhedralRegion(Region):
+    """A region that can write itself as inequalities; the polyhedral capabilities follow."""
+
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return the region as {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}."""
+        raise NotImplementedError
+
+    def standard_form(self, n_dim: int | None = None) -> StandardForm:
+        """Return the region as {A u = b, lower <= u <= upper}: one slack per inequality, after the decisions."""
+        return self.inequality_form(n_dim).standard()
+
+    def geometry(self, n_dim: int | None = None) -> PolyhedralGeometry:
+        """Relative interior point and affine hull (cached with the parameters)."""
+        d = self.resolve_dim(n_dim)
+        data = self._data(d)
+        cached = self.__dict__.get("_geometry_cache")
+        if cached is None or cached[0] is not self._cache:
+            cached = (self._cache, polyhedral_geometry(self.inequality_form(d)), data)
+            self._geometry_cache = cached
+        return cached[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_geometry_cache", None)
+        return state
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Orthonormal rows E with E w constant on the region: the directions that decisions cannot see."""
+        return self.geometry(n_dim).normals
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Move nearly feasible decisions into the region: project on the affine hull, shrink towards the interior."""
+        geo = self.geometry(W.shape[1])
+        M, q = self.inequality_form(W.shape[1]).inequalities()
+        M, q = M[geo.strict], q[geo.strict]
+        step = W - geo.center
+        step = step @ geo.directions @ geo.directions.T
+        slack = q - M @ geo.center
+        excess = (M @ step.T).T / slack
+        return geo.center + step / np.maximum(excess.max(axis=1, initial=1.0), 1.0)[:, None]
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of the support function of each row of a CVXPY expression, by linear programming duality.
+
+        Parameters
+        ----------
+        V : cvxpy.Expression of shape (n, d)
+
+        Returns
+        -------
+        t : cvxpy.Expression of shape (n,)
+            At least the support function, and equal to it when minimised.
+        constraints : list of cvxpy constraints
+        """
+        import cvxpy as cp
+
+        n, d = V.shape
+        form = self.inequality_form(d)
+        up, low = np.isfinite(form.upper), np.isfinite(form.lower)
+        total, constraints = 0.0, []
+        value: list[Any] = []
+        for matrix, rhs, sign in (
+            (form.A_ub, form.b_ub, True),
+            (form.A_eq, form.b_eq, False),
+            (sp.eye_array(d, format="csr")[up], form.upper[up], True),
+            (-sp.eye_array(d, format="csr")[low], -form.lower[low], True),
+        ):
+            if rhs.size:
+                y = cp.Variable((n, rhs.size), nonneg=sign)
+                total = total + y @ matrix
+                value.append(y @ rhs)
+        constraints.append(total == V)
+        return sum(value[1:], value[0]), constraints
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Largest distance between two decisions: here the diagonal of the bounding box, an upper bound."""
+        low, high = self.bounding_box(n_dim)
+        return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
+
+    def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest box around the region: 2 d oracle calls."""
+        d = self.resolve_dim(n_dim)
+        eye = np.eye(d)
+        return self.solve_min(eye).diagonal().copy(), self.solve_min(-eye).diagonal().copy()
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Smallest extent over all directions: 0 inside a hyperplane, else twice the radius of an inscribed ball."""
+        d = self.resolve_dim(n_dim)
+        if self.equalities(d).shape[0]:
+            return CertifiedFloat(0.0, "exact")
+        M, q = self.inequality_form(d).inequalities()
+        norms = scipy.sparse.linalg.norm(M, axis=1)
+        A_ub = sp.hstack([M, norms[:, None]], format="csr")
+        res = linprog(np.r_[np.zeros(d), -1.0], A_ub=A_ub, b_ub=q, bounds=[(None, None)] * d + [(0, None)])
+        center, radius = res.x[:d], res.x[-1]
+        # What is certified is what the centre itself proves, not the solver's objective.
+        radius = min(radius, float(((q - M @ center)[norms > 0] / norms[norms > 0]).min()))
+        return CertifiedFloat(2.0 * max(radius, 0.0), "lower bound")

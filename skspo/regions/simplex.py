@@ -1,0 +1,214 @@
+"""Closed-form polyhedra: Simplex, Box, TopK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .base import CertifiedFloat
+from .polyhedral_base import InequalityForm, PolyhedralRegion
+
+
+class Simplex(PolyhedralRegion):
+    """Unit simplex {w >= 0, sum w = 1}: choose one of d alternatives.
+
+    Parameters
+    ----------
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import Simplex
+    >>> Simplex().argmin([[3.0, 1.0, 2.0]])
+    array([[0., 1., 0.]])
+    """
+
+    def __init__(self, *, sense: str = "min") -> None:
+        self.sense = sense
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        W = np.zeros_like(C)
+        W[np.arange(C.shape[0]), C.argmin(axis=1)] = 1.0
+        return W
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        tied = C == C.min(axis=1, keepdims=True)
+        return self._argmin(np.where(tied, -C_true, np.inf), None)
+
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return {w >= 0, sum w = 1}."""
+        d = self.resolve_dim(n_dim)
+        return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[1.0])
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Clip to the nonnegative orthant and normalise."""
+        W = np.maximum(W, 0.0)
+        total = W.sum(axis=1, keepdims=True)
+        return np.where(total > 0, W / np.where(total > 0, total, 1.0), 1.0 / W.shape[1])
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of max_j v_j: t >= v_j for all j."""
+        import cvxpy as cp
+
+        n, d = V.shape
+        t = cp.Variable(n)
+        return t, [cp.reshape(t, (n, 1), order="C") @ np.ones((1, d)) >= V]
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """sqrt(2): the distance between two vertices."""
+        return CertifiedFloat(np.sqrt(2.0) if self.resolve_dim(n_dim) > 1 else 0.0)
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """0, because the simplex lies in a hyperplane."""
+        self.resolve_dim(n_dim)
+        return CertifiedFloat(0.0)
+
+
+class Box(PolyhedralRegion):
+    """Box {lower <= w <= upper}: d independent decisions.
+
+    Parameters
+    ----------
+    lower, upper : float or array-like of shape (d,), default=0.0 and 1.0
+        Finite bounds.  Two numbers make a region that exists in every dimension.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import Box
+    >>> Box(-1, 1).argmin([[3.0, -1.0, 0.0]])
+    array([[-1.,  1., -1.]])
+    """
+
+    def __init__(self, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0, *, sense: str = "min") -> None:
+        self.lower = lower
+        self.upper = upper
+        self.sense = sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Length of the bounds; None if both are numbers."""
+        sizes = [np.size(b) for b in (self.lower, self.upper) if np.ndim(b)]
+        return max(sizes) if sizes else None
+
+    def _prepare(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        bounds = []
+        for name in ("lower", "upper"):
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            if value.ndim > 1 or (value.ndim == 1 and value.size != d):
+                raise ValueError(f"Box: {name} must be a number or have shape ({d},), got shape {value.shape}.")
+            if not np.isfinite(value).all():
+                raise ValueError(f"Box: {name} must be finite, otherwise the region is unbounded; got {value}.")
+            bounds.append(np.array(np.broadcast_to(value, (d,))))
+        if (bounds[0] > bounds[1]).any():
+            j = int(np.argmax(bounds[0] > bounds[1]))
+            raise ValueError(
+                f"Box: the region is empty, lower[{j}] = {bounds[0][j]} is above upper[{j}] = {bounds[1][j]}."
+            )
+        return bounds[0], bounds[1]
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        lower, upper = data
+        return np.where(C < 0, upper, lower)
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        return self.solve_min(np.where(C == 0, -C_true, C))
+
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return {lower <= w <= upper}."""
+        d = self.resolve_dim(n_dim)
+        lower, upper = self._data(d)
+        return InequalityForm.build(d, lower=lower, upper=upper)
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Unit vectors of the fixed coordinates."""
+        d = self.resolve_dim(n_dim)
+        lower, upper = self._data(d)
+        return np.eye(d)[lower == upper]
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Clip to the bounds."""
+        return np.clip(W, *self._data(W.shape[1]))
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of lower.v + (upper - lower).max(v, 0)."""
+        import cvxpy as cp
+
+        lower, upper = self._data(V.shape[1])
+        T = cp.Variable(V.shape, nonneg=True)
+        return V @ lower + T @ (upper - lower), [T >= V]
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Length of the diagonal."""
+        lower, upper = self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(float(np.linalg.norm(upper - lower)))
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Shortest edge."""
+        lower, upper = self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(float((upper - lower).min()))
+
+
+class TopK(PolyhedralRegion):
+    """Choose exactly k of d: {0 <= w <= 1, sum w = k}.
+
+    Parameters
+    ----------
+    k : int, default=1
+        How many to choose, between 0 and d.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import TopK
+    >>> TopK(2, sense="max").argmin([[3.0, 1.0, 2.0, 2.0]])
+    array([[1., 0., 1., 0.]])
+    """
+
+    def __init__(self, k: int = 1, *, sense: str = "min") -> None:
+        self.k = k
+        self.sense = sense
+
+    def _prepare(self, d: int) -> int:
+        k = self.k
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 0 <= k <= d:
+            raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {k!r}.")
+        return int(k)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        # A stable sort, so that among equal costs the lowest index is chosen.
+        chosen = np.argsort(C, axis=1, kind="stable")[:, :data]
+        W = np.zeros_like(C)
+        np.put_along_axis(W, chosen, 1.0, axis=1)
+        return W
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        k = self._data(C.shape[1])
+        order = np.lexsort((-C_true, C), axis=1)[:, :k]
+        W = np.zeros_like(C)
+        np.put_along_axis(W, order, 1.0, axis=1)
+        return W
+
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return {0 <= w <= 1, sum w = k}."""
+        d = self.resolve_dim(n_dim)
+        return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[float(self._data(d))], upper=1.0)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """sqrt(2 min(k, d - k)): two choices that overlap as little as possible."""
+        d = self.resolve_dim(n_dim)
+        k = self._data(d)
+        return CertifiedFloat(float(np.sqrt(2.0 * min(k, d - k))))
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """0, because the region lies in a hyperplane."""
+        self.resolve_dim(n_dim)
+        return CertifiedFloat(0.0)
