@@ -1,1 +1,23 @@
-from .regions import *
+"""Machine learning for people who have to decide: Smart Predict-then-Optimize for scikit-learn."""
+
+from .estimators import SPOPlusRegressor, TwoStageRegressor
+from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
+from .metrics import make_spo_scorer, normalized_spo_loss, spo_loss, spo_plus_loss
+from .regions import *  # noqa: F403
+from .regions import __all__ as _regions
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AbsoluteLoss",
+    "SPOLoss",
+    "SPOPlusLoss",
+    "SPOPlusRegressor",
+    "SquaredLoss",
+    "TwoStageRegressor",
+    "make_spo_scorer",
+    "normalized_spo_loss",
+    "spo_loss",
+    "spo_plus_loss",
+    *_regions,
+]

@@ -1,0 +1,449 @@
+"""Synthetic data: features, costs and, on request, the truth behind them.
+
+Conventions
+-----------
+    X (n, p) features ~ N(0, I)      C (n, d) costs      coef (d, p) or (p,), entries Bernoulli(1/2)
+    eps ~ U(1 - noise, 1 + noise)    multiplicative noise, independent of X and of mean one
+
+Every generator returns ``X, C`` and then, in this order, what was asked for: ``coef`` (``return_coef=True``) and
+``mean`` (``return_mean=True``), the conditional mean E[c | x] in closed form.  A decision's expected cost is linear in
+c, so a predictor that returns ``mean`` makes the best decisions that any predictor can make: it is the reference of
+every excess risk.
+
+The coefficients define the problem, the rest is sampling.  To draw further samples of the same problem, say a test
+set, pass them back: ``make_portfolio(1000, coef=coef)``.  Within a call the order of the draws is fixed (coefficients,
+features, noise), and asking for extras does not change the data.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logit
+from sklearn.utils import check_random_state
+
+__all__ = ["make_cost_sensitive_classification", "make_knapsack", "make_portfolio", "make_shortest_path"]
+
+RandomState: TypeAlias = int | np.random.RandomState | None
+
+
+def make_portfolio(
+    n_samples: int = 100,
+    n_features: int = 5,
+    n_assets: int = 50,
+    *,
+    degree: int = 1,
+    noise: float = 0.5,
+    coef: ArrayLike | None = None,
+    random_state: RandomState = None,
+    return_coef: bool = False,
+    return_mean: bool = False,
+) -> tuple[np.ndarray, ...]:
+    """Costs of assets whose dependence on the features is a polynomial.
+
+    With b_j the j-th row of the coefficients, ``c_j = (1 + (1 + b_j.x / sqrt(p)) ** degree) * eps_j``.  At degree one a
+    linear model with an intercept contains the truth; the larger the degree, the worse its misspecification.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of samples.
+    n_features : int, default=5
+        Number of features p.
+    n_assets : int, default=50
+        Number of assets, that is of costs d.
+    degree : int, default=1
+        Degree of the polynomial, at least one.
+    noise : float, default=0.5
+        Half-width of the multiplicative noise.  Zero makes the costs a function of the features.
+    coef : array-like of shape (n_assets, n_features), default=None
+        Coefficients from an earlier call, to sample the same problem again.  None draws new ones.
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same data at every call.
+    return_coef : bool, default=False
+        Whether to return the coefficients.
+    return_mean : bool, default=False
+        Whether to return the conditional mean of the costs.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    C : ndarray of shape (n_samples, n_assets)
+        Costs.
+    coef : ndarray of shape (n_assets, n_features)
+        Coefficients.  Only if ``return_coef``.
+    mean : ndarray of shape (n_samples, n_assets)
+        E[c | x] for every sample.  Only if ``return_mean``.
+
+    References
+    ----------
+    Liu, H. and Grigas, P. (2021). Risk Bounds and Calibration for a Smart Predict-then-Optimize Method.
+
+    Examples
+    --------
+    A training and a test set of the same problem:
+
+    >>> from skspo.datasets import make_portfolio
+    >>> X, C, coef = make_portfolio(300, degree=4, random_state=0, return_coef=True)
+    >>> X_test, C_test = make_portfolio(1000, degree=4, coef=coef, random_state=1)
+    >>> C.shape, C_test.shape
+    ((300, 50), (1000, 50))
+    """
+    n, p, d = _check_sizes(n_samples=n_samples, n_features=n_features, n_assets=n_assets)
+    degree, noise = _check_degree_and_noise(degree, noise)
+    rng = check_random_state(random_state)
+    B = _check_or_draw_coef(coef, (d, p), rng)
+    X = rng.normal(size=(n, p))
+    mean = 1.0 + (1.0 + X @ B.T / np.sqrt(p)) ** degree
+    C = mean * rng.uniform(1.0 - noise, 1.0 + noise, size=(n, d))
+    return _pack(X, C, (return_coef, B), (return_mean, mean))
+
+
+def make_cost_sensitive_classification(
+    n_samples: int = 100,
+    n_features: int = 5,
+    n_classes: int = 10,
+    *,
+    degree: int = 1,
+    noise: float = 0.5,
+    coef: ArrayLike | None = None,
+    random_state: RandomState = None,
+    return_coef: bool = False,
+    return_mean: bool = False,
+) -> tuple[np.ndarray, ...]:
+    """Costs of choosing a class when the classes are ordered and being further off costs more.
+
+    A score in (0, 1) is cut into ``n_classes`` equal parts, and class j costs its distance to the true label::
+
+        s   = sigmoid(sign(b.x) |b.x| ** degree * eps)
+        lab = ceil(n_classes * s)                             in 1, ..., n_classes
+        c_j = |j - lab|                                       j = 1, ..., n_classes
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of samples.
+    n_features : int, default=5
+        Number of features p.
+    n_classes : int, default=10
+        Number of classes, that is of costs d; at least two.
+    degree : int, default=1
+        Degree of the score's argument, at least one.
+    noise : float, default=0.5
+        Half-width of the multiplicative noise.  Zero makes the label a function of the features.
+    coef : array-like of shape (n_features,), default=None
+        Coefficients from an earlier call, to sample the same problem again.  None draws new ones.
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same data at every call.
+    return_coef : bool, default=False
+        Whether to return the coefficients.
+    return_mean : bool, default=False
+        Whether to return the conditional mean of the costs.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    C : ndarray of shape (n_samples, n_classes)
+        Costs.  The label, counted from zero, is ``C.argmin(axis=1)``.
+    coef : ndarray of shape (n_features,)
+        Coefficients.  Only if ``return_coef``.
+    mean : ndarray of shape (n_samples, n_classes)
+        E[c | x] for every sample.  Only if ``return_mean``.
+
+    Notes
+    -----
+    The sign is kept at every degree.  Were the argument ``sign(b.x) (b.x) ** degree``, an odd degree would lose it and
+    no linear model could describe even the problem of degree one.  For even degrees the two agree.
+
+    All coefficients are zero with probability ``2 ** -n_features``; every label is then the middle one.
+
+    The best decision is the median label, and the noise has median one, so it is the label without noise (as long as
+    ``noise <= 1``).  At degree one a linear model contains it: the classes are intervals of b.x.
+
+    References
+    ----------
+    Liu, H. and Grigas, P. (2021). Risk Bounds and Calibration for a Smart Predict-then-Optimize Method.
+
+    Examples
+    --------
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(3, n_classes=4, random_state=0)
+    >>> C
+    array([[3., 2., 1., 0.],
+           [3., 2., 1., 0.],
+           [1., 0., 1., 2.]])
+    """
+    n, p, d = _check_sizes(n_samples=n_samples, n_features=n_features, n_classes=n_classes)
+    if d < 2:
+        raise ValueError(f"n_classes must be at least 2, got {n_classes!r}: with one class there is nothing to choose.")
+    degree, noise = _check_degree_and_noise(degree, noise)
+    rng = check_random_state(random_state)
+    b = _check_or_draw_coef(coef, (p,), rng)
+    X = rng.normal(size=(n, p))
+    Xb = X @ b
+    signal = np.sign(Xb) * np.abs(Xb) ** degree
+    eps = rng.uniform(1.0 - noise, 1.0 + noise, size=n)
+
+    # ceil(d sigmoid(u)) <= k exactly if u <= logit(k / d).  Comparing with these thresholds keeps the label in 1..d
+    # when the sigmoid rounds to 0 or 1, and makes the labels and their distribution below agree to the last bit.
+    thresholds = logit(np.arange(1, d) / d)
+    label = np.searchsorted(thresholds, signal * eps, side="left")  # from zero
+    C = np.abs(np.arange(d) - label[:, None]).astype(np.float64)
+    if not return_mean:
+        return _pack(X, C, (return_coef, b))
+
+    # F[:, k - 1] = P(lab <= k | x), and |j - lab| = sum_{k < j} [lab <= k] + sum_{k >= j} [lab > k].
+    lower, upper = _noise_interval(signal, noise)
+    width = (upper - lower)[:, None]
+    gap = thresholds - lower[:, None]
+    F = np.where(width > 0, np.clip(gap / np.where(width > 0, width, 1.0), 0.0, 1.0), gap >= 0)
+    mean = np.zeros((n, d))
+    mean[:, 1:] += np.cumsum(F, axis=1)
+    mean[:, :-1] += np.cumsum((1.0 - F)[:, ::-1], axis=1)[:, ::-1]
+    return _pack(X, C, (return_coef, b), (True, mean))
+
+
+def make_shortest_path(
+    n_samples: int = 100,
+    n_features: int = 5,
+    grid: tuple[int, int] = (5, 5),
+    *,
+    degree: int = 1,
+    noise: float = 0.5,
+    coef: ArrayLike | None = None,
+    random_state: RandomState = None,
+    return_coef: bool = False,
+    return_mean: bool = False,
+) -> tuple[np.ndarray, ...]:
+    """Costs of the edges of a grid, to be crossed from one corner to the opposite one.
+
+    With b_j the j-th row of the coefficients, ``c_j = ((b_j.x / sqrt(p) + 3) ** degree + 1) / 3.5 ** degree * eps_j``.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of samples.
+    n_features : int, default=5
+        Number of features p.
+    grid : tuple of two ints, default=(5, 5)
+        Rows and columns of nodes.  There are d = rows (cols - 1) + (rows - 1) cols edges.
+    degree : int, default=1
+        Degree of the polynomial, at least one.
+    noise : float, default=0.5
+        Half-width of the multiplicative noise.  Zero makes the costs a function of the features.
+    coef : array-like of shape (n_edges, n_features), default=None
+        Coefficients from an earlier call, to sample the same problem again.  None draws new ones.
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same data at every call.
+    return_coef : bool, default=False
+        Whether to return the coefficients.
+    return_mean : bool, default=False
+        Whether to return the conditional mean of the costs.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    C : ndarray of shape (n_samples, n_edges)
+        Costs, one column for each edge of ``ShortestPath.grid(rows, cols)``.
+    coef : ndarray of shape (n_edges, n_features)
+        Coefficients.  Only if ``return_coef``.
+    mean : ndarray of shape (n_samples, n_edges)
+        E[c | x] for every sample.  Only if ``return_mean``.
+
+    Notes
+    -----
+    Costs are positive unless ``degree`` is odd and b_j.x is below ``-4 sqrt(p)``, which is rare, or ``noise`` exceeds
+    one.
+
+    References
+    ----------
+    Elmachtoub, A. N. and Grigas, P. (2022). Smart "Predict, then Optimize". Management Science 68.
+
+    Examples
+    --------
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C, mean = make_shortest_path(100, grid=(5, 5), degree=4, random_state=0, return_mean=True)
+    >>> X.shape, C.shape, mean.shape
+    ((100, 5), (100, 40), (100, 40))
+    """
+    n, p = _check_sizes(n_samples=n_samples, n_features=n_features)
+    try:
+        rows, cols = grid
+    except (TypeError, ValueError):
+        raise ValueError(f"grid must be two integers, rows and columns of nodes, got {grid!r}.") from None
+    rows, cols = _check_sizes(**{"grid[0]": rows, "grid[1]": cols})
+    d = rows * (cols - 1) + (rows - 1) * cols
+    if d == 0:
+        raise ValueError(f"grid must have at least two nodes, otherwise there are no edges; got {grid!r}.")
+    degree, noise = _check_degree_and_noise(degree, noise)
+    rng = check_random_state(random_state)
+    B = _check_or_draw_coef(coef, (d, p), rng)
+    X = rng.normal(size=(n, p))
+    mean = ((X @ B.T / np.sqrt(p) + 3.0) ** degree + 1.0) / 3.5**degree
+    C = mean * rng.uniform(1.0 - noise, 1.0 + noise, size=(n, d))
+    return _pack(X, C, (return_coef, B), (return_mean, mean))
+
+
+def make_knapsack(
+    n_samples: int = 100,
+    n_features: int = 5,
+    n_items: int = 32,
+    *,
+    n_constraints: int = 1,
+    degree: int = 1,
+    noise: float = 0.5,
+    coef: ArrayLike | None = None,
+    random_state: RandomState = None,
+    return_coef: bool = False,
+    return_mean: bool = False,
+    return_weights: bool = False,
+) -> tuple[np.ndarray, ...]:
+    """Values of items that compete for room in a knapsack.
+
+    With b_j the j-th row of the coefficients, the values are the integers
+    ``c_j = ceil(5 ((b_j.x / sqrt(p) + 3) ** degree + 1) / 3.5 ** degree * eps_j)``.  They are to be maximised:
+    ``Knapsack(weights, capacity, sense="max")``.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of samples.
+    n_features : int, default=5
+        Number of features p.
+    n_items : int, default=32
+        Number of items, that is of values d.
+    n_constraints : int, default=1
+        Number of weights of each item.
+    degree : int, default=1
+        Degree of the polynomial, at least one.
+    noise : float, default=0.5
+        Half-width of the multiplicative noise.  Zero makes the values a function of the features.
+    coef : array-like of shape (n_items, n_features), default=None
+        Coefficients from an earlier call, to sample the same problem again.  None draws new ones.
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same data at every call.
+    return_coef : bool, default=False
+        Whether to return the coefficients.
+    return_mean : bool, default=False
+        Whether to return the conditional mean of the values.
+    return_weights : bool, default=False
+        Whether to return the weights.  They are drawn with the coefficients and describe the same problem, so this
+        cannot be combined with ``coef``: keep the weights of the first call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    C : ndarray of shape (n_samples, n_items)
+        Values.
+    coef : ndarray of shape (n_items, n_features)
+        Coefficients.  Only if ``return_coef``.
+    mean : ndarray of shape (n_samples, n_items)
+        E[c | x] for every sample.  Only if ``return_mean``.
+    weights : ndarray of shape (n_items,) or (n_constraints, n_items)
+        Weights, uniform on 3.00, 3.01, ..., 7.99; one-dimensional if ``n_constraints`` is one.  Only if
+        ``return_weights``.  In hundredths they are integers: ``np.rint(100 * weights)``.
+
+    References
+    ----------
+    Tang, B. and Khalil, E. B. (2024). PyEPO: a PyTorch-based end-to-end predict-then-optimize library for linear and
+    integer programming. Mathematical Programming Computation 16.
+
+    Examples
+    --------
+    >>> from skspo.datasets import make_knapsack
+    >>> X, C, coef, weights = make_knapsack(100, n_items=8, random_state=0, return_coef=True, return_weights=True)
+    >>> C[0]
+    array([4., 4., 4., 4., 5., 3., 4., 9.])
+    >>> weights
+    array([4.72, 3.47, 4.17, 4.92, 6.23, 5.51, 4.95, 6.59])
+    >>> X_test, C_test = make_knapsack(1000, n_items=8, coef=coef, random_state=1)
+    """
+    n, p, d, m = _check_sizes(
+        n_samples=n_samples, n_features=n_features, n_items=n_items, n_constraints=n_constraints
+    )
+    degree, noise = _check_degree_and_noise(degree, noise)
+    if return_weights and coef is not None:
+        raise ValueError(
+            "return_weights=True draws new weights, but coef belongs to a problem that already has some. "
+            "Keep the weights that the first call returned, or leave coef out."
+        )
+    rng = check_random_state(random_state)
+    if coef is None:
+        weights = rng.randint(300, 800, size=(m, d)) / 100.0
+    B = _check_or_draw_coef(coef, (d, p), rng)
+    X = rng.normal(size=(n, p))
+    signal = 5.0 * ((X @ B.T / np.sqrt(p) + 3.0) ** degree + 1.0) / 3.5**degree
+    C = np.ceil(signal * rng.uniform(1.0 - noise, 1.0 + noise, size=(n, d)))
+    extras = [(return_coef, B)]
+    if return_mean:
+        extras.append((True, _expected_ceil(*_noise_interval(signal, noise))))
+    if return_weights:
+        extras.append((True, weights[0] if m == 1 else weights))
+    return _pack(X, C, *extras)
+
+
+def _noise_interval(signal: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the interval on which ``signal * eps`` is uniform."""
+    ends = signal * (1.0 - noise), signal * (1.0 + noise)
+    return np.minimum(*ends), np.maximum(*ends)
+
+
+def _expected_ceil(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """E[ceil(u)] for u uniform on [lower, upper], elementwise.
+
+    Counted from m = ceil(lower), the integrand is 0 on (lower, m], 1 on (m, m + 1], ...: with k = ceil(upper) - m its
+    integral is k (upper - m) - k (k - 1) / 2.  Counting from m instead of from 0 avoids the cancellation.
+    """
+    m = np.ceil(lower)
+    k = np.ceil(upper) - m
+    integral = k * (upper - m) - k * (k - 1.0) / 2.0
+    width = upper - lower
+    return m + integral / np.where(width > 0, width, 1.0)  # no width: k = 0 and the integral vanishes
+
+
+def _check_sizes(**sizes: int) -> tuple[int, ...]:
+    """Return the arguments as ints, if they are integers of at least one."""
+    for name, value in sizes.items():
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+            raise TypeError(f"{name} must be an integer, got {value!r}.")
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value!r}.")
+    return tuple(int(value) for value in sizes.values())
+
+
+def _check_degree_and_noise(degree: int, noise: float) -> tuple[int, float]:
+    """Return the degree as an int of at least one and the noise as a finite, nonnegative float."""
+    (degree,) = _check_sizes(degree=degree)
+    if isinstance(noise, (bool, np.bool_)) or not isinstance(noise, Real):
+        raise TypeError(f"noise must be a number, the half-width of the multiplicative noise; got {noise!r}.")
+    if not 0.0 <= noise < np.inf:
+        raise ValueError(f"noise must be finite and at least 0, got {noise!r}.")
+    return degree, float(noise)
+
+
+def _check_or_draw_coef(
+    coef: ArrayLike | None, shape: tuple[int, ...], rng: np.random.RandomState
+) -> np.ndarray:
+    """Validate the coefficients passed by the user, or draw new ones."""
+    if coef is None:
+        return rng.binomial(1, 0.5, size=shape).astype(np.float64)
+    B = np.array(coef, dtype=np.float64)  # a copy: what is returned must not change with the argument
+    if B.shape != shape:
+        raise ValueError(
+            f"coef must have shape {shape} for these sizes, got {B.shape}. Pass the sizes of the call that returned it."
+        )
+    if not np.isfinite(B).all():
+        raise ValueError("coef must be finite.")
+    return B
+
+
+def _pack(X: np.ndarray, C: np.ndarray, *extras: tuple[bool, np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return X, C and the extras that were asked for."""
+    return (X, C, *(extra for wanted, extra in extras if wanted))

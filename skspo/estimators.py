@@ -1,0 +1,444 @@
+"""scikit-learn estimators: validate, build the objective, pick the solver, store attributes."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, has_fit_parameter, validate_data
+
+from .losses import SPOPlusLoss
+from .metrics import normalized_spo_loss
+from .objective import LinearObjective
+from .regions.base import Region, check_region
+from .solvers import Result, SGDSolver, Solver, make_solver
+from .solvers.sgd import Stream
+
+
+class DecisionMixin:
+    """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
+
+    region_: Region
+
+    def decide(self, X: ArrayLike) -> np.ndarray:
+        """Decisions for the predicted costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        W : ndarray of shape (n_samples, d)
+            One feasible decision per sample.
+        """
+        C_hat = self.predict(X)  # type: ignore[attr-defined]
+        return self.region_.argmin(C_hat[:, None] if C_hat.ndim == 1 else C_hat)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Minus the normalized SPO loss: 0 is as good as knowing the costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d)
+            True costs.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        score : float
+        """
+        C_hat = self.predict(X)  # type: ignore[attr-defined]
+        return -float(normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # Decisions have several components, and the score is a loss, at most zero, not an R^2.
+        tags.target_tags.single_output = False
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Linear model of costs whose decisions are good: exact minimisation of the SPO+ loss.
+
+    Minimises, over coefficients B and intercept b,
+
+        mean_i l_SPO+(B x_i + b, c_i) + alpha (l1_ratio |B - B0|_1 + (1 - l1_ratio)/2 |B - B0|_F^2).
+
+    Parameters
+    ----------
+    region : Region or None, default=None
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+    surrogate_region : Region or None, default=None
+        Train on this region instead; decisions and scores still use ``region``.
+    alpha : float, default=0.0
+        Strength of the penalty.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
+    prior : {"zero", "least_squares"}, default="zero"
+        Where the penalty shrinks to: B0 = 0 with a free intercept, or the least-squares fit, intercept included, so
+        that a large ``alpha`` gives least squares.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    solver : {"auto", "conic", "lbfgs", "sgd"} or Solver, default="auto"
+        "auto" is decided by :func:`skspo.solvers.choose_solver`: lbfgs for strongly convex regions, conic for other
+        regions in cone form with moderate data, else sgd.  A Solver instance uses its own parameters.
+    tol : float, default=1e-6
+        Relative duality gap to reach.
+    max_iter : int or None, default=None
+        Iteration limit (sgd: epochs); None leaves the solver's own.
+    warm_start : bool, default=False
+        Start from the previous fit, where the solver can use a start.
+    n_jobs : int or None, default=None
+        Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
+    random_state : int, RandomState instance or None, default=None
+        Order of the samples in sgd.
+    verbose : int, default=0
+        1 prints progress.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d, n_features)
+        Coefficients.  Their component that decisions cannot see is set by least squares.
+    intercept_ : ndarray of shape (d,)
+        Intercept.
+    objective_ : float
+        Objective at the returned coefficients, evaluated by the loss itself.
+    lower_bound_ : float
+        Bound proved by dual decisions.  With a ridge on all coefficients it holds without restriction; otherwise it
+        is proved for all models within a large distance of the returned one (see ``skspo.objective``).
+    duality_gap_ : float
+        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).
+    n_iter_ : int
+        Iterations of the solver.
+    solver_ : str
+        Name of the solver used.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+
+    See Also
+    --------
+    TwoStageRegressor : Any regressor as predict-then-optimize baseline.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, SPOPlusRegressor
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(100, degree=2, noise=0.5, random_state=0)
+    >>> model = SPOPlusRegressor(region=Simplex()).fit(X, C)
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
+    >>> model.decide(X[:1]).shape
+    (1, 10)
+    """
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        *,
+        surrogate_region: Region | None = None,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        prior: str = "zero",
+        fit_intercept: bool = True,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.region = region
+        self.surrogate_region = surrogate_region
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOPlusRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors (C in the documentation), one column per decision variable.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples.
+
+        Returns
+        -------
+        self : SPOPlusRegressor
+        """
+        self._check_params()
+        X, C, weight = self._check_data(X, y, sample_weight, reset=True)
+        region, training_region = self._check_regions(C.shape[1])
+        objective = self._objective(training_region, X, C, weight)
+        solver = make_solver(
+            self.solver,
+            training_region,
+            objective,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+        start = None
+        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (C.shape[1], X.shape[1]):
+            start = objective.from_user(self.coef_, self.intercept_)
+        result = solver.solve(objective, start)
+        self._store(objective, result, region, solver.name)
+        self.__dict__.pop("_stream", None)
+        if not result.converged:
+            why = f" because {result.message}" if result.message else ""
+            warnings.warn(
+                f"The {solver.name} solver stopped at a relative duality gap of {self.duality_gap_:.1e}, above "
+                f"tol={solver.tol:g}{why}. The coefficients are the best found and lower_bound_ is valid. "
+                "Increase max_iter or tol, or try another solver.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOPlusRegressor:
+        """Take one stochastic pass over a chunk of data (always with sgd).
+
+        The first chunk sets the scale of features and costs and the start (its least-squares fit, or the coefficients
+        of an earlier ``fit``), so it should not be tiny.  Streaming proves nothing: ``objective_`` is that of the
+        chunk, ``lower_bound_`` is 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : SPOPlusRegressor
+        """
+        self._check_params()
+        first = not hasattr(self, "coef_")
+        X, C, weight = self._check_data(X, y, sample_weight, reset=first)
+        if not first and C.shape[1] != self.coef_.shape[0]:
+            raise ValueError(f"y has {C.shape[1]} columns, but earlier chunks had {self.coef_.shape[0]}.")
+        region, training_region = self._check_regions(C.shape[1])
+        running = self.__dict__.get("_stream")
+        objective = self._objective(training_region, X, C, weight, coordinates=running and running[0])
+        if running is None:
+            start = objective.least_squares if first else objective.from_user(self.coef_, self.intercept_)
+            running = (objective.coordinates, Stream(np.array(start)), check_random_state(self.random_state))
+        _, stream, rng = running
+        SGDSolver().run_epoch(objective, stream, rng)
+        value = objective.value(stream.average)
+        self._store(objective, Result(stream.average, value, 0.0, stream.epoch, False), region, "sgd")
+        self._stream = running
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Predict costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        C_hat = X @ self.coef_.T + self.intercept_
+        return C_hat.ravel() if self._y_is_1d else C_hat
+
+    def _check_params(self) -> None:
+        for name, low, high in (("alpha", 0.0, np.inf), ("l1_ratio", 0.0, 1.0), ("tol", 0.0, np.inf)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= value <= high:
+                raise ValueError(f"{name} must be a number between {low:g} and {high:g}, got {value!r}.")
+        if not np.isfinite(self.alpha):
+            raise ValueError(f"alpha must be finite, got {self.alpha!r}.")
+        if self.prior not in ("zero", "least_squares"):
+            raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
+        if self.max_iter is not None and (not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1):
+            raise ValueError(f"max_iter must be None or an integer of at least 1, got {self.max_iter!r}.")
+
+    def _check_data(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
+        C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        self._y_is_1d = C.ndim == 1
+        return X, C.reshape(X.shape[0], -1), check_weight(sample_weight, X)
+
+    def _check_regions(self, d: int) -> tuple[Region, Region]:
+        """Region of the decisions and region of the training loss."""
+        region = check_region(self.region, n_dim=d)
+        regions = [region]
+        if self.surrogate_region is not None:
+            surrogate = check_region(self.surrogate_region, n_dim=d)
+            if surrogate.sense != region.sense:
+                raise ValueError(
+                    f"region has sense={region.sense!r} and surrogate_region sense={surrogate.sense!r}: they must agree."
+                )
+            regions.append(surrogate)
+        if self.n_jobs is not None:
+            for r in regions:
+                if r.get_params(deep=False).get("n_jobs", 0) is None:
+                    r.set_params(n_jobs=self.n_jobs)
+        return regions[0], regions[-1]
+
+    def _objective(
+        self, region: Region, X: np.ndarray, C: np.ndarray, weight: np.ndarray | None, coordinates: Any = None
+    ) -> LinearObjective:
+        return LinearObjective(
+            SPOPlusLoss(region),
+            region,
+            X,
+            C,
+            weight,
+            alpha=float(self.alpha),
+            l1_ratio=float(self.l1_ratio),
+            prior=self.prior,
+            fit_intercept=self.fit_intercept,
+            coordinates=coordinates,
+        )
+
+    def _store(self, objective: LinearObjective, result: Result, region: Region, solver: str) -> None:
+        self.coef_, self.intercept_ = objective.to_user(result.coef)
+        self.objective_ = result.objective * objective.scale
+        self.lower_bound_ = result.lower_bound * objective.scale
+        self.duality_gap_ = objective.relative_gap(result.objective, result.lower_bound)
+        self.n_iter_ = result.n_iter
+        self.solver_ = solver
+        self.region_ = region
+
+
+class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Predict, then optimize: any scikit-learn regressor with ``decide`` and ``score``.
+
+    Parameters
+    ----------
+    regressor : estimator or None, default=None
+        Regressor of the costs; None means LinearRegression.  One that predicts a single output is fitted once per
+        cost.
+    region : Region or None, default=None
+        Feasible region of the decisions; None means the unit Box.
+
+    Attributes
+    ----------
+    regressor_ : estimator
+        The fitted regressor.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+
+    See Also
+    --------
+    SPOPlusRegressor : A linear model trained for its decisions.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from skspo import Simplex, TwoStageRegressor
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(100, degree=2, random_state=0)
+    >>> model = TwoStageRegressor(RandomForestRegressor(n_estimators=10, random_state=0), Simplex()).fit(X, C)
+    >>> bool(model.score(X, C) <= 0)
+    True
+    """
+
+    def __init__(self, regressor: Any = None, region: Region | None = None) -> None:
+        self.regressor = regressor
+        self.region = region
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TwoStageRegressor:
+        """Fit the regressor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Passed to the regressor, which must accept it.
+
+        Returns
+        -------
+        self : TwoStageRegressor
+        """
+        # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
+        validate_data(self, X, skip_check_array=True)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
+        d = 1 if C.ndim == 1 else C.shape[1]
+        region = check_region(self.region, n_dim=d)
+        regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
+        fit_params = {}
+        if sample_weight is not None:
+            if not has_fit_parameter(regressor, "sample_weight"):
+                raise ValueError(f"{type(regressor).__name__} does not accept sample_weight in fit.")
+            fit_params["sample_weight"] = check_weight(sample_weight, X)
+        if d > 1 and not get_tags(regressor).target_tags.multi_output:
+            regressor = MultiOutputRegressor(regressor)
+        self.regressor_ = regressor.fit(X, C, **fit_params)
+        self.region_ = region
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Predict costs with the fitted regressor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.regressor_.predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(LinearRegression() if self.regressor is None else self.regressor)
+        tags.input_tags = inner.input_tags
+        tags.non_deterministic = inner.non_deterministic
+        return tags
+
+
+def check_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
+    """Nonnegative finite weights, one per sample, not all zero; None stays None."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
+    return weight

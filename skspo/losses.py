@@ -1,0 +1,184 @@
+"""Losses of a prediction: value and gradient, batched over samples.
+
+Conventions
+-----------
+    C (n, d) true costs     C_hat (n, d) predicted costs     W = w*(C) (n, d) optimal decisions, computed once
+
+    SPO    l(c_hat, c)  = c.w*(c_hat) - z*(c)
+    SPO+   l+(c_hat, c) = support_S(c - 2 c_hat) + 2 c_hat.w*(c) - z*(c) = (2 c_hat - c).(w*(c) - w*(2 c_hat - c))
+           subgradient in c_hat:  2 (w*(c) - w*(2 c_hat - c))
+
+The public methods take costs or values as the user has them.  The ``*_min`` methods, called by the objective and the
+solvers, take costs to be minimised: the sign of ``sense="max"`` has been applied already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array
+
+from .regions.base import Region, check_region
+
+
+class Loss:
+    """Base class: a loss knows its region and nothing else.
+
+    Parameters
+    ----------
+    region : Region or None
+        None means the unit Box.
+    """
+
+    #: whether the loss compares decisions, so that it needs the optimal ones
+    decides: bool = True
+
+    def __init__(self, region: Region | None = None) -> None:
+        self.region = region
+
+    def value(self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None = None) -> np.ndarray:
+        """Loss of each sample, shape (n_samples,)."""
+        region, C, C_hat, W = self._check(C_true, C_pred, W_true)
+        return self.value_min(region, region.to_min(C), region.to_min(C_hat), W)
+
+    def gradient(self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None = None) -> np.ndarray:
+        """(Sub)gradient of each sample's loss in its prediction, shape (n_samples, d)."""
+        return self.value_gradient(C_true, C_pred, W_true)[1]
+
+    def value_gradient(
+        self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Both at once: one oracle call."""
+        region, C, C_hat, W = self._check(C_true, C_pred, W_true)
+        value, G = self.value_gradient_min(region, region.to_min(C), region.to_min(C_hat), W)
+        return value, region.to_min(G)
+
+    def value_min(self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None) -> np.ndarray:
+        """Value of each sample, for costs to be minimised."""
+        return self.value_gradient_min(region, C, C_hat, W)[0]
+
+    def value_gradient_min(
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value and gradient of each sample, for costs to be minimised."""
+        raise NotImplementedError
+
+    def _check(
+        self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None
+    ) -> tuple[Region, np.ndarray, np.ndarray, np.ndarray | None]:
+        C, C_hat = check_costs(C_true, C_pred)
+        region = check_region(self.region, n_dim=C.shape[1])
+        if self.decides and W_true is None:
+            W_true = region.solve_min(region.to_min(C))
+        return region, C, C_hat, W_true
+
+
+def check_costs(C_true: ArrayLike, C_pred: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Two finite float arrays of the same shape (n_samples, d); one-dimensional ones are a single column."""
+    arrays = []
+    for name, value in (("y_true", C_true), ("y_pred", C_pred)):
+        arr = check_array(value, dtype=np.float64, ensure_2d=False, input_name=name)
+        if arr.ndim > 2:
+            raise ValueError(f"{name} must have shape (n_samples, n_costs), got {arr.shape}.")
+        arrays.append(arr[:, None] if arr.ndim == 1 else arr)
+    if arrays[0].shape != arrays[1].shape:
+        raise ValueError(f"y_true and y_pred must have the same shape, got {arrays[0].shape} and {arrays[1].shape}.")
+    return arrays[0], arrays[1]
+
+
+class SPOPlusLoss(Loss):
+    """SPO+ loss: the convex surrogate of the decision loss.
+
+    Parameters
+    ----------
+    region : Region or None
+        Feasible region; None means the unit Box.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, SPOPlusLoss
+    >>> loss = SPOPlusLoss(Simplex())
+    >>> loss.value([[1.0, 2.0]], [[2.0, 1.0]])
+    array([3.])
+    >>> loss.gradient([[1.0, 2.0]], [[2.0, 1.0]])
+    array([[ 2., -2.]])
+    """
+
+    def value_gradient_min(
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value and subgradient; the subgradient is twice the difference of two decisions."""
+        V = 2.0 * C_hat - C
+        difference = W - region.solve_min(V)
+        return np.einsum("ij,ij->i", V, difference), 2.0 * difference
+
+
+class SPOLoss(Loss):
+    """SPO loss: what the decision made with the prediction costs beyond the best one.
+
+    It is piecewise constant on polyhedra, so it has a value but no useful gradient there.
+
+    Parameters
+    ----------
+    region : Region or None
+        Feasible region; None means the unit Box.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, SPOLoss
+    >>> SPOLoss(Simplex()).value([[1.0, 2.0]], [[2.0, 1.0]])
+    array([1.])
+    """
+
+    def value_min(self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None) -> np.ndarray:
+        """Regret of the decision made with the prediction."""
+        return np.einsum("ij,ij->i", C, region.solve_min(C_hat) - W)
+
+    def value_gradient_min(
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Not available: the SPO loss has no derivative to follow here."""
+        raise TypeError(
+            f"The SPO loss has no gradient implemented for {type(region).__name__}: it is piecewise constant on "
+            "polyhedra. Use SPOPlusLoss, its convex surrogate, for training."
+        )
+
+
+class SquaredLoss(Loss):
+    """Squared error |c_hat - c|_2^2, which ignores the region.
+
+    Examples
+    --------
+    >>> from skspo import SquaredLoss
+    >>> SquaredLoss().value([[1.0, 2.0]], [[2.0, 4.0]])
+    array([5.])
+    """
+
+    decides = False
+
+    def value_gradient_min(
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value and gradient."""
+        E = C_hat - C
+        return np.einsum("ij,ij->i", E, E), 2.0 * E
+
+
+class AbsoluteLoss(Loss):
+    """Absolute error |c_hat - c|_1, which ignores the region.
+
+    Examples
+    --------
+    >>> from skspo import AbsoluteLoss
+    >>> AbsoluteLoss().value([[1.0, 2.0]], [[2.0, 4.0]])
+    array([3.])
+    """
+
+    decides = False
+
+    def value_gradient_min(
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value and subgradient."""
+        E = C_hat - C
+        return np.abs(E).sum(axis=1), np.sign(E)

@@ -1,0 +1,199 @@
+"""Metrics of decisions: what predictions cost when they are acted upon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import make_scorer
+from sklearn.utils.validation import _check_sample_weight
+
+from .losses import SPOLoss, SPOPlusLoss, check_costs
+from .regions.base import CAPABILITIES, Region, check_region
+
+
+def spo_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    region: Region | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    per_sample: bool = False,
+    ties: str = "oracle",
+) -> float | np.ndarray:
+    """Mean SPO loss: the cost of deciding with predictions beyond deciding with the truth.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples, d)
+        True and predicted costs (values, if the region maximises).
+    region : Region or None
+        Feasible region; None means the unit Box.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the mean.
+    per_sample : bool, default=False
+        Return the loss of each sample instead of the mean.
+    ties : {"oracle", "worst"}, default="oracle"
+        Which decision counts when several are optimal for a prediction: the one the region's oracle returns, or the
+        one that costs most ("worst": the unambiguous SPO loss, for regions that can compute it).
+
+    Returns
+    -------
+    loss : float or ndarray of shape (n_samples,)
+        At least zero.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, spo_loss
+    >>> spo_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex())
+    0.0
+    >>> spo_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex(), ties="worst")
+    2.0
+    """
+    loss, _ = _spo_losses(y_true, y_pred, region, ties)
+    return _average(loss, sample_weight, per_sample)
+
+
+def spo_plus_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    region: Region | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    per_sample: bool = False,
+) -> float | np.ndarray:
+    """Mean SPO+ loss, the convex upper bound of the SPO loss that training minimises.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples, d)
+        True and predicted costs (values, if the region maximises).
+    region : Region or None
+        Feasible region; None means the unit Box.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the mean.
+    per_sample : bool, default=False
+        Return the loss of each sample instead of the mean.
+
+    Returns
+    -------
+    loss : float or ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> from skspo import Simplex, spo_plus_loss
+    >>> spo_plus_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex())
+    2.0
+    """
+    return _average(SPOPlusLoss(region).value(y_true, y_pred), sample_weight, per_sample)
+
+
+def normalized_spo_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    region: Region | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    per_sample: bool = False,
+    ties: str = "oracle",
+) -> float | np.ndarray:
+    """Total SPO loss divided by the total size of the best attainable costs, sum_i l_i / sum_i |z*(c_i)|.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples, d)
+        True and predicted costs (values, if the region maximises).
+    region : Region or None
+        Feasible region; None means the unit Box.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of both sums.
+    per_sample : bool, default=False
+        Return each sample's contribution, scaled so that the (weighted) mean is the metric.
+    ties : {"oracle", "worst"}, default="oracle"
+        As in :func:`spo_loss`.
+
+    Returns
+    -------
+    loss : float or ndarray of shape (n_samples,)
+        0 is as good as hindsight.  Infinite if all best costs are zero and decisions are not optimal.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, normalized_spo_loss
+    >>> normalized_spo_loss([[1.0, 3.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]], Simplex())
+    1.0
+    """
+    loss, z = _spo_losses(y_true, y_pred, region, ties)
+    size = float(_average(np.abs(z), sample_weight, False))
+    # 0 / 0 is a perfect score: nothing could be gained and nothing was lost.
+    scaled = np.divide(loss, size, out=np.where(loss > 0, np.inf, 0.0), where=size > 0)
+    return _average(scaled, sample_weight, per_sample)
+
+
+def make_spo_scorer(
+    region: Region | None = None, *, metric: str = "normalized_spo_loss", **kwargs: Any
+) -> Callable[..., float]:
+    """Scorer for ``GridSearchCV`` and ``cross_val_score``: minus a decision loss of any multi-output regressor.
+
+    Parameters
+    ----------
+    region : Region or None
+        Feasible region in which the decisions are made; None means the unit Box.
+    metric : {"normalized_spo_loss", "spo_loss", "spo_plus_loss"}, default="normalized_spo_loss"
+        What to measure; the scorer returns its negative, so greater is better.
+    **kwargs
+        Passed to the metric, for example ``ties="worst"``.
+
+    Returns
+    -------
+    scorer : callable ``scorer(estimator, X, y, sample_weight=None)``
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skspo import Simplex, make_spo_scorer
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(60, random_state=0)
+    >>> forest = RandomForestRegressor(n_estimators=5, random_state=0)
+    >>> scores = cross_val_score(forest, X, C, scoring=make_spo_scorer(Simplex(), metric="spo_loss"), cv=3)
+    >>> scores.shape
+    (3,)
+    """
+    metrics = {f.__name__: f for f in (normalized_spo_loss, spo_loss, spo_plus_loss)}
+    if metric not in metrics:
+        raise ValueError(f"metric must be one of {sorted(metrics)}, got {metric!r}.")
+    return make_scorer(metrics[metric], greater_is_better=False, region=region, **kwargs)
+
+
+def _spo_losses(
+    y_true: ArrayLike, y_pred: ArrayLike, region: Region | None, ties: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """SPO loss and best cost of each sample."""
+    if ties not in ("oracle", "worst"):
+        raise ValueError(f"ties must be 'oracle' or 'worst', got {ties!r}.")
+    C, C_hat = check_costs(y_true, y_pred)
+    region = check_region(region, n_dim=C.shape[1])
+    C, C_hat = region.to_min(C), region.to_min(C_hat)
+    W = region.solve_min(C)
+    if ties == "oracle":
+        loss = SPOLoss(region).value_min(region, C, C_hat, W)
+    elif hasattr(region, "worst_argmin"):
+        loss = np.einsum("ij,ij->i", C, region.worst_argmin(C_hat, C) - W)
+    else:
+        raise ValueError(
+            f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {type(region).__name__} cannot compute. "
+            "Use ties='oracle'."
+        )
+    # Optimal decisions come from a finite-precision oracle: a loss of -1e-17 is zero.
+    return np.maximum(loss, 0.0), np.einsum("ij,ij->i", C, W)
+
+
+def _average(loss: np.ndarray, sample_weight: ArrayLike | None, per_sample: bool) -> float | np.ndarray:
+    if per_sample:
+        return loss
+    if sample_weight is None:
+        return float(loss.mean())
+    return float(np.average(loss, weights=_check_sample_weight(sample_weight, loss, ensure_non_negative=True)))

@@ -1,0 +1,281 @@
+"""The training problem of every linear estimator: data, loss, penalty and intercept in one object.
+
+Conventions
+-----------
+    min_B  sum_i a_i l(B x_i, c_i)  +  alpha ( l1_ratio |B - B0|_1 + (1 - l1_ratio)/2 |B - B0|_F^2 ),   sum_i a_i = 1
+
+    Internally costs are minimised (``sense`` is applied here, once), divided by their typical size ``cost_scale``, and
+    freed from the component that decisions cannot see; features are standardised (see ``design``).  With s_k the scale
+    of feature k the penalty of Theta_jk = B_jk s_k / cost_scale becomes
+
+        l1_k |Theta_jk - Theta0_jk| + l2_k/2 (Theta_jk - Theta0_jk)^2,
+        l1_k = alpha l1_ratio / s_k,   l2_k = alpha (1 - l1_ratio) cost_scale / s_k^2
+
+    so that every number a solver sees is of order one.  ``scale`` turns objective values back into cost units.
+
+The dual bound (SPO+ only).  For any decisions v_i in S, support_S(u) >= u.v_i, hence
+
+    objective(Theta) >= sum_i a_i c_i.(v_i - w_i) + <Theta, G> + penalty(Theta),   G = 2 sum_i a_i (w_i - v_i) z_i^T
+
+and minimising the right-hand side over Theta is elementary where there is a ridge.  Where there is none it is -infinity
+unless G vanishes (or, with a lasso, |G| <= l1), so a remaining residual R is charged as ``CERTIFICATE_RADIUS`` |R|_F:
+the bound is then proved for every Theta within that distance of the returned one, that is, for all models whose
+coefficients, times the spread of their features, differ from the fitted ones by at most ``CERTIFICATE_RADIUS`` times
+the typical cost.  The v_i are moved to make R vanish up to rounding, so that the charge is negligible.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from .design import LinearDesign, Standardization
+from .losses import Loss
+from .regions.base import Region
+
+#: how far from the returned coefficients a bound without ridge is proved, in units of the typical cost
+CERTIFICATE_RADIUS = 100.0
+
+#: relative gaps are measured against the objective, but never against less than this share of the zero model's loss
+GAP_FLOOR = 1e-2
+
+
+class Coordinates(NamedTuple):
+    """The units in which a solver sees a problem, to be used again for the next chunk of a stream."""
+
+    standardization: Standardization
+    cost_scale: float
+    least_squares: np.ndarray  # (d, q) visible component of the least-squares fit
+    hidden: np.ndarray  # (d, q) its component that decisions cannot see
+
+
+class LinearObjective:
+    """Mean loss of a linear model plus its penalty, as value, subgradient and lower bound.
+
+    Parameters
+    ----------
+    loss : Loss
+    region : Region
+        Validated by ``check_region``.
+    X : ndarray of shape (n, p)
+    y : ndarray of shape (n, d)
+        Costs or values as the user has them.
+    sample_weight : ndarray of shape (n,), optional
+    alpha, l1_ratio : float
+    prior : {"zero", "least_squares"}
+    fit_intercept : bool
+    coordinates : Coordinates, optional
+        Those of an earlier objective; by default they are derived from the data.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        region: Region,
+        X: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        *,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        prior: str = "zero",
+        fit_intercept: bool = True,
+        coordinates: Coordinates | None = None,
+    ) -> None:
+        self.loss, self.region, self.alpha, self.l1_ratio = loss, region, alpha, l1_ratio
+        X, y, weight = merge_rows(X, y, sample_weight)
+        weight = weight / weight.sum()
+        C = region.to_min(y)
+        anchored = prior == "least_squares"
+        self.design = LinearDesign(
+            X,
+            weight,
+            fit_intercept=fit_intercept,
+            center=not anchored,
+            standardization=None if coordinates is None else coordinates.standardization,
+        )
+        self.weight = weight
+        # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
+        self.normals = region.equalities(y.shape[1]) if hasattr(region, "equalities") else np.zeros((0, y.shape[1]))
+        self.coordinates = self._derive_coordinates(X, C) if coordinates is None else coordinates
+        self.cost_scale = self.scale = self.coordinates.cost_scale
+        self.least_squares = self.coordinates.least_squares
+        self.C = self.project_visible(C) / self.cost_scale
+        self.W = region.solve_min(C) if loss.decides else None
+
+        q, p = self.design.n_coef, X.shape[1]
+        s = np.concatenate([self.design.scale, np.ones(q - p)])
+        penalized = np.ones(q, dtype=bool)
+        penalized[p:] = anchored
+        self.l1 = np.where(penalized, alpha * l1_ratio / s, 0.0)
+        self.l2 = np.where(penalized, alpha * (1.0 - l1_ratio) * self.cost_scale / s**2, 0.0)
+        self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
+        self._hidden = self.coordinates.hidden.copy()
+        if alpha > 0 and not anchored:
+            # The penalty decides about slopes that decisions cannot see; the free intercept keeps the mean cost.
+            self._hidden[:, :p] = 0.0
+        self._trivial: float | None = None
+
+    def _derive_coordinates(self, X: np.ndarray, C: np.ndarray) -> Coordinates:
+        visible = self.project_visible(C)
+        size = float(np.sqrt(self.weight @ np.einsum("ij,ij->i", visible, visible)))
+        cost_scale = size if size > 0 else 1.0
+        ls = LinearRegression(fit_intercept=self.design.fit_intercept).fit(X, C, sample_weight=self.weight)
+        Theta = self.design.from_user(ls.coef_, np.broadcast_to(ls.intercept_, C.shape[1])) / cost_scale
+        least_squares = self.project_visible(Theta.T).T
+        return Coordinates(self.design.standardization, cost_scale, least_squares, Theta - least_squares)
+
+    # -- value and subgradient -----------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (d, q) of Theta."""
+        return self.least_squares.shape
+
+    @property
+    def n_samples(self) -> int:
+        """Number of distinct rows."""
+        return self.C.shape[0]
+
+    @property
+    def smooth_penalty(self) -> bool:
+        """Whether the penalty has no absolute values."""
+        return not self.l1.any()
+
+    def penalty(self, Theta: np.ndarray) -> float:
+        """Penalty of Theta."""
+        D = Theta - self.prior
+        return float((np.abs(D) @ self.l1).sum() + 0.5 * ((D * D) @ self.l2).sum())
+
+    def penalty_gradient(self, Theta: np.ndarray) -> np.ndarray:
+        """Subgradient of the penalty."""
+        D = Theta - self.prior
+        return np.sign(D) * self.l1 + D * self.l2
+
+    def loss_gradient(
+        self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None), weight: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Weighted loss of the given rows, its subgradient in Theta, and in the predictions."""
+        weight = self.weight[rows] if weight is None else weight
+        W = None if self.W is None else self.W[rows]
+        value, G = self.loss.value_gradient_min(self.region, self.C[rows], self.design.predict(Theta, rows), W)
+        return float(weight @ value), self.design.adjoint(G * weight[:, None], rows), G
+
+    def value(self, Theta: np.ndarray) -> float:
+        """Objective at Theta."""
+        value = self.loss.value_min(self.region, self.C, self.design.predict(Theta), self.W)
+        return float(self.weight @ value) + self.penalty(Theta)
+
+    def value_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and subgradient at Theta."""
+        value, G, _ = self.loss_gradient(Theta)
+        return value + self.penalty(Theta), G + self.penalty_gradient(Theta)
+
+    # -- the certificate -----------------------------------------------------------------------------------------------
+
+    def decisions(self, Theta: np.ndarray) -> np.ndarray:
+        """Decisions w*(2 c_hat - c): those that attain the support function at Theta."""
+        return self.region.solve_min(2.0 * self.design.predict(Theta) - self.C)
+
+    def trivial_value(self) -> float:
+        """Loss of the zero prediction: the mean distance between the best and the worst decision."""
+        if self._trivial is None:
+            value = self.loss.value_min(self.region, self.C, np.zeros_like(self.C), self.W)
+            self._trivial = float(self.weight @ value)
+        return self._trivial
+
+    def relative_gap(self, objective: float, lower_bound: float) -> float:
+        """(objective - lower bound) / max(objective, 1 % of the loss of the zero prediction)."""
+        gap = max(objective - lower_bound, 0.0)
+        size = max(abs(objective), GAP_FLOOR * self.trivial_value())
+        return gap / size if size > 0 else 0.0
+
+    def dual_value(self, V: np.ndarray, Theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Lower bound proved by decisions V in S, and the residual moments that it is charged for."""
+        difference = (V - self.W) * self.weight[:, None]
+        constant = float(np.einsum("ij,ij->", self.C, difference))
+        G = -2.0 * self.design.adjoint(difference)
+        # <Theta, G> = <prior, G> + <Theta - prior, G>; the lasso absorbs |G| <= l1, the ridge the rest.
+        excess = np.sign(G) * np.maximum(np.abs(G) - self.l1, 0.0)
+        ridge = self.l2 > 0
+        bound = constant + float(np.vdot(self.prior, G)) - 0.5 * float(((excess**2)[:, ridge] / self.l2[ridge]).sum())
+        R = np.where(ridge, 0.0, excess)
+        bound += float(np.vdot(Theta - self.prior, R)) - CERTIFICATE_RADIUS * float(np.linalg.norm(R))
+        return bound, R
+
+    def lower_bound(self, V: np.ndarray, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = 50) -> float:
+        """Best lower bound found from approximate dual decisions V.
+
+        Alternates between matching the feature moments (a linear correction, exact) and moving back into S; every
+        intermediate point in S proves a bound and the best one counts.  The loss and the penalty are nonnegative, so
+        zero is always a bound.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, d)
+        Theta : ndarray of shape (d, q)
+            The returned coefficients, centre of the ball in which a residual is charged.
+        target : float
+            Stop as soon as this bound is reached.
+        max_iter : int
+        """
+        if not hasattr(self.region, "repair"):
+            # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
+            return max(0.0, self.dual_value(V, Theta)[0])
+        best, stalled = 0.0, 0
+        for _ in range(max_iter):
+            V = self.region.repair(V)
+            bound, R = self.dual_value(V, Theta)
+            stalled = stalled + 1 if bound <= best + 1e-3 * (min(target, 1e300) - best) else 0
+            best = max(best, bound)
+            if best >= target or not R.any() or stalled >= 10:
+                break
+            # sum_i a_i dV_i z_i^T = R / 2 cancels the residual and leaves all other moments alone.
+            V = V + self.design.predict(0.5 * R @ self.design.gram_pinv())
+        return best
+
+    # -- coefficients in and out ---------------------------------------------------------------------------------------
+
+    def project_visible(self, C: np.ndarray) -> np.ndarray:
+        """Remove from each row the component that decisions cannot see."""
+        return C - (C @ self.normals.T) @ self.normals if self.normals.size else C
+
+    def canonical(self, Theta: np.ndarray) -> np.ndarray:
+        """Without a penalty, drop the component that decisions cannot see: the loss does not move."""
+        return self.project_visible(Theta.T).T if self.alpha == 0 else Theta
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercept in the user's units and sense, the hidden component set by least squares."""
+        coef, intercept = self.design.to_user((self.canonical(Theta) + self._hidden) * self.cost_scale)
+        return self.region.to_min(coef), self.region.to_min(intercept)
+
+    def from_user(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        """Theta of coefficients in the user's units."""
+        Theta = self.design.from_user(self.region.to_min(coef), self.region.to_min(intercept)) / self.cost_scale
+        return Theta - self._hidden
+
+
+def merge_rows(
+    X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Drop rows of weight zero, merge equal rows, and sort.
+
+    A weight of two is then the same problem as a repeated row, bit for bit, and the order of rows does not matter: the
+    optimum of a linear program is not unique, so equal problems must reach the solver as equal numbers.
+    """
+    weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    keep = np.flatnonzero(weight > 0)
+    rows = np.concatenate([X[keep], y[keep]], axis=1)
+    # One number per row orders almost all rows; numpy sums each row in the same order wherever it stands.
+    key = (rows * np.cos(np.arange(1.0, rows.shape[1] + 1.0))).sum(axis=1)
+    order = np.argsort(key, kind="stable")
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort((*rows.T[::-1], key))
+    rows = rows[order]
+    new = np.ones(rows.shape[0], dtype=bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    weight = np.add.reduceat(weight[keep][order], np.flatnonzero(new))
+    rows = rows[new]
+    return np.ascontiguousarray(rows[:, : X.shape[1]]), np.ascontiguousarray(rows[:, X.shape[1] :]), weight

@@ -1,0 +1,274 @@
+"""Convex sets given by cones, and the driver that minimises over them with Clarabel.
+
+Conventions
+-----------
+    set         {w = x[columns] : b - A x in K}                                  K a product of the cones below
+    oracle      min q.x  s.t.  A x + s = b, s in K                               q changes from row to row, nothing else
+    support     support(v) = min b.y  s.t.  A^T y = [v; 0], y in K*              by conic duality
+
+The cones, in the order of CVXPY's Clarabel interface, as pairs (kind, parameter):
+
+    zero n, nonneg n, soc n (first entry is the bound), psd n (upper triangle by columns, off-diagonal times sqrt(2)),
+    exp (x, y, z with y exp(x/y) <= z), pow a (|z| <= x^a y^(1-a)), genpow a (|z| <= prod x_j^a_j)
+
+Only arrays are stored, so a set pickles; solvers live for the length of a call.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+Cones = list[tuple[str, Any]]
+
+# Decisions are promised feasible to 1e-8 and optimal to 1e-7, and the solver is first asked for more.  Tolerances and
+# step fractions to try in turn: about one exponential-cone program in a thousand stalls with the usual long steps.
+_ATTEMPTS = ((1e-10, 0.99), (1e-10, 0.9), (1e-8, 0.9))
+_REDUCED = 2e-9
+_SOLVED = ("Solved", "AlmostSolved")
+_FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
+
+
+def cone_size(kind: str, parameter: Any) -> int:
+    """Number of entries of a cone."""
+    if kind == "psd":
+        return parameter * (parameter + 1) // 2
+    return {"exp": 3, "pow": 3}.get(kind) or (len(parameter) + 1 if kind == "genpow" else int(parameter))
+
+
+def _clarabel_cones(cones: Cones) -> list[Any]:
+    import clarabel
+
+    make = {
+        "zero": clarabel.ZeroConeT,
+        "nonneg": clarabel.NonnegativeConeT,
+        "soc": clarabel.SecondOrderConeT,
+        "psd": clarabel.PSDTriangleConeT,
+        "exp": lambda _: clarabel.ExponentialConeT(),
+        "pow": clarabel.PowerConeT,
+        "genpow": lambda a: clarabel.GenPowerConeT(a, 1),
+    }
+    return [make[kind](parameter) for kind, parameter in cones]
+
+
+def _settings(attempt: int) -> Any:
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    # Both would change the problem's structure and forbid to update q.
+    settings.presolve_enable = False
+    settings.chordal_decomposition_enable = False
+    tolerance, settings.max_step_fraction = _ATTEMPTS[attempt]
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _REDUCED
+    return settings
+
+
+class ConicSet:
+    """{w = x[columns] : b - A x in K}, with the oracle, the support function and what can be computed from them.
+
+    Parameters
+    ----------
+    A : sparse array of shape (m, n_x)
+    b : ndarray of shape (m,)
+    cones : list of (kind, parameter)
+    columns : ndarray of shape (d,)
+        Where the decision is inside x.
+    """
+
+    def __init__(self, A: Any, b: np.ndarray, cones: Cones, columns: np.ndarray) -> None:
+        self.A = sp.csc_array(A)
+        self.b = np.asarray(b, dtype=np.float64)
+        self.cones = [c for c in cones if cone_size(*c)]
+        self.columns = np.asarray(columns)
+        if sum(cone_size(*c) for c in self.cones) != self.b.size:
+            raise RuntimeError("The cones do not add up to the number of rows; please report this as a bug in skspo.")
+
+    @property
+    def n_dim(self) -> int:
+        """Number of decision variables."""
+        return self.columns.size
+
+    # -- oracle --------------------------------------------------------------------------------------------------------
+
+    def _solver(self, q: np.ndarray, attempt: int = 0) -> Any:
+        import clarabel
+
+        n = self.A.shape[1]
+        return clarabel.DefaultSolver(
+            sp.csc_array((n, n)), q, self.A, self.b, _clarabel_cones(self.cones), _settings(attempt)
+        )
+
+    def _solve(self, solver: Any, q: np.ndarray) -> tuple[np.ndarray, str]:
+        """Solve for one cost vector; more careful attempts from scratch if the first one stalls."""
+        if hasattr(solver, "update"):
+            solver.update(q=q)
+        else:  # older versions of Clarabel
+            solver = self._solver(q)
+        solution = solver.solve()
+        for attempt in range(1, len(_ATTEMPTS)):
+            if str(solution.status) in _FINAL:
+                break
+            solution = self._solver(q, attempt).solve()
+        return np.asarray(solution.x), str(solution.status)
+
+    def status(self, c: np.ndarray) -> str:
+        """Outcome of minimising one cost vector, in Clarabel's words."""
+        return self._rows(c[None, :], strict=False)[1][0]
+
+    def _rows(self, C: np.ndarray, strict: bool = True) -> tuple[np.ndarray, list[str]]:
+        # Built with q = 0 whatever the rows are: the solver's scaling, and so a row's decision, must not depend on
+        # which other rows are solved with it.
+        zero = np.zeros(self.A.shape[1])
+        solver = self._solver(zero)
+        W, outcomes = np.empty(C.shape), []
+        for i, c in enumerate(C):
+            q = zero.copy()
+            q[self.columns] = c / (np.abs(c).max() or 1.0)
+            x, status = self._solve(solver, q)
+            if strict and status not in _SOLVED:
+                raise RuntimeError(
+                    f"Clarabel could not minimise row {i} of the costs over the region: status {status}. Badly scaled "
+                    "constraints are the usual cause; try to write them in units where decisions are near one."
+                )
+            W[i] = x[self.columns]
+            outcomes.append(status)
+        return W, outcomes
+
+    def minimise(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Minimise each row of costs, in ``n_jobs`` processes."""
+        if C.shape[0] == 0:
+            return np.empty(C.shape)
+        from joblib import Parallel, delayed, effective_n_jobs
+
+        jobs = min(effective_n_jobs(n_jobs), C.shape[0])
+        if jobs == 1:
+            return self._rows(C)[0]
+        # Processes, not threads: Clarabel's Python interface holds the interpreter's lock while it solves.
+        parts = Parallel(n_jobs=jobs)(delayed(self._rows)(part) for part in np.array_split(C, jobs))
+        return np.concatenate([W for W, _ in parts])
+
+    def project(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Nearest points of the set and their distances."""
+        import clarabel
+
+        # min t  s.t.  |w - w_0| <= t.  Not the square of the distance: near zero it would be less accurate.
+        n, d = self.A.shape[1], self.n_dim
+        pick = sp.csc_array((np.ones(d), (np.arange(d), self.columns)), shape=(d, n))
+        A = sp.block_array([[self.A, None], [None, -sp.eye_array(1)], [-pick, None]], format="csc")
+        q = np.zeros(n + 1)
+        q[-1] = 1.0
+        P, cones = sp.csc_array((n + 1, n + 1)), _clarabel_cones([*self.cones, ("soc", d + 1)])
+        points, distances = np.empty(W.shape), np.empty(W.shape[0])
+        for i, w in enumerate(W):
+            b = np.concatenate([self.b, [0.0], -w])
+            for attempt in range(len(_ATTEMPTS)):
+                solution = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve()
+                if str(solution.status) in _SOLVED:
+                    break
+            else:
+                raise RuntimeError(f"Clarabel could not project row {i} on the region: status {solution.status}.")
+            points[i] = np.asarray(solution.x)[self.columns]
+            distances[i] = np.linalg.norm(points[i] - w)
+        return points, distances
+
+    # -- what follows from the oracle ----------------------------------------------------------------------------------
+
+    @cached_property
+    def box_points(self) -> np.ndarray:
+        """The 2 d decisions that are lowest and highest in each coordinate."""
+        eye = np.eye(self.n_dim)
+        return self.minimise(np.concatenate([eye, -eye]))
+
+    @property
+    def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest value of each coordinate, up to the solver's tolerance."""
+        d = self.n_dim
+        return self.box_points[:d].diagonal().copy(), self.box_points[d:].diagonal().copy()
+
+    @cached_property
+    def normals(self) -> np.ndarray:
+        """Orthonormal rows E with E w constant on the set.
+
+        Directions in which all decisions found so far agree are candidates; each is certified by the extent of the set
+        along it, and a decision that disproves one joins the others.
+        """
+        points = self.box_points
+        scale = max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-300)
+        size = max(scale, float(np.abs(points).max()))
+        tol = 1e-6 * scale if scale > 1e-7 * size else 1e-7 * size
+        for _ in range(self.n_dim + 1):
+            _, sv, Vt = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)
+            candidates = Vt[int((sv > tol).sum()) :]
+            if candidates.shape[0] == 0:
+                break
+            low, high = self.minimise(candidates), self.minimise(-candidates)
+            extent = np.einsum("ij,ij->i", high - low, candidates)
+            if (extent <= tol).all():
+                return candidates
+            points = np.concatenate([points, low[extent > tol], high[extent > tol]])
+        return np.zeros((0, self.n_dim))
+
+    # -- support function ----------------------------------------------------------------------------------------------
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of the support function of each row of a CVXPY expression, by conic duality."""
+        import cvxpy as cp
+
+        n, d = V.shape
+        constraints: list[Any] = []
+        total: Any = 0.0
+        value: Any = 0.0
+        start = 0
+        for kind, group in _grouped(self.cones):
+            sizes = [cone_size(kind, p) for p in group]
+            Y = cp.Variable((n, sum(sizes)), nonneg=kind == "nonneg")
+            constraints += _dual_cones(kind, group, Y)
+            stop = start + sum(sizes)
+            total = total + Y @ sp.csr_array(self.A[start:stop])
+            value = value + Y @ self.b[start:stop]
+            start = stop
+        place = sp.csr_array((np.ones(d), (np.arange(d), self.columns)), shape=(d, self.A.shape[1]))
+        return value, [total == V @ place, *constraints]
+
+
+def _grouped(cones: Cones) -> list[tuple[str, list[Any]]]:
+    """Collect neighbours of the same kind: the many small cones of one kind become one vectorised constraint."""
+    groups: list[tuple[str, list[Any]]] = []
+    for kind, parameter in cones:
+        if groups and groups[-1][0] == kind and kind in ("exp", "pow"):
+            groups[-1][1].append(parameter)
+        else:
+            groups.append((kind, [parameter]))
+    return groups
+
+
+def _dual_cones(kind: str, group: list[Any], Y: Any) -> list[Any]:
+    """Constraints that put every row of ``Y`` into the dual cone."""
+    import cvxpy as cp
+
+    n = Y.shape[0]
+    if kind == "soc":
+        return [cp.SOC(Y[:, 0], Y[:, 1:], axis=1)] if Y.shape[1] > 1 else [Y[:, 0] >= 0]
+    if kind == "exp":
+        # (u, v, w) is in the dual cone if -u exp(v/u - 1) <= w.
+        u, v, w = Y[:, 0::3], Y[:, 1::3], Y[:, 2::3]
+        return [cp.ExpCone(u - v, -u, w)]
+    if kind == "pow":
+        a = np.broadcast_to(np.array(group, dtype=np.float64), (n, len(group)))
+        return [cp.PowCone3D(cp.multiply(Y[:, 0::3], 1.0 / a), cp.multiply(Y[:, 1::3], 1.0 / (1.0 - a)), Y[:, 2::3], a)]
+    if kind == "genpow":
+        a = np.broadcast_to(np.array(group[0], dtype=np.float64), (n, len(group[0])))
+        return [cp.PowConeND(cp.multiply(Y[:, :-1], 1.0 / a), Y[:, -1], a, axis=1)]
+    if kind == "psd":
+        k = group[0]
+        rows = [(i, j) for j in range(k) for i in range(j + 1)]
+        entries = np.array([i + k * j for i, j in rows])
+        scale = np.array([1.0 if i == j else np.sqrt(2.0) for i, j in rows])
+        matrices = [cp.Variable((k, k), PSD=True) for _ in range(n)]
+        return [Y[i] == cp.multiply(cp.vec(M, order="F")[entries], scale) for i, M in enumerate(matrices)]
+    return []

@@ -1,0 +1,371 @@
+"""Balls with closed-form oracles: L1Ball, LqBall, Ellipsoid.
+
+Conventions
+-----------
+    1/q + 1/q* = 1        support of {|w|_q <= radius}:  radius |v|_q*
+    Q = L L^T             support of {(w - center)^T Q (w - center) <= radius^2}:  center.v + radius |L^-1 v|_2
+
+Costs of any scale are fine: every row is divided by its largest entry before a power or a square is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+
+from .base import CertifiedFloat, Region, StrongConvexity
+from .polyhedral_base import StandardForm
+
+
+def _check_radius(region: Region, radius: Any) -> float:
+    """Return the radius as a positive finite number."""
+    try:
+        value = float(radius)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not 0.0 < value < np.inf:
+        raise ValueError(f"{type(region).__name__}: radius must be a positive finite number, got {radius!r}.")
+    return value
+
+
+def _unit_scale(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Divide each row by its largest absolute entry; also say which rows are zero (they are returned as zeros)."""
+    largest = np.abs(C).max(axis=1, keepdims=True)
+    zero = largest[:, 0] == 0
+    return C / np.where(largest == 0, 1.0, largest), zero
+
+
+class L1Ball(Region):
+    """Cross-polytope {|w|_1 <= radius}: bet a budget on one of d coordinates, in either direction.
+
+    The optimal decision puts ``-radius * sign(c_j)`` on the largest ``|c_j|``, the lowest index winning ties.  A zero
+    counts as a positive cost, so that every decision is a vertex.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        Radius of the ball, positive.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import L1Ball
+    >>> L1Ball(2.0).argmin([[1.0, -3.0, 2.0]])
+    array([[0., 2., 0.]])
+    """
+
+    def __init__(self, radius: float = 1.0, *, sense: str = "min") -> None:
+        self.radius = radius
+        self.sense = sense
+
+    def _prepare(self, d: int) -> float:
+        return _check_radius(self, self.radius)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        rows, best = np.arange(C.shape[0]), np.abs(C).argmax(axis=1)
+        W = np.zeros_like(C)
+        W[rows, best] = np.where(C[rows, best] < 0, data, -data)
+        return W
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        radius = self._data(C.shape[1])
+        largest = np.abs(C).max(axis=1, keepdims=True)
+        # The optimal face has the vertices -sign(c_j) e_j of the tied j; under C_true they cost -sign(c_j) c_true_j.
+        cost = np.where(np.abs(C) == largest, -np.sign(C) * C_true, -np.inf)
+        rows, worst = np.arange(C.shape[0]), cost.argmax(axis=1)
+        W = np.zeros_like(C)
+        W[rows, worst] = np.where(C[rows, worst] < 0, radius, -radius)
+        # A zero cost makes the whole ball optimal.
+        return np.where(largest == 0, self._argmin(-C_true, radius), W)
+
+    def standard_form(self, n_dim: int | None = None) -> StandardForm:
+        """Return {u >= 0, sum u = radius} with u = (w+, w-, slack) and w = w+ - w-."""
+        d = self.resolve_dim(n_dim)
+        radius = self._data(d)
+        eye = sp.eye_array(d, format="csr")
+        return StandardForm(
+            sp.csr_array(np.ones((1, 2 * d + 1))),
+            np.array([radius]),
+            np.zeros(2 * d + 1),
+            np.full(2 * d + 1, np.inf),
+            sp.csr_array(sp.hstack([eye, -eye, sp.csr_array((d, 1))])),
+        )
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of radius max_j |v_j|: t >= v_j and t >= -v_j for all j."""
+        import cvxpy as cp
+
+        n, d = V.shape
+        t = cp.Variable(n)
+        T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
+        return self._data(d) * t, [T >= V, T >= -V]
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """No rows: a ball varies in every direction."""
+        d = self.resolve_dim(n_dim)
+        return np.zeros((0, d))
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Shrink towards the centre until the norm is at most the radius."""
+        size = np.abs(W).sum(axis=1, keepdims=True) / self._data(W.shape[1])
+        return W / np.maximum(size, 1.0)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Two radii: the distance between opposite vertices."""
+        return CertifiedFloat(2.0 * self._data(self.resolve_dim(n_dim)))
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """2 radius / sqrt(d): the distance between opposite facets."""
+        d = self.resolve_dim(n_dim)
+        return CertifiedFloat(2.0 * self._data(d) / np.sqrt(d))
+
+
+class LqBall(Region):
+    """Ball {|w|_q <= radius} with 1 < q <= 2, a strongly convex set.
+
+    The optimal decision is the Hölder dual of the cost: ``w_j`` proportional to ``-sign(c_j) |c_j|^(1/(q-1))``.  It is
+    unique unless the cost is zero; then it is the centre.
+
+    Parameters
+    ----------
+    q : float, default=2.0
+        Exponent of the norm, above 1 and at most 2.
+    radius : float, default=1.0
+        Radius of the ball, positive.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import LqBall
+    >>> LqBall().argmin([[3.0, -4.0]])
+    array([[-0.6,  0.8]])
+    """
+
+    def __init__(self, q: float = 2.0, radius: float = 1.0, *, sense: str = "min") -> None:
+        self.q = q
+        self.radius = radius
+        self.sense = sense
+
+    def _prepare(self, d: int) -> tuple[float, float]:
+        try:
+            q = float(self.q)
+        except (TypeError, ValueError):
+            q = np.nan
+        if not 1.0 < q <= 2.0:
+            raise ValueError(
+                f"LqBall: q must be above 1 and at most 2, got {self.q!r}. For q = 1 use L1Ball, for q = inf use Box."
+            )
+        return q, _check_radius(self, self.radius)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        q, radius = data
+        C, _ = _unit_scale(C)
+        if q == 2.0:
+            W, size = C, np.linalg.norm(C, axis=1, keepdims=True)
+        else:
+            W = np.sign(C) * np.abs(C) ** (1.0 / (q - 1.0))
+            size = (np.abs(W) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
+        # A row that is not zero has an entry of size 1 after scaling, hence size >= 1; a zero row stays zero.
+        return W * (-radius / np.maximum(size, 1.0)) + 0.0
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        zero = (C == 0).all(axis=1, keepdims=True)
+        return self.solve_min(np.where(zero, -C_true, C))
+
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
+        """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball.
+
+        f is 2 (q - 1)-strongly convex in the q-norm, hence in the smaller 2-norm.  It is smooth only for q = 2; for
+        q < 2 its curvature is unbounded where a coordinate vanishes, and L is infinite.
+        """
+        d = self.resolve_dim(n_dim)
+        q, radius = self._data(d)
+        if d == 1:  # every norm is the absolute value
+            q = 2.0
+        return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0)
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of radius |v|_q*: a second-order cone for q = 2, else |v_j| <= s_j^(1/q*) t^(1/q), sum s = t."""
+        import cvxpy as cp
+
+        n, d = V.shape
+        q, radius = self._data(d)
+        t = cp.Variable(n)
+        if q == 2.0:
+            return radius * t, [cp.SOC(t, V, axis=1)]
+        S = cp.Variable((n, d))
+        T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
+        return radius * t, [cp.PowCone3D(S, T, V, np.full((n, d), 1.0 - 1.0 / q)), cp.sum(S, axis=1) == t]
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """No rows: a ball varies in every direction."""
+        d = self.resolve_dim(n_dim)
+        return np.zeros((0, d))
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Shrink towards the centre until the norm is at most the radius."""
+        q, radius = self._data(W.shape[1])
+        unit, _ = _unit_scale(W)
+        size = (np.abs(unit) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
+        size = size * np.abs(W).max(axis=1, keepdims=True) / radius
+        return W / np.maximum(size, 1.0)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Two radii: for q <= 2 no point of the ball is further from the centre than the coordinate axes' ends."""
+        return CertifiedFloat(2.0 * self._data(self.resolve_dim(n_dim))[1])
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """2 radius d^(1/q* - 1/2): the extent along (1, ..., 1)."""
+        d = self.resolve_dim(n_dim)
+        q, radius = self._data(d)
+        return CertifiedFloat(2.0 * radius * d ** (0.5 - 1.0 / q))
+
+
+class _EllipsoidData(NamedTuple):
+    """Derived from Q: its Cholesky factor (None for the identity) and extreme eigenvalues."""
+
+    factor: np.ndarray | None  # lower triangular L with Q = L L^T
+    eigenvalues: tuple[float, float]  # smallest, largest
+    center: np.ndarray
+    radius: float
+
+
+class Ellipsoid(Region):
+    """Ellipsoid {(w - center)^T Q (w - center) <= radius^2}, a strongly convex set.
+
+    The optimal decision is ``center - radius Q^-1 c / sqrt(c^T Q^-1 c)``.  It is unique unless the cost is zero; then
+    it is the centre.
+
+    Parameters
+    ----------
+    Q : array-like of shape (d, d), default=None
+        Symmetric positive definite matrix.  None means the identity.
+    center : array-like of shape (d,), default=None
+        Centre.  None means the origin; with ``Q=None`` as well the region exists in every dimension.
+    radius : float, default=1.0
+        Radius in the norm of ``Q``, positive.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> Ellipsoid([[1.0, 0.0], [0.0, 4.0]], center=[1.0, 1.0]).argmin([[0.0, 3.0], [2.0, 0.0]])
+    array([[1. , 0.5],
+           [0. , 1. ]])
+    """
+
+    def __init__(
+        self,
+        Q: ArrayLike | None = None,
+        center: ArrayLike | None = None,
+        radius: float = 1.0,
+        *,
+        sense: str = "min",
+    ) -> None:
+        self.Q = Q
+        self.center = center
+        self.radius = radius
+        self.sense = sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Size of Q or of the centre; None if both are None."""
+        if self.Q is not None:
+            shape = np.shape(self.Q)
+            return shape[0] if shape else 1
+        return None if self.center is None else int(np.size(self.center))
+
+    def _prepare(self, d: int) -> _EllipsoidData:
+        radius = _check_radius(self, self.radius)
+        center = np.zeros(d) if self.center is None else np.asarray(self.center, dtype=np.float64)
+        if center.shape != (d,) or not np.isfinite(center).all():
+            raise ValueError(
+                f"Ellipsoid: center must be finite and have shape ({d},), one entry per decision variable; "
+                f"got shape {center.shape}."
+            )
+        if self.Q is None:
+            return _EllipsoidData(None, (1.0, 1.0), center, radius)
+        Q = np.asarray(self.Q, dtype=np.float64)
+        if Q.shape != (d, d) or not np.isfinite(Q).all():
+            raise ValueError(f"Ellipsoid: Q must be a finite square matrix of shape ({d}, {d}), got shape {Q.shape}.")
+        asymmetry = float(np.abs(Q - Q.T).max())
+        if asymmetry > 1e-10 * float(np.abs(Q).max()):
+            raise ValueError(
+                f"Ellipsoid: Q must be symmetric, but Q and its transpose differ by {asymmetry:.3g}. "
+                "(Q + Q.T) / 2 describes the same set."
+            )
+        Q = (Q + Q.T) / 2.0
+        values = np.linalg.eigvalsh(Q)
+        # Below this the Cholesky factor is rounding noise, and the set is unbounded for all practical purposes.
+        if values[0] <= d * np.finfo(float).eps * abs(values[-1]):
+            raise ValueError(
+                f"Ellipsoid: Q must be positive definite, otherwise the region is unbounded; its smallest eigenvalue "
+                f"is {values[0]:.3g}."
+            )
+        return _EllipsoidData(np.linalg.cholesky(Q), (float(values[0]), float(values[-1])), center, radius)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        factor, _, center, radius = data
+        C, zero = _unit_scale(C)
+        if factor is None:
+            step, size = C, np.linalg.norm(C, axis=1)
+        else:
+            half = solve_triangular(factor, C.T, lower=True, check_finite=False)
+            size = np.linalg.norm(half, axis=0)
+            step = solve_triangular(factor, half, lower=True, trans="T", check_finite=False).T
+        return center - step * (radius / np.where(zero, 1.0, size))[:, None]
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        zero = (C == 0).all(axis=1, keepdims=True)
+        return self.solve_min(np.where(zero, -C_true, C))
+
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
+        """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q."""
+        _, (smallest, largest), _, radius = self._data(self.resolve_dim(n_dim))
+        return StrongConvexity(2.0 * smallest, 2.0 * largest, radius**2, 0.0)
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of center.v + radius |L^-1 v|_2."""
+        import cvxpy as cp
+
+        n, d = V.shape
+        factor, _, center, radius = self._data(d)
+        t = cp.Variable(n)
+        if factor is not None:
+            V_scaled = V @ solve_triangular(factor, np.eye(d), lower=True).T
+        else:
+            V_scaled = V
+        return V @ center + radius * t, [cp.SOC(t, V_scaled, axis=1)]
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """No rows: an ellipsoid varies in every direction."""
+        d = self.resolve_dim(n_dim)
+        return np.zeros((0, d))
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Shrink towards the centre until inside."""
+        factor, _, center, radius = self._data(W.shape[1])
+        step = W - center
+        size = np.linalg.norm(step if factor is None else step @ factor, axis=1, keepdims=True) / radius
+        # Not center + (W - center), which would move points that are already inside by a rounding error.
+        return np.where(size > 1.0, center + step / np.maximum(size, 1.0), W)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Longest axis."""
+        _, (smallest, _), _, radius = self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(2.0 * radius / np.sqrt(smallest))
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Shortest axis."""
+        _, (_, largest), _, radius = self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(2.0 * radius / np.sqrt(largest))

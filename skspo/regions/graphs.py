@@ -1,0 +1,369 @@
+"""Combinatorial polytopes on graphs: ShortestPath, Assignment."""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+
+from ._highs import map_rows, solve_rows, worst_rows
+from .base import CertifiedFloat
+from .polyhedral_base import InequalityForm, PolyhedralRegion
+
+CHUNK = 2**18  # numbers per block of rows in dynamic programming: a few megabytes, so that it stays in the cache
+
+
+class _Sweep(NamedTuple):
+    """Dynamic programming over the nodes of an acyclic graph, in blocks that numpy can do at once.
+
+    Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).  A step
+    relaxes one incoming edge for each of several consecutive nodes of one level: the k-th edge enters the k-th node.
+    """
+
+    steps: list[tuple[bool, slice, np.ndarray, np.ndarray]]  # first edge of these nodes?, nodes, edges, tails
+    tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d stays at the source
+    target: int
+    n_nodes: int
+    length: int  # number of edges of the longest path
+
+    def forward(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cost of the best path to each node, and its last edge; ``C`` is (d, n), infinite costs forbid an edge."""
+        n = C.shape[1]
+        value = np.zeros((self.n_nodes, n))
+        last = np.full((self.n_nodes, n), C.shape[0], dtype=np.int32)
+        for first, nodes, edges, tails in self.steps:
+            through = value[tails] + C[edges]
+            if first:
+                value[nodes], last[nodes] = through, edges[:, None]
+            else:
+                # Strictly better: edges come in increasing order, so that the lowest index wins ties.
+                better = through < value[nodes]
+                np.copyto(value[nodes], through, where=better)
+                np.copyto(last[nodes], edges[:, None], where=better, casting="unsafe")
+        return value, last
+
+    def shortest(self, C: np.ndarray) -> np.ndarray:
+        """Paths of least cost, (n, d), for costs (d, n)."""
+        d, n = C.shape
+        _, last = self.forward(C)
+        # Shorter paths wait at the source, whose last edge is the extra column d.
+        W = np.zeros((n, d + 1))
+        rows, node = np.arange(n), np.full(n, self.target)
+        for _ in range(self.length):
+            edge = last[node, rows]
+            W[rows, edge] = 1.0
+            node = self.tails[edge]
+        return W[:, :d]
+
+
+class _Network(NamedTuple):
+    form: InequalityForm
+    used: np.ndarray  # indices of the edges on some walk from source to target
+    sweep: _Sweep | None  # None if these edges contain a cycle
+
+
+class ShortestPath(PolyhedralRegion):
+    """Paths from source to target in a directed graph: one decision per edge, 1 if the path takes it.
+
+    On an acyclic graph the region is the convex hull of all paths, and the best one is found by dynamic programming,
+    for all rows at once and for costs of any sign.  On a graph with cycles it is the flow polytope, one unit from
+    source to target with 0 <= w <= 1, and a linear program: if costs may be negative, an optimal decision can contain
+    cycles of negative cost next to the path.  Edges that no walk from source to target uses are fixed at 0.
+
+    Parameters
+    ----------
+    edges : list of (tail, head) pairs, array of shape (d, 2), or directed networkx graph
+        Any hashable node labels; parallel edges are fine.  The order of the edges is the order of the costs.
+    source, target : node labels, default=None
+        None means the only node that no edge enters, or leaves.
+    n_jobs : int, default=None
+        Number of threads; used only if the graph has a cycle.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import ShortestPath
+    >>> region = ShortestPath([("a", "b"), ("b", "c"), ("a", "c")], source="a", target="c")
+    >>> region.argmin([[1.0, 1.0, 3.0], [1.0, 1.0, 1.0]])
+    array([[1., 1., 0.],
+           [0., 0., 1.]])
+    >>> ShortestPath.grid(5, 5).n_dim
+    40
+    """
+
+    def __init__(
+        self, edges: Any, source: Any = None, target: Any = None, *, n_jobs: int | None = None, sense: str = "min"
+    ) -> None:
+        self.edges = edges
+        self.source = source
+        self.target = target
+        self.n_jobs = n_jobs
+        self.sense = sense
+
+    @classmethod
+    def grid(cls, rows: int, cols: int, *, sense: str = "min") -> ShortestPath:
+        """Paths from the top left to the bottom right node of a grid, moving right and down.
+
+        Parameters
+        ----------
+        rows, cols : int
+            Number of nodes in each direction.
+        sense : {"min", "max"}, default="min"
+            Whether the predicted numbers are costs or values.
+
+        Returns
+        -------
+        region : ShortestPath
+            Nodes are numbered row by row.  Edges: for each row its horizontal edges, then the vertical edges to the
+            next row.
+        """
+        if rows < 1 or cols < 1 or rows * cols < 2:
+            raise ValueError(f"ShortestPath: a grid needs at least two nodes, got {rows} x {cols}.")
+        edges = []
+        for v in range(0, rows * cols, cols):
+            edges += [(v + j, v + j + 1) for j in range(cols - 1)]
+            if v + cols < rows * cols:
+                edges += [(v + j, v + j + cols) for j in range(cols)]
+        return cls(np.array(edges), 0, rows * cols - 1, sense=sense)
+
+    @property
+    def n_dim(self) -> int:
+        """Number of edges."""
+        return int(self.edges.number_of_edges()) if hasattr(self.edges, "number_of_edges") else len(self.edges)
+
+    def _prepare(self, d: int) -> _Network:
+        tails, heads, source, target = self._read()
+        n_nodes = int(max(tails.max(), heads.max())) + 1
+        from_source, to_target = _reached(source, tails, heads, n_nodes), _reached(target, heads, tails, n_nodes)
+        used = np.flatnonzero(from_source[tails] & to_target[heads])
+        if not used.size:
+            raise ValueError("ShortestPath: the region is empty, no path leads from source to target (unreachable).")
+        # One row per node, flow out minus flow in; the target's follows from the others.
+        nodes = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
+        one = np.ones(used.size)
+        flow = sp.csr_array((one, (tails[used], used)), shape=(n_nodes, d)) - sp.csr_array(
+            (one, (heads[used], used)), shape=(n_nodes, d)
+        )
+        upper = np.zeros(d)
+        upper[used] = 1.0
+        form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
+        return _Network(form, used, _plan(tails, heads, source, target, used))
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray, int, int]:
+        """Edges and terminals as integers."""
+        edges = self.edges
+        if hasattr(edges, "is_directed"):  # a networkx graph
+            if not edges.is_directed():
+                raise ValueError(
+                    "ShortestPath: the graph is undirected; use graph.to_directed(), which has one edge, and "
+                    "therefore one cost, for each direction."
+                )
+            edges = list(edges.edges())
+        else:
+            edges = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
+        if not edges:
+            raise ValueError("ShortestPath: there are no edges.")
+        number: dict[Any, int] = {}
+        ends = np.empty((len(edges), 2), dtype=np.intp)
+        for i, edge in enumerate(edges):
+            try:
+                tail, head = edge
+                ends[i] = [number.setdefault(node, len(number)) for node in (tail, head)]
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"ShortestPath: every edge must be a pair (tail, head) of hashable nodes, edge {i} is {edge!r}."
+                ) from None
+            if ends[i, 0] == ends[i, 1]:
+                raise ValueError(f"ShortestPath: edge {i} leads from {tail!r} to itself; leave such edges out.")
+        terminals = []
+        for name, there in (("source", ends[:, 1]), ("target", ends[:, 0])):
+            label = getattr(self, name)
+            if label is None:
+                free = np.setdiff1d(np.arange(len(number)), there)
+                if free.size != 1:
+                    verb = "enters" if name == "source" else "leaves"
+                    raise ValueError(
+                        f"ShortestPath: {name} must be given, because not one but {free.size} nodes are such that no "
+                        f"edge {verb} them."
+                    )
+                terminals.append(int(free[0]))
+            elif label not in number:
+                raise ValueError(f"ShortestPath: {name} {label!r} is unknown, it is not a node of any edge.")
+            else:
+                terminals.append(number[label])
+        if terminals[0] == terminals[1]:
+            raise ValueError("ShortestPath: source and target must be different nodes.")
+        return ends[:, 0], ends[:, 1], terminals[0], terminals[1]
+
+    def _argmin(self, C: np.ndarray, data: _Network) -> np.ndarray:
+        if data.sweep is None:
+            return solve_rows(data.form, C, n_jobs=self.n_jobs)
+        W = np.empty_like(C)
+        for rows in _blocks(C):
+            W[rows] = data.sweep.shortest(np.ascontiguousarray(C[rows].T))
+        return W
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        data = self._data(C.shape[1])
+        if data.sweep is None:
+            return worst_rows(data.form, C, C_true, n_jobs=self.n_jobs)
+        W = np.empty_like(C)
+        for rows in _blocks(C):
+            W[rows] = data.sweep.shortest(self._tied(C[rows].T, C_true[rows].T, data))
+        return W
+
+    @staticmethod
+    def _tied(C: np.ndarray, C_true: np.ndarray, data: _Network) -> np.ndarray:
+        """Minus the true costs on the edges of optimal paths to any node, infinite costs elsewhere; (d, n)."""
+        sweep, used = data.sweep, data.used
+        assert sweep is not None
+        value, _ = sweep.forward(np.ascontiguousarray(C))
+        excess = np.full(C.shape, np.inf)
+        for _, nodes, edges, tails in sweep.steps:
+            excess[edges] = value[tails] + C[edges] - value[nodes]
+        # Costs of two paths that are equal on paper differ by rounding.
+        tolerance = 1e-12 * sweep.length * np.abs(C[used]).max(axis=0)
+        return np.where(excess <= tolerance, -C_true, np.inf)
+
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return the flows of one unit from source to target, {flow out - flow in = 1 at the source, 0 elsewhere}."""
+        return self._data(self.resolve_dim(n_dim)).form
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Two paths of at most L edges differ in at most 2 L edges: an upper bound."""
+        data = self._data(self.resolve_dim(n_dim))
+        if data.sweep is None:
+            return super().diameter(n_dim)
+        if data.used.size == data.sweep.length:  # there is only one path
+            return CertifiedFloat(0.0)
+        return CertifiedFloat(float(np.sqrt(min(2 * data.sweep.length, data.used.size))), "upper bound")
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """0, because what enters a node leaves it."""
+        self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(0.0)
+
+
+def _reached(start: int, tails: np.ndarray, heads: np.ndarray, n_nodes: int) -> np.ndarray:
+    """Which nodes can be reached from ``start``."""
+    graph = sp.csr_array((np.ones(tails.size), (tails, heads)), shape=(n_nodes, n_nodes))
+    reached = np.zeros(n_nodes, dtype=bool)
+    reached[sp.csgraph.breadth_first_order(graph, start, return_predecessors=False)] = True
+    return reached
+
+
+def _plan(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: np.ndarray) -> _Sweep | None:
+    """Order the nodes by level and group their incoming edges into steps; None if there is a cycle."""
+    incoming: dict[int, list[int]] = {source: []}
+    outgoing: dict[int, list[int]] = {}
+    for e in used.tolist():
+        incoming.setdefault(int(heads[e]), []).append(e)
+        outgoing.setdefault(int(tails[e]), []).append(e)
+    waiting = {node: len(entering) for node, entering in incoming.items()}
+    levels = [[source]] if not waiting[source] else []
+    while levels and levels[-1]:
+        following = []
+        for node in levels[-1]:
+            for e in outgoing.get(node, []):
+                head = int(heads[e])
+                waiting[head] -= 1
+                if not waiting[head]:
+                    following.append(head)
+        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
+        levels.append(sorted(following, key=lambda node: -len(incoming[node])))
+    order = [node for level in levels for node in level]
+    if len(order) < len(incoming):
+        return None
+    number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
+    number[order] = np.arange(len(order))
+    steps = []
+    start = 1
+    for level in levels[1:]:
+        for k in range(max((len(incoming[node]) for node in level), default=0)):
+            edges = np.array([incoming[node][k] for node in level if len(incoming[node]) > k])
+            steps.append((k == 0, slice(start, start + edges.size), edges, number[tails[edges]]))
+        start += len(level)
+    return _Sweep(steps, np.append(number[tails], 0), int(number[target]), len(order), len(levels) - 2)
+
+
+def _blocks(C: np.ndarray) -> list[slice]:
+    # Not too few rows either: a step of a large graph must outweigh its overhead.
+    size = max(CHUNK // C.shape[1], 256)
+    return [slice(a, a + size) for a in range(0, C.shape[0], size)]
+
+
+class Assignment(PolyhedralRegion):
+    """Assign n workers to n tasks: doubly stochastic n x n matrices, row by row.
+
+    Parameters
+    ----------
+    n : int, default=None
+        Number of workers and of tasks; decision i n + j is 1 if worker i does task j.  None means the square root of
+        the number of costs.
+    n_jobs : int, default=None
+        Number of threads.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import Assignment
+    >>> Assignment(2).argmin([[1.0, 2.0, 1.0, 3.0]])
+    array([[0., 1., 1., 0.]])
+    """
+
+    def __init__(self, n: int | None = None, *, n_jobs: int | None = None, sense: str = "min") -> None:
+        self.n = n
+        self.n_jobs = n_jobs
+        self.sense = sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Number n * n of pairs; None if n is to be inferred."""
+        return None if self.n is None else self.n * self.n
+
+    def _prepare(self, d: int) -> int:
+        if self.n is not None and (isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1):
+            raise ValueError(f"Assignment: n must be a positive integer or None, got {self.n!r}.")
+        n = isqrt(d)
+        if n * n != d:
+            raise ValueError(f"Assignment: the number of costs must be a square, n workers times n tasks; got {d}.")
+        return n
+
+    def _argmin(self, C: np.ndarray, data: int) -> np.ndarray:
+        n = data
+
+        def chunk(first: int, C: np.ndarray) -> np.ndarray:
+            W = np.zeros((C.shape[0], n, n))
+            for w, c in zip(W, C.reshape(-1, n, n), strict=True):
+                w[linear_sum_assignment(c)] = 1.0
+            return W.reshape(-1, n * n)
+
+        return map_rows(chunk, C, n_jobs=self.n_jobs)
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        return worst_rows(self.inequality_form(C.shape[1]), C, C_true, n_jobs=self.n_jobs)
+
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return the Birkhoff polytope {w >= 0, row and column sums 1}."""
+        d = self.resolve_dim(n_dim)
+        n = self._data(d)
+        eye, one = sp.eye_array(n, format="csr"), np.ones((1, n))
+        A_eq = sp.vstack([sp.kron(eye, one), sp.kron(one, eye)], format="csr")
+        return InequalityForm.build(d, A_eq=A_eq, b_eq=np.ones(2 * n), upper=1.0)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """sqrt(2 n): two assignments that have nothing in common."""
+        n = self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(float(np.sqrt(2.0 * n)) if n > 1 else 0.0)
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """0, because rows and columns have fixed sums."""
+        self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(0.0)

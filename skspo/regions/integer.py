@@ -1,0 +1,316 @@
+"""Regions of integer decisions: MixedInteger, Knapsack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
+
+from ._highs import coordinate_bounds, solve_rows, worst_rows
+from .base import CertifiedFloat, Region
+from .polyhedral_base import InequalityForm, PolyhedralRegion
+from .polyhedron import count_decisions, read_constraints
+
+TABLE = 2**26  # bytes of the table of choices in dynamic programming
+CHUNK = 2**17  # numbers per block of rows in dynamic programming, so that it stays in the cache
+LARGEST = 2**22  # cells per row from which on branch and bound is the better way
+
+
+class _MixedIntegerData(NamedTuple):
+    form: InequalityForm
+    integers: np.ndarray
+    low: np.ndarray  # of the linear relaxation
+    high: np.ndarray
+
+
+class MixedInteger(Region):
+    """Integer points of a polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
+
+    The conventions are those of :func:`scipy.optimize.linprog` and :func:`scipy.optimize.milp`.  The region must be
+    nonempty and bounded, which is checked on first use.
+
+    Parameters
+    ----------
+    A_ub : array-like or sparse matrix of shape (m, d), default=None
+    b_ub : array-like of shape (m,), default=None
+        Inequalities A_ub w <= b_ub.
+    A_eq : array-like or sparse matrix of shape (k, d), default=None
+    b_eq : array-like of shape (k,), default=None
+        Equalities A_eq w = b_eq.
+    bounds : pair or list of d pairs, default=(0, None)
+        Lower and upper bound of all decisions, or of each; None means that there is no bound.
+    integrality : {0, 1} or array-like of shape (d,), default=None
+        1 for an integer decision, 0 or None for a continuous one.
+    n_jobs : int, default=None
+        Number of threads.
+    time_limit : float, default=None
+        Seconds for each row of costs; when they are over, an error is raised.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import MixedInteger
+    >>> region = MixedInteger(A_ub=[[2, 2, 2]], b_ub=[3], bounds=(0, 1), integrality=[1, 1, 0], sense="max")
+    >>> region.argmin([[3.0, 2.0, 1.0]])
+    array([[1. , 0. , 0.5]])
+    """
+
+    def __init__(
+        self,
+        A_ub: Any = None,
+        b_ub: ArrayLike | None = None,
+        A_eq: Any = None,
+        b_eq: ArrayLike | None = None,
+        bounds: Any = (0, None),
+        integrality: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        sense: str = "min",
+    ) -> None:
+        self.A_ub = A_ub
+        self.b_ub = b_ub
+        self.A_eq = A_eq
+        self.b_eq = b_eq
+        self.bounds = bounds
+        self.integrality = integrality
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.sense = sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Number of columns of the matrices, or length of a list; None if there are neither."""
+        d = count_decisions(self.A_ub, self.A_eq, self.bounds)
+        return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d  # type: ignore[arg-type]
+
+    def _prepare(self, d: int) -> _MixedIntegerData:
+        form = read_constraints("MixedInteger", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
+        kinds = np.asarray(0 if self.integrality is None else self.integrality)
+        if kinds.shape not in ((), (d,)):
+            raise ValueError(
+                f"MixedInteger: integrality must be a number or have shape ({d},), got shape {kinds.shape}."
+            )
+        if not np.isin(kinds, (0, 1)).all():
+            raise ValueError(
+                "MixedInteger: integrality must be 0 (continuous) or 1 (integer) for each decision; semi-continuous "
+                "decisions (2 and 3) are not supported: write them with an extra binary decision."
+            )
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"MixedInteger: time_limit must be positive or None, got {self.time_limit!r}.")
+        integers = np.array(np.broadcast_to(kinds == 1, (d,)))
+        low, high = coordinate_bounds(form)
+        if integers.any():
+            # The linear relaxation has a solution; whether it has an integer one only a search can tell.
+            solve_rows(form, np.zeros((1, d)), integrality=integers, time_limit=self.time_limit)
+            low[integers], high[integers] = np.ceil(low[integers] - 1e-6), np.floor(high[integers] + 1e-6)
+        return _MixedIntegerData(form, integers, low, high)
+
+    def _argmin(self, C: np.ndarray, data: _MixedIntegerData) -> np.ndarray:
+        return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, time_limit=self.time_limit)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Diagonal of a box around the linear relaxation: an upper bound."""
+        data = self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(float(np.linalg.norm(data.high - data.low)), "upper bound")
+
+
+def _fractional(region: Knapsack) -> bool:
+    return not region.integer
+
+
+def _if_fractional(method: Callable[..., Any]) -> Any:
+    """Offer a polyhedral capability only while ``integer=False``: a finite set of points does not have it."""
+    return available_if(_fractional)(method)
+
+
+class _KnapsackData(NamedTuple):
+    form: InequalityForm  # the linear relaxation; for integer=True without the items that never fit
+    method: str  # "all", "table", "search", "ratio" or "linear"
+    weights: np.ndarray  # (m, d); for "table" integers without a common factor, only rows that can bind
+    capacity: np.ndarray  # (m,)
+
+
+class Knapsack(PolyhedralRegion):
+    """Fill a knapsack: {0 <= w <= 1, weights.w <= capacity}, items whole (default) or fractional.
+
+    Whole items with integer weights are packed by dynamic programming, for all rows at once, unless capacities are
+    huge; fractional ones with one capacity in the order of value per weight.  Otherwise HiGHS solves a mixed-integer
+    or linear program for each row.  Only the fractional knapsack is a polyhedron and has the capabilities of one.
+
+    Parameters
+    ----------
+    weights : array-like of shape (d,) or (m, d)
+        Nonnegative weights of the items, in one or several resources.
+    capacity : float or array-like of shape (m,)
+        How much of each resource there is.
+    integer : bool, default=True
+        Whether items are taken whole.
+    n_jobs : int, default=None
+        Number of threads; used only with HiGHS.
+    sense : {"min", "max"}, default="max"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo import Knapsack
+    >>> Knapsack([3, 4, 5], 8).argmin([[3.0, 4.0, 6.0]])
+    array([[1., 0., 1.]])
+    >>> Knapsack([3, 4, 5], 8, integer=False).argmin([[3.0, 4.1, 6.0]])
+    array([[0.  , 0.75, 1.  ]])
+    """
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        capacity: ArrayLike,
+        *,
+        integer: bool = True,
+        n_jobs: int | None = None,
+        sense: str = "max",
+    ) -> None:
+        self.weights = weights
+        self.capacity = capacity
+        self.integer = integer
+        self.n_jobs = n_jobs
+        self.sense = sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Number of items."""
+        shape = np.shape(self.weights)
+        return shape[-1] if shape else None
+
+    def _prepare(self, d: int) -> _KnapsackData:
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.ndim not in (1, 2):
+            raise ValueError(f"Knapsack: weights must have shape (d,) or (m, d), got shape {weights.shape}.")
+        weights = np.atleast_2d(weights)
+        m = weights.shape[0]
+        capacity = np.asarray(self.capacity, dtype=np.float64)
+        if capacity.shape not in ((), (m,)):
+            raise ValueError(
+                f"Knapsack: capacity must be a number or have shape ({m},), one for each row of weights, "
+                f"got shape {capacity.shape}."
+            )
+        capacity = np.array(np.broadcast_to(capacity, (m,)))
+        if not np.isfinite(weights).all() or not np.isfinite(capacity).all():
+            raise ValueError("Knapsack: weights and capacity must be finite.")
+        if (weights < 0).any():
+            raise ValueError(
+                f"Knapsack: weights must be nonnegative, got {weights.min()}. "
+                "MixedInteger and Polyhedron accept constraints of any sign."
+            )
+        if (capacity < 0).any():
+            raise ValueError(f"Knapsack: the region is empty, the capacity {capacity.min()} is negative.")
+        # Capacities are often computed, as 0.1 * total: one that misses a sum of weights by rounding only means it.
+        room = capacity * (1.0 + 1e-12)
+        fits = (weights <= room[:, None]).all(axis=0)
+        upper = fits.astype(np.float64) if self.integer else 1.0
+        form = InequalityForm.build(d, A_ub=weights, b_ub=capacity, upper=upper)
+        if (weights.sum(axis=1) <= room).all():
+            return _KnapsackData(form, "all", weights, capacity)
+        if not self.integer:
+            return _KnapsackData(form, "ratio" if m == 1 else "linear", weights, capacity)
+        if weights.max() < 2**53 and (weights == np.floor(weights)).all():
+            binding = weights.sum(axis=1) > room
+            whole = weights[binding].astype(np.int64)
+            divisors = np.gcd.reduce(whole, axis=1)
+            limits = np.floor(room[binding] / divisors)
+            if d * np.prod(limits + 1.0) <= LARGEST:
+                return _KnapsackData(form, "table", whole // divisors[:, None], limits.astype(np.int64))
+        return _KnapsackData(form, "search", weights, capacity)
+
+    def _argmin(self, C: np.ndarray, data: _KnapsackData) -> np.ndarray:
+        if data.method == "all":
+            return (C < 0).astype(np.float64)
+        if data.method == "table":
+            return _pack_whole(C, data.weights, data.capacity)
+        if data.method == "ratio":
+            return _pack_fractions(C, data.weights[0], float(data.capacity[0]))
+        integers = np.ones(C.shape[1], dtype=bool) if data.method == "search" else None
+        W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs)
+        # Leaving out what is worth nothing costs nothing and always fits.
+        return np.where(C < 0, W, 0.0)
+
+    @_if_fractional
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return {0 <= w <= 1, weights.w <= capacity}."""
+        return self._data(self.resolve_dim(n_dim)).form
+
+    @_if_fractional
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        return worst_rows(self._data(C.shape[1]).form, C, C_true, n_jobs=self.n_jobs)
+
+    def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest box around the region: each item alone in the knapsack."""
+        form = self._data(self.resolve_dim(n_dim)).form
+        weights = form.A_ub.toarray()
+        with np.errstate(divide="ignore", over="ignore"):
+            share = np.where(weights > 0, form.b_ub[:, None] / np.where(weights > 0, weights, 1.0), np.inf)
+        return np.zeros(weights.shape[1]), np.minimum(form.upper, share.min(axis=0))
+
+    geometry = _if_fractional(PolyhedralRegion.geometry)
+    standard_form = _if_fractional(PolyhedralRegion.standard_form)
+    support_epigraph = _if_fractional(PolyhedralRegion.support_epigraph)
+    equalities = _if_fractional(PolyhedralRegion.equalities)
+    repair = _if_fractional(PolyhedralRegion.repair)
+    width = _if_fractional(PolyhedralRegion.width)
+
+
+def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """Whole items with integer weights: dynamic programming over items and capacities, last item first.
+
+    best[r] is the value of the best choice among items j, ..., d - 1 that weighs at most r (one index per resource),
+    take[j, r] whether it contains item j.  Items are then read off in order, so that lower indices win ties.
+    """
+    n, d = C.shape
+    shape = tuple(int(r) + 1 for r in capacity)
+    cells = int(np.prod(shape))
+    stride = cells // np.cumprod(shape)  # how far apart in memory r and r + 1 are, for each resource
+    W = np.zeros((n, d))
+    size = max(min(CHUNK // cells, n), 16)
+    size = max(min(size, TABLE // (d * cells)), 1)
+    for a in range(0, n, size):
+        # Worthless items never enter; minus infinity keeps them out without a mask.
+        values = np.where(C[a : a + size] < 0, -C[a : a + size], -np.inf).T.copy()
+        rows = np.arange(values.shape[1])
+        best = np.zeros((*shape, rows.size))
+        with_item = np.empty_like(best)
+        take = np.zeros((d, *shape, rows.size), dtype=bool)
+        for j in reversed(range(d)):
+            if (weights[:, j] <= capacity).all():
+                before = tuple(slice(0, k - int(w)) for k, w in zip(shape, weights[:, j], strict=True))
+                after = tuple(slice(int(w), None) for w in weights[:, j])
+                np.add(best[before], values[j], out=with_item[after])
+                np.greater_equal(with_item[after], best[after], out=take[j][after])
+                np.maximum(with_item[after], best[after], out=best[after])
+        take = take.reshape(d, cells, rows.size)
+        room = np.full(rows.size, cells - 1)
+        for j in range(d):
+            taken = take[j, room, rows]
+            W[a + rows, j] = taken
+            room -= np.where(taken, int(stride @ weights[:, j]), 0)
+    return W
+
+
+def _pack_fractions(C: np.ndarray, weights: np.ndarray, capacity: float) -> np.ndarray:
+    """Fractional items: best value per weight first, until the knapsack is full."""
+    free = weights == 0
+    with np.errstate(over="ignore"):
+        # Weightless items come first and take no room; worthless ones are removed at the end.
+        ratio = np.where(free, -np.inf, C / np.where(free, 1.0, weights))
+    ratio = np.where(C < 0, ratio, np.inf)
+    order = np.argsort(ratio, axis=1, kind="stable")
+    sorted_weights = np.where(np.take_along_axis(C < 0, order, axis=1), weights[order], 0.0)
+    before = np.cumsum(sorted_weights, axis=1) - sorted_weights
+    share = np.clip((capacity - before) / np.where(sorted_weights > 0, sorted_weights, 1.0), 0.0, 1.0)
+    share[sorted_weights == 0] = 1.0
+    W = np.empty_like(C)
+    np.put_along_axis(W, order, share, axis=1)
+    return np.where(C < 0, W, 0.0)

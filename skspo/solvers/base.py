@@ -1,0 +1,102 @@
+"""The Solver contract: minimise a LinearObjective and say how good the result provably is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..objective import LinearObjective
+from ..regions.base import CAPABILITIES, Region
+
+
+class Result(NamedTuple):
+    """What a solver returns, in the objective's own units (see ``LinearObjective``)."""
+
+    coef: np.ndarray
+    objective: float  # evaluated by us at ``coef``, never a solver's word
+    lower_bound: float  # proved by decisions in S
+    n_iter: int
+    converged: bool  # whether the relative gap is at most ``tol``
+    message: str = ""  # why it stopped, if it did not converge
+
+
+class Solver(BaseEstimator):
+    """Base class of solvers.
+
+    ``requires`` names the region capabilities without which the solver cannot work.  ``tol`` is a relative duality gap.
+    """
+
+    name: ClassVar[str] = ""
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    tol: float
+    max_iter: int | None
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Minimise the objective, from ``coef_init`` if the method can use a start."""
+        raise NotImplementedError
+
+    @classmethod
+    def missing(cls, region: Region) -> list[str]:
+        """Capabilities that this solver requires and the region does not have."""
+        return [name for name in cls.requires if not hasattr(region, name)]
+
+    def finish(
+        self, objective: LinearObjective, candidates: list[tuple[np.ndarray, np.ndarray]], n_iter: int, message: str = ""
+    ) -> Result:
+        """Certify candidate (coefficients, dual decisions) pairs: best objective, best bound, relative gap.
+
+        Bounds from different decisions may be combined because each one is proved on its own; those without a ridge are
+        proved around the returned coefficients.
+        """
+        values = [objective.value(Theta) for Theta, _ in candidates]
+        best = int(np.argmin(values))
+        Theta, value = candidates[best][0], values[best]
+        # Aim well inside the tolerance, but do not polish a proof for its own sake.
+        target = value - 0.1 * self.tol * max(value, 0.0)
+        bound = 0.0
+        for _, V in candidates:
+            if bound < target:
+                bound = max(bound, objective.lower_bound(V, Theta, target=target))
+        # Rounding must not put the bound above the value: the two are then equal for all purposes.
+        bound = min(bound, value)
+        gap = objective.relative_gap(value, bound)
+        return Result(Theta, value, bound, n_iter, gap <= self.tol, "" if gap <= self.tol else message)
+
+
+def check_solver_serves(solver: Solver, region: Region, others: dict[str, type[Solver]]) -> None:
+    """Raise an error that says what is missing and which solvers would do."""
+    missing = solver.missing(region)
+    if missing:
+        able = [repr(name) for name, cls in others.items() if not cls.missing(region)]
+        what = "; ".join(f"{name} ({CAPABILITIES[name]})" for name in missing)
+        raise ValueError(
+            f"solver={solver.name!r} cannot serve the region {type(region).__name__}, which lacks: {what}. "
+            f"Solvers that can: {', '.join(able)}; or leave solver='auto'."
+        )
+
+
+class Progress:
+    """One line that is overwritten while a solver runs: iteration, objective, bound, gap, time."""
+
+    def __init__(self, name: str, objective: LinearObjective, verbose: int) -> None:
+        self.name, self.objective, self.verbose = name, objective, verbose
+        self.start = self.last = time.perf_counter()
+        self.shown = False
+
+    def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
+        """Print the state of the solver, at most ten times a second."""
+        now = time.perf_counter()
+        if not self.verbose or (not force and now - self.last < 0.1):
+            return
+        self.last, self.shown = now, True
+        text = f"{self.name}: iteration {n_iter}  objective {value * self.objective.scale:.6g}"
+        if bound is not None:
+            gap = self.objective.relative_gap(value, bound)
+            text += f"  bound {bound * self.objective.scale:.6g}  gap {gap:.1e}"
+        end = "\r" if sys.stderr.isatty() and not force else "\n"
+        print(f"{text}  {now - self.start:.1f} s", end=end, file=sys.stderr, flush=True)

@@ -1,0 +1,88 @@
+"""L-BFGS for strongly convex regions, where the SPO+ loss is differentiable.
+
+With an l1 penalty the coefficients are split, Theta = prior + P - N with P, N >= 0, which makes it linear.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ..objective import LinearObjective
+from .base import Progress, Result, Solver
+
+
+class LBFGSSolver(Solver):
+    """Exact minimisation by L-BFGS on value and gradient.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap.
+    max_iter : int or None, default=None
+        Iteration limit; None means 2000.
+    verbose : int, default=0
+    """
+
+    name = "lbfgs"
+    requires = ("strong_convexity", "repair")
+
+    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Minimise from ``coef_init`` or from least squares; restart while the certificate keeps improving."""
+        limit = 2000 if self.max_iter is None else self.max_iter
+        Theta = objective.least_squares if coef_init is None else coef_init
+        progress = Progress(self.name, objective, self.verbose)
+        n_iter, pgtol = 0, 1e-2 * self.tol
+        while True:
+            Theta, steps = self._descend(objective, Theta, pgtol, limit - n_iter, progress, n_iter)
+            n_iter += steps
+            result = self.finish(objective, [(Theta, objective.decisions(Theta))], n_iter)
+            progress(n_iter, result.objective, result.lower_bound, force=True)
+            if result.converged:
+                return result
+            if n_iter >= limit or pgtol < 1e-13 or steps == 0:
+                why = f"max_iter={limit} was reached" if n_iter >= limit else "the gradient is at rounding level"
+                return result._replace(message=why)
+            # The gradient was not yet small enough for a proof: ask for more.
+            pgtol *= 1e-2
+
+    def _descend(
+        self, objective: LinearObjective, Theta: np.ndarray, pgtol: float, limit: int, progress: Progress, done: int
+    ) -> tuple[np.ndarray, int]:
+        options = {"maxiter": max(limit, 1), "maxfun": 10 * max(limit, 1) + 100, "gtol": pgtol, "ftol": 0.0, "maxcor": 30}
+        count = done
+
+        def report(value: float) -> None:
+            nonlocal count
+            count += 1
+            progress(count, value)
+
+        if objective.smooth_penalty:
+
+            def smooth(theta: np.ndarray) -> tuple[float, np.ndarray]:
+                value, G = objective.value_gradient(theta.reshape(objective.shape))
+                report(value)
+                return value, G.ravel()
+
+            res = minimize(smooth, Theta.ravel(), jac=True, method="L-BFGS-B", options=options)
+            return res.x.reshape(objective.shape), res.nit
+
+        def split(pn: np.ndarray) -> tuple[float, np.ndarray]:
+            P, N = pn.reshape((2, *objective.shape))
+            D = P - N
+            value, G, _ = objective.loss_gradient(objective.prior + D)
+            value += float(((P + N) @ objective.l1).sum() + 0.5 * ((D * D) @ objective.l2).sum())
+            report(value)
+            G = G + D * objective.l2
+            return value, np.concatenate([(G + objective.l1).ravel(), (objective.l1 - G).ravel()])
+
+        D = Theta - objective.prior
+        start = np.concatenate([np.maximum(D, 0).ravel(), np.maximum(-D, 0).ravel()])
+        res = minimize(split, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options)
+        P, N = res.x.reshape((2, *objective.shape))
+        return objective.prior + P - N, res.nit

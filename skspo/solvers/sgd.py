@@ -1,0 +1,144 @@
+"""Minibatch Adam with iterate averaging: any region, any number of samples.
+
+The decisions met on the way are averaged like the iterates.  Averages of decisions lie in conv(S), so they prove a
+lower bound, and even a stochastic fit comes with a certificate, only a looser one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..objective import LinearObjective
+from .base import Progress, Result, Solver
+
+
+class AdamState:
+    """First and second moments of the gradient, and the step count."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.m = np.zeros(shape)
+        self.v = np.zeros(shape)
+        self.t = 0
+
+    def step(self, gradient: np.ndarray, learning_rate: float) -> np.ndarray:
+        """Return the update to be subtracted from the parameters."""
+        self.t += 1
+        self.m += 0.1 * (gradient - self.m)
+        self.v += 0.001 * (gradient * gradient - self.v)
+        m_hat, v_hat = self.m / (1 - 0.9**self.t), self.v / (1 - 0.999**self.t)
+        return learning_rate * m_hat / (np.sqrt(v_hat) + 1e-12)
+
+
+class Stream:
+    """Where a stochastic run stands: iterate, averaged iterate, moments, epochs done."""
+
+    def __init__(self, Theta: np.ndarray) -> None:
+        self.Theta = Theta
+        self.average = Theta.copy()
+        self.adam = AdamState(Theta.shape)
+        self.epoch = 0
+
+
+class SGDSolver(Solver):
+    """Stochastic fallback for large data and for regions known only by their oracle.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.05
+        Initial step, in units of the typical cost per standardised feature; it decays like 1 / sqrt(epoch).
+    batch_size : int or None, default=None
+        None means a fiftieth of the data, between 32 and 1024.
+    n_iter_no_change : int, default=8
+        Early stopping: epochs without an improvement of the objective by ``early_stopping_tol``, relatively.
+    early_stopping_tol : float, default=1e-4
+    tol : float, default=1e-6
+        Relative duality gap at which to stop.
+    max_iter : int or None, default=None
+        Number of epochs; None means 200.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+    """
+
+    name = "sgd"
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 0.05,
+        batch_size: int | None = None,
+        n_iter_no_change: int = 8,
+        early_stopping_tol: float = 1e-4,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping_tol = early_stopping_tol
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Run epochs until the objective of the averaged iterate stops improving or the gap is closed."""
+        rng = check_random_state(self.random_state)
+        limit = 200 if self.max_iter is None else self.max_iter
+        stream = Stream(np.array(objective.least_squares if coef_init is None else coef_init))
+        progress = Progress(self.name, objective, self.verbose)
+        best_Theta, best = stream.average.copy(), objective.value(stream.average)
+        V, V_weight = objective.decisions(stream.Theta), 0.0
+        stalled = 0
+        while stream.epoch < limit and stalled < self.n_iter_no_change:
+            rate = self.rate(stream)
+            V_weight += rate
+            self.run_epoch(objective, stream, rng, V, rate / V_weight)
+            value = objective.value(stream.average)
+            stalled = 0 if value < best * (1 - self.early_stopping_tol) else stalled + 1
+            if value < best:
+                best, best_Theta = value, stream.average.copy()
+            progress(stream.epoch, best)
+        epoch = stream.epoch
+        message = (
+            f"max_iter={limit} epochs were used up" if epoch >= limit else "the objective stopped improving (sgd)"
+        )
+        candidates = [(best_Theta, V), (best_Theta, objective.decisions(best_Theta))]
+        result = self.finish(objective, candidates, epoch, message)
+        progress(epoch, result.objective, result.lower_bound, force=True)
+        return result
+
+    def rate(self, stream: Stream) -> float:
+        """Learning rate of the next epoch."""
+        return float(self.learning_rate / np.sqrt(stream.epoch + 1))
+
+    def run_epoch(
+        self,
+        objective: LinearObjective,
+        stream: Stream,
+        rng: np.random.RandomState,
+        V: np.ndarray | None = None,
+        mix: float = 1.0,
+    ) -> None:
+        """Pass once over the data in random order; ``V`` collects dual decisions with weight ``mix``."""
+        n, rate = objective.n_samples, self.rate(stream)
+        batch = self.batch_size or int(np.clip(n // 50, 32, 1024))
+        order = rng.permutation(n)
+        total = np.zeros_like(stream.Theta)
+        for start in range(0, n, batch):
+            rows = order[start : start + batch]
+            # Rows are drawn uniformly: their weights, times n / batch, keep the gradient unbiased.
+            weight = objective.weight[rows] * (n / rows.size)
+            _, G, G_pred = objective.loss_gradient(stream.Theta, rows, weight)
+            if V is not None and objective.W is not None:
+                # G_pred = 2 (w - v): the dual decisions of the batch come for free.
+                V[rows] += mix * (objective.W[rows] - 0.5 * G_pred - V[rows])
+            stream.Theta = stream.Theta - stream.adam.step(G + objective.penalty_gradient(stream.Theta), rate)
+            total += stream.Theta * rows.size
+        stream.epoch += 1
+        # Polynomial-decay averaging: recent epochs count more, early ones are forgotten.
+        stream.average += (4.0 / (stream.epoch + 3.0)) * (total / n - stream.average)

@@ -1,0 +1,60 @@
+"""What an installation promises: a quick import, types, a version, and names that exist."""
+
+import subprocess
+import sys
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+
+import skspo
+
+HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "pandas")
+
+
+def test_import_is_light():
+    """In a fresh interpreter: other tests have imported everything by now.
+
+    scikit-learn imports pandas by itself where pandas is installed, so what it brings along is not counted.
+    """
+    code = (
+        "import sys, sklearn.utils.validation; before = set(sys.modules); import skspo; "
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules and name not in before])"
+    )
+    root = Path(skspo.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_no_module_imports_pandas():
+    """The test above cannot see this one, because scikit-learn was there first; hide pandas and it can."""
+    code = "import sys; sys.modules['pandas'] = None; import skspo"
+    root = Path(skspo.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version():
+    assert skspo.__version__.count(".") >= 2
+    try:
+        installed = metadata.version("skspo")
+    except metadata.PackageNotFoundError:
+        pytest.skip("skspo is not installed, only importable")
+    assert skspo.__version__ == installed
+
+
+def test_typed():
+    assert resources.files("skspo").joinpath("py.typed").is_file()
+
+
+def test_public_names():
+    assert skspo.__all__, "there is no public interface"
+    assert [name for name in skspo.__all__ if not hasattr(skspo, name)] == []
+    assert len(set(skspo.__all__)) == len(skspo.__all__)
+
+
+def test_star_import():
+    namespace: dict = {}
+    exec("from skspo import *", namespace)
+    assert set(skspo.__all__) <= set(namespace)
