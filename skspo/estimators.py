@@ -332,7 +332,7 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         self.objective_ = result.objective * objective.scale
         self.lower_bound_ = result.lower_bound * objective.scale
         self.duality_gap_ = objective.relative_gap(result.objective, result.lower_bound)
-        self.n_iter_ = result.n_iter
+        self.n_iter_ = max(result.n_iter, 1)
         self.solver_ = solver
         self.region_ = region
 
@@ -408,6 +408,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         if d > 1 and not get_tags(regressor).target_tags.multi_output:
             regressor = MultiOutputRegressor(regressor)
         self.regressor_ = regressor.fit(X, C, **fit_params)
+        self._target_shape = C.shape[1:]  # some regressors drop a single column
         self.region_ = region
         return self
 
@@ -423,8 +424,10 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self.regressor_.predict(X)
+        if getattr(X, "ndim", 2) == 2:  # anything else is for the regressor to refuse, with its own message
+            validate_data(self, X, reset=False, skip_check_array=True)
+        C_hat = np.asarray(self.regressor_.predict(X))
+        return C_hat.reshape(C_hat.shape[0], *self._target_shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

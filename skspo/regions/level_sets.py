@@ -381,7 +381,9 @@ class _SimplexLevelSet(Region):
 
 
 def _below_zero(region: Any) -> bool:
-    return region.threshold is None or not np.isscalar(region.threshold) or region.threshold < 0
+    """Whether the entropy constraint cuts anything off; a threshold that is not a number is an error elsewhere."""
+    threshold = region.threshold
+    return not isinstance(threshold, (int, float, np.number)) or bool(threshold < 0)
 
 
 class EntropySimplex(_SimplexLevelSet):

@@ -350,8 +350,12 @@ class Markowitz(_ConicRegion):
         if self.budget not in ("equal", "at_most"):
             raise ValueError(f"Markowitz: budget must be 'equal' or 'at_most', got {self.budget!r}.")
         equal = self.budget == "equal"
-        keep = values > 1e-14 * max(float(values[-1]), 0.0)
-        factor = np.sqrt(values[keep])[:, None] * vectors[:, keep].T
+        keep = values > 1e-13 * max(float(values[-1]), 0.0)
+        if keep.all():
+            # Triangular, so that the solver has half as much to factorise.
+            factor = np.linalg.cholesky(cov).T
+        else:
+            factor = np.sqrt(values[keep])[:, None] * vectors[:, keep].T
         safest = _safest_portfolio(factor, d) if equal else np.zeros(d)
         smallest = float(np.square(factor @ safest).sum())
         if smallest > max_risk * (1.0 + 1e-9):
@@ -387,14 +391,16 @@ class Markowitz(_ConicRegion):
             W = np.where(total > 0, W / np.where(total > 0, total, 1.0), data.safest)
         else:
             W = W / np.maximum(total, 1.0)
-        # Along safest + s step the risk is a s^2 + 2 b s + c with b >= 0, because safest is optimal; at most one root.
+        # Along safest + s step the risk is a s^2 + 2 b s + c, at most the limit up to one root.
         step = W - data.safest
         moved, base = step @ data.factor.T, data.factor @ data.safest
-        a, b = np.square(moved).sum(axis=1), np.maximum(moved @ base, 0.0)
+        a, b = np.square(moved).sum(axis=1), moved @ base
         room = max(data.max_risk - float(base @ base), 0.0)
         risk = np.square(W @ data.factor.T).sum(axis=1)
-        denominator = b + np.sqrt(b * b + a * room)
-        s = np.where(denominator > 0, room / np.where(denominator > 0, denominator, 1.0), 0.0)
+        root = np.sqrt(b * b + a * room)
+        # b >= 0 if safest is, but it is only as safe as the solver is exact; each form is free of cancellation.
+        top, bottom = np.where(b >= 0, room, root - b), np.where(b >= 0, root + b, a)
+        s = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 0.0)
         outside = (risk > data.max_risk)[:, None]
         return np.where(outside, data.safest + np.minimum(s, 1.0)[:, None] * step, W)
 

@@ -1,0 +1,38 @@
+"""scikit-learn's own checks, with no expected failure, over several regions and solvers."""
+
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skspo import (
+    Box,
+    Ellipsoid,
+    EntropySimplex,
+    L1Ball,
+    LogBarrierSimplex,
+    Simplex,
+    SPOPlusRegressor,
+    TwoStageRegressor,
+)
+
+# The checks send d = 1 and d = 5, so these are regions that exist in every dimension.
+ESTIMATORS = [
+    SPOPlusRegressor(),
+    SPOPlusRegressor(Box(-1, 1), alpha=0.1, l1_ratio=0.5),
+    SPOPlusRegressor(Simplex(sense="max"), prior="least_squares", alpha=0.1),
+    SPOPlusRegressor(L1Ball(), solver="conic"),
+    SPOPlusRegressor(L1Ball(), solver="sgd", max_iter=20, random_state=0),
+    SPOPlusRegressor(Ellipsoid()),
+    SPOPlusRegressor(Simplex(), surrogate_region=EntropySimplex(), solver="lbfgs"),
+    SPOPlusRegressor(Simplex(), surrogate_region=LogBarrierSimplex(), alpha=0.01),
+    TwoStageRegressor(),
+    TwoStageRegressor(Ridge(), Simplex()),
+    TwoStageRegressor(DecisionTreeRegressor(random_state=0), L1Ball()),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
