@@ -5,7 +5,7 @@ Conventions
     X (n, p) features as given         Z (n, q) standardised features, a column of ones last if there is an intercept
     c_hat_i = B x_i + b = Theta z_i    Theta (d, q) coefficients in standardised coordinates
 
-Solvers see only ``predict``, ``adjoint`` and ``gram``; ``from_user`` and ``to_user`` translate coefficients.
+Solvers see only ``predict``, ``adjoint`` and ``gram_pinv``; ``from_user`` and ``to_user`` translate coefficients.
 """
 
 from __future__ import annotations
@@ -61,7 +61,6 @@ class LinearDesign:
         Z = np.where(self.used, (X - self.mean) / self.scale, 0.0)
         self.Z = np.concatenate([Z, np.ones((n, 1))], axis=1) if fit_intercept else Z
         self.weight = weight
-        self._gram_pinv: np.ndarray | None = None
 
     @property
     def n_coef(self) -> int:
@@ -76,12 +75,10 @@ class LinearDesign:
         """Return sum_i g_i z_i^T over the given rows, shape (d, q)."""
         return G.T @ self.Z[rows]
 
-    def gram_pinv(self) -> np.ndarray:
-        """Pseudo-inverse of sum_i a_i z_i z_i^T."""
-        if self._gram_pinv is None:
-            gram = (self.Z * self.weight[:, None]).T @ self.Z
-            self._gram_pinv = np.linalg.pinv(gram, rcond=1e-13, hermitian=True)
-        return self._gram_pinv
+    def gram_pinv(self, room: np.ndarray) -> np.ndarray:
+        """Pseudo-inverse of sum_i a_i room_i z_i z_i^T."""
+        gram = (self.Z * (self.weight * room)[:, None]).T @ self.Z
+        return np.linalg.pinv(gram, rcond=1e-14, hermitian=True)
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (d, p) and intercept (d,) for features as given."""

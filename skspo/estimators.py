@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
-from .losses import SPOPlusLoss
+from .losses import SPOPlusLoss, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
 from .regions.base import Region, check_region
-from .solvers import Result, SGDSolver, Solver, make_solver
-from .solvers.sgd import Stream
+from .solvers import Result, SGDSolver, Solver, make_solvers
+
+
+def _check_ndim(y: Any) -> None:
+    # scikit-learn would refuse it as well, but not say whether X or y is meant.
+    if getattr(y, "ndim", 1) > 2:
+        raise ValueError(f"y must have shape (n_samples, n_costs) or (n_samples,), got {y.shape}.")
 
 
 class DecisionMixin:
@@ -91,8 +97,9 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     solver : {"auto", "conic", "lbfgs", "sgd"} or Solver, default="auto"
-        "auto" is decided by :func:`skspo.solvers.choose_solver`: lbfgs for strongly convex regions, conic for other
-        regions in cone form with moderate data, else sgd.  A Solver instance uses its own parameters.
+        "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, conic for regions
+        in cone form with moderate data (also when lbfgs cannot close the gap), else sgd.  A Solver instance uses its
+        own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None
@@ -194,10 +201,10 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         self : SPOPlusRegressor
         """
         self._check_params()
-        X, C, weight = self._check_data(X, y, sample_weight, reset=True)
+        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=True)
         region, training_region = self._check_regions(C.shape[1])
         objective = self._objective(training_region, X, C, weight)
-        solver = make_solver(
+        solvers = make_solvers(
             self.solver,
             training_region,
             objective,
@@ -209,8 +216,12 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         start = None
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (C.shape[1], X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)
-        result = solver.solve(objective, start)
-        self._store(objective, result, region, solver.name)
+        for solver in solvers:
+            result = solver.solve(objective, start)
+            if result.converged:
+                break
+            start = result.coef
+        self._store(objective, result, region, solver.name, seen)
         self.__dict__.pop("_stream", None)
         if not result.converged:
             why = f" because {result.message}" if result.message else ""
@@ -242,20 +253,25 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         """
         self._check_params()
         first = not hasattr(self, "coef_")
-        X, C, weight = self._check_data(X, y, sample_weight, reset=first)
+        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=first)
         if not first and C.shape[1] != self.coef_.shape[0]:
-            raise ValueError(f"y has {C.shape[1]} columns, but earlier chunks had {self.coef_.shape[0]}.")
+            raise ValueError(
+                f"y has {C.shape[1]} columns, but the model so far has {self.coef_.shape[0]} costs: every chunk must "
+                "have the same ones. To start anew, use fit or a new estimator."
+            )
         region, training_region = self._check_regions(C.shape[1])
         running = self.__dict__.get("_stream")
         objective = self._objective(training_region, X, C, weight, coordinates=running and running[0])
         if running is None:
-            start = objective.least_squares if first else objective.from_user(self.coef_, self.intercept_)
-            running = (objective.coordinates, Stream(np.array(start)), check_random_state(self.random_state))
-        _, stream, rng = running
+            start = None if first else objective.from_user(self.coef_, self.intercept_)
+            running = (objective.coordinates, SGDSolver().start(objective, start), check_random_state(self.random_state))
+        coordinates, stream, rng = running
+        stream = deepcopy(stream)  # should the pass fail, the old one is as it was
+        stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
         SGDSolver().run_epoch(objective, stream, rng)
         value = objective.value(stream.average)
-        self._store(objective, Result(stream.average, value, 0.0, stream.epoch, False), region, "sgd")
-        self._stream = running
+        self._store(objective, Result(stream.average, value, 0.0, stream.epoch, False), region, "sgd", seen)
+        self._stream = (coordinates, stream, rng)
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -275,34 +291,52 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         return C_hat.ravel() if self._y_is_1d else C_hat
 
     def _check_params(self) -> None:
-        for name, low, high in (("alpha", 0.0, np.inf), ("l1_ratio", 0.0, 1.0), ("tol", 0.0, np.inf)):
+        largest = np.finfo(float).max
+        for name, high, what in (
+            ("alpha", largest, "of at least 0"),
+            ("l1_ratio", 1.0, "between 0 and 1"),
+            ("tol", largest, "of at least 0"),
+        ):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= value <= high:
-                raise ValueError(f"{name} must be a number between {low:g} and {high:g}, got {value!r}.")
-        if not np.isfinite(self.alpha):
-            raise ValueError(f"alpha must be finite, got {self.alpha!r}.")
-        if self.prior not in ("zero", "least_squares"):
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= value <= high:
+                raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
+        if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
             raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
-        if self.max_iter is not None and (not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1):
-            raise ValueError(f"max_iter must be None or an integer of at least 1, got {self.max_iter!r}.")
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+        for name, what in (("max_iter", "an integer of at least 1"), ("n_jobs", "an integer other than 0")):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
+                raise ValueError(f"{name} must be None or {what}, got {value!r}.")
 
     def _check_data(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:
+        """Validated features, costs and weights, and what is to be remembered of them if the fit succeeds."""
+        _check_ndim(y)
+        # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
+        noted = copy(self)
+        X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
         C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        self._y_is_1d = C.ndim == 1
-        return X, C.reshape(X.shape[0], -1), check_weight(sample_weight, X)
+        seen = {name: vars(noted)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(noted)}
+        seen["_y_is_1d"] = C.ndim == 1
+        return X_arr, C.reshape(X_arr.shape[0], -1), check_weight(sample_weight, X_arr), seen
 
     def _check_regions(self, d: int) -> tuple[Region, Region]:
         """Region of the decisions and region of the training loss."""
         region = check_region(self.region, n_dim=d)
         regions = [region]
         if self.surrogate_region is not None:
-            surrogate = check_region(self.surrogate_region, n_dim=d)
+            try:
+                surrogate = check_region(self.surrogate_region, n_dim=d)
+            except (TypeError, ValueError) as error:
+                error.add_note("This is about surrogate_region, the region to train on.")
+                raise
             if surrogate.sense != region.sense:
                 raise ValueError(
-                    f"region has sense={region.sense!r} and surrogate_region sense={surrogate.sense!r}: they must agree."
+                    f"region has sense={region.sense!r} and surrogate_region has sense={surrogate.sense!r}: "
+                    "they must agree."
                 )
             regions.append(surrogate)
         if self.n_jobs is not None:
@@ -327,14 +361,19 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
             coordinates=coordinates,
         )
 
-    def _store(self, objective: LinearObjective, result: Result, region: Region, solver: str) -> None:
+    def _store(
+        self, objective: LinearObjective, result: Result, region: Region, solver: str, seen: dict[str, Any]
+    ) -> None:
+        gap = objective.relative_gap(result.objective, result.lower_bound)  # asks the oracle, so it may fail
         self.coef_, self.intercept_ = objective.to_user(result.coef)
         self.objective_ = result.objective * objective.scale
         self.lower_bound_ = result.lower_bound * objective.scale
-        self.duality_gap_ = objective.relative_gap(result.objective, result.lower_bound)
+        self.duality_gap_ = gap
         self.n_iter_ = max(result.n_iter, 1)
         self.solver_ = solver
         self.region_ = region
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(seen)
 
 
 class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -392,10 +431,14 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         -------
         self : TwoStageRegressor
         """
-        # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
-        validate_data(self, X, skip_check_array=True)
+        if self.regressor is not None and not hasattr(self.regressor, "fit"):
+            raise TypeError(
+                f"regressor must be a scikit-learn regressor, got {self.regressor!r}. The region is the second "
+                "parameter: TwoStageRegressor(regressor, region)."
+            )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        _check_ndim(y)
         C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
         d = 1 if C.ndim == 1 else C.shape[1]
         region = check_region(self.region, n_dim=d)
@@ -403,11 +446,18 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         fit_params = {}
         if sample_weight is not None:
             if not has_fit_parameter(regressor, "sample_weight"):
-                raise ValueError(f"{type(regressor).__name__} does not accept sample_weight in fit.")
+                raise ValueError(
+                    f"{type(regressor).__name__} does not accept sample_weight in fit. Use another regressor, or fit "
+                    "without sample_weight."
+                )
             fit_params["sample_weight"] = check_weight(sample_weight, X)
         if d > 1 and not get_tags(regressor).target_tags.multi_output:
             regressor = MultiOutputRegressor(regressor)
-        self.regressor_ = regressor.fit(X, C, **fit_params)
+        # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
+        regressor.fit(X, C, **fit_params)
+        # Only now is anything stored: a fit that fails leaves an earlier model as it was.
+        validate_data(self, X, skip_check_array=True)
+        self.regressor_ = regressor
         self._target_shape = C.shape[1:]  # some regressors drop a single column
         self.region_ = region
         return self
@@ -435,13 +485,3 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         tags.input_tags = inner.input_tags
         tags.non_deterministic = inner.non_deterministic
         return tags
-
-
-def check_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
-    """Nonnegative finite weights, one per sample, not all zero; None stays None."""
-    if sample_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
-    return weight

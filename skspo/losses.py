@@ -14,9 +14,11 @@ solvers, take costs to be minimised: the sign of ``sense="max"`` has been applie
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _check_sample_weight, check_array
 
 from .regions.base import Region, check_region
 
@@ -68,7 +70,13 @@ class Loss:
     ) -> tuple[Region, np.ndarray, np.ndarray, np.ndarray | None]:
         C, C_hat = check_costs(C_true, C_pred)
         region = check_region(self.region, n_dim=C.shape[1])
-        if self.decides and W_true is None:
+        if W_true is not None:
+            W_true = check_array(W_true, dtype=np.float64, input_name="W_true")
+            if W_true.shape != C.shape:
+                raise ValueError(
+                    f"W_true, the optimal decisions for y_true, must have its shape {C.shape}, got {W_true.shape}."
+                )
+        elif self.decides:
             W_true = region.solve_min(region.to_min(C))
         return region, C, C_hat, W_true
 
@@ -77,13 +85,23 @@ def check_costs(C_true: ArrayLike, C_pred: ArrayLike) -> tuple[np.ndarray, np.nd
     """Two finite float arrays of the same shape (n_samples, d); one-dimensional ones are a single column."""
     arrays = []
     for name, value in (("y_true", C_true), ("y_pred", C_pred)):
-        arr = check_array(value, dtype=np.float64, ensure_2d=False, input_name=name)
+        arr = check_array(value, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
         if arr.ndim > 2:
             raise ValueError(f"{name} must have shape (n_samples, n_costs), got {arr.shape}.")
         arrays.append(arr[:, None] if arr.ndim == 1 else arr)
     if arrays[0].shape != arrays[1].shape:
         raise ValueError(f"y_true and y_pred must have the same shape, got {arrays[0].shape} and {arrays[1].shape}.")
     return arrays[0], arrays[1]
+
+
+def check_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
+    """Nonnegative finite weights, one per sample, not all zero; None stays None."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
+    return weight
 
 
 class SPOPlusLoss(Loss):

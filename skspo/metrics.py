@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
-from sklearn.utils.validation import _check_sample_weight
 
-from .losses import SPOLoss, SPOPlusLoss, check_costs
+from .losses import SPOLoss, SPOPlusLoss, check_costs, check_weight
 from .regions.base import CAPABILITIES, Region, check_region
 
 
@@ -163,8 +163,13 @@ def make_spo_scorer(
     (3,)
     """
     metrics = {f.__name__: f for f in (normalized_spo_loss, spo_loss, spo_plus_loss)}
-    if metric not in metrics:
+    if not isinstance(metric, str) or metric not in metrics:
         raise ValueError(f"metric must be one of {sorted(metrics)}, got {metric!r}.")
+    # Now, because a search over parameters would turn the error into a score of NaN.
+    known = [name for name, p in signature(metrics[metric]).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    for name in kwargs:
+        if name not in known:
+            raise TypeError(f"{metric} has no parameter {name!r}; it has {known}.")
     return make_scorer(metrics[metric], greater_is_better=False, region=region, **kwargs)
 
 
@@ -192,8 +197,5 @@ def _spo_losses(
 
 
 def _average(loss: np.ndarray, sample_weight: ArrayLike | None, per_sample: bool) -> float | np.ndarray:
-    if per_sample:
-        return loss
-    if sample_weight is None:
-        return float(loss.mean())
-    return float(np.average(loss, weights=_check_sample_weight(sample_weight, loss, ensure_non_negative=True)))
+    weight = check_weight(sample_weight, loss)
+    return loss if per_sample else float(np.average(loss, weights=weight))

@@ -111,6 +111,7 @@ class LinearObjective:
         penalized[p:] = anchored
         self.l1 = np.where(penalized, alpha * l1_ratio / s, 0.0)
         self.l2 = np.where(penalized, alpha * (1.0 - l1_ratio) * self.cost_scale / s**2, 0.0)
+        self.free = (self.l1 == 0) & (self.l2 == 0)
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
         self._hidden = self.coordinates.hidden.copy()
         if alpha > 0 and not anchored:
@@ -120,7 +121,9 @@ class LinearObjective:
 
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray) -> Coordinates:
         visible = self.project_visible(C)
-        size = float(np.sqrt(self.weight @ np.einsum("ij,ij->i", visible, visible)))
+        # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
+        unit = np.ldexp(1.0, np.frexp(np.abs(visible).max())[1] - 1)
+        size = float(unit * np.sqrt(self.weight @ np.square(visible / unit).sum(axis=1)))
         cost_scale = size if size > 0 else 1.0
         ls = LinearRegression(fit_intercept=self.design.fit_intercept).fit(X, C, sample_weight=self.weight)
         Theta = self.design.from_user(ls.coef_, np.broadcast_to(ls.intercept_, C.shape[1])) / cost_scale
@@ -208,9 +211,9 @@ class LinearObjective:
     def lower_bound(self, V: np.ndarray, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = 50) -> float:
         """Best lower bound found from approximate dual decisions V.
 
-        Alternates between matching the feature moments (a linear correction, exact) and moving back into S; every
-        intermediate point in S proves a bound and the best one counts.  The loss and the penalty are nonnegative, so
-        zero is always a bound.
+        Alternates between giving V the feature moments that it has at an optimum (a linear correction) and moving back
+        into S; every intermediate point in S proves a bound and the best one counts.  The loss and the penalty are
+        nonnegative, so zero is always a bound.
 
         Parameters
         ----------
@@ -224,17 +227,34 @@ class LinearObjective:
         if not hasattr(self.region, "repair"):
             # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
             return max(0.0, self.dual_value(V, Theta)[0])
-        best, stalled = 0.0, 0
+        V = self.region.repair(V)
+        best = max(0.0, self.dual_value(V, Theta)[0])
+        if best >= target:
+            return best
+        # Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the way: samples with
+        # u_i near 0, where the loss has its kink and v_i may be anything, are moved first.
+        size = np.linalg.norm(self.C - 2.0 * self.design.predict(Theta), axis=1)
+        room = 1.0 / (size + 1e-9 * max(float(size.max()), 1e-300))
+        pinv = self.design.gram_pinv(room)
+        stalled = 0
         for _ in range(max_iter):
-            V = self.region.repair(V)
-            bound, R = self.dual_value(V, Theta)
+            R = self._moment_residual(V, Theta)
+            # sum_i a_i dV_i z_i^T = R / 2 cancels the residual.
+            V = self.region.repair(V + room[:, None] * self.design.predict(0.5 * R @ pinv))
+            bound = self.dual_value(V, Theta)[0]
             stalled = stalled + 1 if bound <= best + 1e-3 * (min(target, 1e300) - best) else 0
             best = max(best, bound)
-            if best >= target or not R.any() or stalled >= 10:
+            if best >= target or stalled >= 5:
                 break
-            # sum_i a_i dV_i z_i^T = R / 2 cancels the residual and leaves all other moments alone.
-            V = V + self.design.predict(0.5 * R @ self.design.gram_pinv())
         return best
+
+    def _moment_residual(self, V: np.ndarray, Theta: np.ndarray) -> np.ndarray:
+        """G minus what the penalty asks of it at Theta: zero for the dual decisions of an optimal Theta."""
+        G = 2.0 * self.design.adjoint((self.W - V) * self.weight[:, None])
+        D = Theta - self.prior
+        zero = np.abs(D) <= 1e-9 * max(float(np.abs(D).max()), 1e-300)
+        at_zero = np.clip(G, -self.l1, self.l1)
+        return G - np.where(zero, at_zero, -np.sign(D) * self.l1 - D * self.l2)
 
     # -- coefficients in and out ---------------------------------------------------------------------------------------
 
@@ -243,8 +263,8 @@ class LinearObjective:
         return C - (C @ self.normals.T) @ self.normals if self.normals.size else C
 
     def canonical(self, Theta: np.ndarray) -> np.ndarray:
-        """Without a penalty, drop the component that decisions cannot see: the loss does not move."""
-        return self.project_visible(Theta.T).T if self.alpha == 0 else Theta
+        """Drop what neither the loss nor the penalty can see: the objective does not move."""
+        return np.where(self.free, self.project_visible(Theta.T).T, Theta)
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and intercept in the user's units and sense, the hidden component set by least squares."""

@@ -143,7 +143,7 @@ REGIONS = [
     Case("l1", sk.L1Ball(1.5), 4, lambda w: [cp.norm1(w) <= 1.5]),
     Case("lq-1.5", sk.LqBall(1.5, 2.0), 4, lambda w: [cp.pnorm(w, 1.5, approx=False) <= 2.0]),
     Case("lq-2", sk.LqBall(2, 0.5), 4, lambda w: [cp.norm(w) <= 0.5]),
-    Case("sphere-max", sk.Ellipsoid(radius=3, sense="max"), 3, lambda w: [cp.sum_squares(w) <= 9]),
+    Case("sphere-max", sk.Ellipsoid(radius=3, sense="max"), 3, lambda w: [cp.norm(w) <= 3]),
     Case("ellipsoid", sk.Ellipsoid(Q, CENTER, 0.8), 4, lambda w: [cp.quad_form(w - CENTER, Q) <= 0.64]),
     Case("entropy", sk.EntropySimplex(), 5, entropy(0.5 * np.log(20))),
     Case("entropy-loose", sk.EntropySimplex(-0.3), 4, entropy(0.3)),

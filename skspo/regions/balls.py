@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 
 from .base import CertifiedFloat, Region, StrongConvexity
 from .polyhedral_base import StandardForm
+from .polyhedron import read_numbers
 
 
 def _check_radius(region: Region, radius: Any) -> float:
@@ -286,17 +287,20 @@ class Ellipsoid(Region):
 
     def _prepare(self, d: int) -> _EllipsoidData:
         radius = _check_radius(self, self.radius)
-        center = np.zeros(d) if self.center is None else np.asarray(self.center, dtype=np.float64)
-        if center.shape != (d,) or not np.isfinite(center).all():
+        center = np.zeros(d) if self.center is None else read_numbers("Ellipsoid: center", self.center)
+        if center.shape != (d,):
             raise ValueError(
-                f"Ellipsoid: center must be finite and have shape ({d},), one entry per decision variable; "
-                f"got shape {center.shape}."
+                f"Ellipsoid: center must have shape ({d},), one entry per decision variable; got shape {center.shape}."
             )
+        if not np.isfinite(center).all():
+            raise ValueError(f"Ellipsoid: center must be finite, got {center}.")
         if self.Q is None:
             return _EllipsoidData(None, (1.0, 1.0), center, radius)
-        Q = np.asarray(self.Q, dtype=np.float64)
-        if Q.shape != (d, d) or not np.isfinite(Q).all():
-            raise ValueError(f"Ellipsoid: Q must be a finite square matrix of shape ({d}, {d}), got shape {Q.shape}.")
+        Q = read_numbers("Ellipsoid: Q", self.Q)
+        if Q.shape != (d, d):
+            raise ValueError(f"Ellipsoid: Q must be a square matrix of shape ({d}, {d}), got shape {Q.shape}.")
+        if not np.isfinite(Q).all():
+            raise ValueError("Ellipsoid: Q must be finite, but it contains NaN or infinity.")
         asymmetry = float(np.abs(Q - Q.T).max())
         if asymmetry > 1e-10 * float(np.abs(Q).max()):
             raise ValueError(

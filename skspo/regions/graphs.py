@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -121,8 +122,11 @@ class ShortestPath(PolyhedralRegion):
             Nodes are numbered row by row.  Edges: for each row its horizontal edges, then the vertical edges to the
             next row.
         """
-        if rows < 1 or cols < 1 or rows * cols < 2:
-            raise ValueError(f"ShortestPath: a grid needs at least two nodes, got {rows} x {cols}.")
+        if not all(isinstance(k, (int, np.integer)) and k >= 1 for k in (rows, cols)) or rows * cols < 2:
+            raise ValueError(
+                f"ShortestPath: rows and cols must be positive integers, at least two nodes in all; got {rows!r} x "
+                f"{cols!r}."
+            )
         edges = []
         for v in range(0, rows * cols, cols):
             edges += [(v + j, v + j + 1) for j in range(cols - 1)]
@@ -133,7 +137,15 @@ class ShortestPath(PolyhedralRegion):
     @property
     def n_dim(self) -> int:
         """Number of edges."""
-        return int(self.edges.number_of_edges()) if hasattr(self.edges, "number_of_edges") else len(self.edges)
+        if hasattr(self.edges, "number_of_edges"):
+            return int(self.edges.number_of_edges())
+        try:
+            return len(self.edges)
+        except TypeError:
+            raise TypeError(
+                "ShortestPath: edges must be a list of (tail, head) pairs, an array of shape (d, 2) or a directed "
+                f"networkx graph, got {self.edges!r}."
+            ) from None
 
     def _prepare(self, d: int) -> _Network:
         tails, heads, source, target = self._read()
@@ -141,7 +153,11 @@ class ShortestPath(PolyhedralRegion):
         from_source, to_target = _reached(source, tails, heads, n_nodes), _reached(target, heads, tails, n_nodes)
         used = np.flatnonzero(from_source[tails] & to_target[heads])
         if not used.size:
-            raise ValueError("ShortestPath: the region is empty, no path leads from source to target (unreachable).")
+            labels = "".join(f", {name}={x!r}" for name, x in self.get_params().items() if name in ("source", "target"))
+            raise ValueError(
+                f"ShortestPath: the region is empty, no path leads from source to target (unreachable){labels}. "
+                "Edges are directed, (tail, head): check their direction."
+            )
         # One row per node, flow out minus flow in; the target's follows from the others.
         nodes = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
         one = np.ones(used.size)
@@ -191,7 +207,7 @@ class ShortestPath(PolyhedralRegion):
                         f"edge {verb} them."
                     )
                 terminals.append(int(free[0]))
-            elif label not in number:
+            elif not isinstance(label, Hashable) or label not in number:
                 raise ValueError(f"ShortestPath: {name} {label!r} is unknown, it is not a node of any edge.")
             else:
                 terminals.append(number[label])
@@ -325,11 +341,13 @@ class Assignment(PolyhedralRegion):
     @property
     def n_dim(self) -> int | None:
         """Number n * n of pairs; None if n is to be inferred."""
-        return None if self.n is None else self.n * self.n
+        if self.n is None:
+            return None
+        if isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1:
+            raise ValueError(f"Assignment: n must be a positive integer or None, got {self.n!r}.")
+        return int(self.n) ** 2
 
     def _prepare(self, d: int) -> int:
-        if self.n is not None and (isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1):
-            raise ValueError(f"Assignment: n must be a positive integer or None, got {self.n!r}.")
         n = isqrt(d)
         if n * n != d:
             raise ValueError(f"Assignment: the number of costs must be a square, n workers times n tasks; got {d}.")

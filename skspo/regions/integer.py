@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from ._highs import coordinate_bounds, solve_rows, worst_rows
 from .base import CertifiedFloat, Region
 from .polyhedral_base import InequalityForm, PolyhedralRegion
-from .polyhedron import count_decisions, read_constraints
+from .polyhedron import count_decisions, read_constraints, read_numbers
 
 TABLE = 2**26  # bytes of the table of choices in dynamic programming
 CHUNK = 2**17  # numbers per block of rows in dynamic programming, so that it stays in the cache
@@ -100,8 +101,9 @@ class MixedInteger(Region):
                 "MixedInteger: integrality must be 0 (continuous) or 1 (integer) for each decision; semi-continuous "
                 "decisions (2 and 3) are not supported: write them with an extra binary decision."
             )
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"MixedInteger: time_limit must be positive or None, got {self.time_limit!r}.")
+        limit = self.time_limit
+        if limit is not None and not (isinstance(limit, numbers.Real) and limit > 0):
+            raise ValueError(f"MixedInteger: time_limit must be a positive number or None, got {limit!r}.")
         integers = np.array(np.broadcast_to(kinds == 1, (d,)))
         low, high = coordinate_bounds(form)
         if integers.any():
@@ -186,12 +188,12 @@ class Knapsack(PolyhedralRegion):
         return shape[-1] if shape else None
 
     def _prepare(self, d: int) -> _KnapsackData:
-        weights = np.asarray(self.weights, dtype=np.float64)
+        weights = read_numbers("Knapsack: weights", self.weights)
         if weights.ndim not in (1, 2):
             raise ValueError(f"Knapsack: weights must have shape (d,) or (m, d), got shape {weights.shape}.")
         weights = np.atleast_2d(weights)
         m = weights.shape[0]
-        capacity = np.asarray(self.capacity, dtype=np.float64)
+        capacity = read_numbers("Knapsack: capacity", self.capacity)
         if capacity.shape not in ((), (m,)):
             raise ValueError(
                 f"Knapsack: capacity must be a number or have shape ({m},), one for each row of weights, "
@@ -199,14 +201,19 @@ class Knapsack(PolyhedralRegion):
             )
         capacity = np.array(np.broadcast_to(capacity, (m,)))
         if not np.isfinite(weights).all() or not np.isfinite(capacity).all():
-            raise ValueError("Knapsack: weights and capacity must be finite.")
+            raise ValueError(
+                "Knapsack: weights and capacity must be finite numbers. Leave out items that never fit and resources "
+                "that never run out."
+            )
         if (weights < 0).any():
             raise ValueError(
                 f"Knapsack: weights must be nonnegative, got {weights.min()}. "
                 "MixedInteger and Polyhedron accept constraints of any sign."
             )
         if (capacity < 0).any():
-            raise ValueError(f"Knapsack: the region is empty, the capacity {capacity.min()} is negative.")
+            raise ValueError(
+                f"Knapsack: the region is empty, the capacity {capacity.min()} is negative; it must be at least 0."
+            )
         # Capacities are often computed, as 0.1 * total: one that misses a sum of weights by rounding only means it.
         room = capacity * (1.0 + 1e-12)
         fits = (weights <= room[:, None]).all(axis=0)

@@ -12,11 +12,19 @@ from ._highs import coordinate_bounds, solve_rows, worst_rows
 from .polyhedral_base import InequalityForm, PolyhedralRegion
 
 
+def read_numbers(what: str, value: Any) -> np.ndarray:
+    """Return an array of floats, or say which parameter is not one."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be a number or a rectangular array of numbers, got {value!r}.") from None
+
+
 def count_decisions(A_ub: Any, A_eq: Any, bounds: Any) -> int | None:
     """Return the number of decision variables that matrices or a list of bounds speak of, None if they do not say."""
-    for A in (A_ub, A_eq):
+    for name, A in (("A_ub", A_ub), ("A_eq", A_eq)):
         if A is not None:
-            return int(A.shape[-1] if sp.issparse(A) else np.atleast_2d(np.asarray(A)).shape[1])
+            return int(A.shape[-1] if sp.issparse(A) else np.atleast_2d(read_numbers(name, A)).shape[1])
     if hasattr(bounds, "lb"):
         size = max(np.size(bounds.lb), np.size(bounds.ub))
         return size if np.ndim(bounds.lb) or np.ndim(bounds.ub) else None
@@ -40,8 +48,8 @@ def _read_rows(name: str, d: int, kind: str, A: Any, b: Any) -> tuple[Any, np.nd
         raise ValueError(f"{name}: {there} is given without {missing}; both are needed.")
     if A is None:
         return None, None
-    A = sp.csr_array(A, dtype=np.float64) if sp.issparse(A) else np.atleast_2d(np.asarray(A, dtype=np.float64))
-    b = np.atleast_1d(np.asarray(b, dtype=np.float64))
+    A = sp.csr_array(A, dtype=np.float64) if sp.issparse(A) else np.atleast_2d(read_numbers(f"{name}: A_{kind}", A))
+    b = np.atleast_1d(read_numbers(f"{name}: b_{kind}", b))
     if A.ndim != 2 or A.shape[1] != d:
         raise ValueError(f"{name}: A_{kind} must have one column for each of the {d} decisions, got shape {A.shape}.")
     if b.shape != (A.shape[0],):
@@ -68,8 +76,8 @@ def _read_bounds(name: str, d: int, bounds: Any) -> tuple[np.ndarray, np.ndarray
             f"got {bounds!r}."
         )
     table = np.broadcast_to(table, (d, 2))
-    lower = np.array([-np.inf if x is None else x for x in table[:, 0]], dtype=np.float64)
-    upper = np.array([np.inf if x is None else x for x in table[:, 1]], dtype=np.float64)
+    lower = read_numbers(f"{name}: lower bounds", [-np.inf if x is None else x for x in table[:, 0]])
+    upper = read_numbers(f"{name}: upper bounds", [np.inf if x is None else x for x in table[:, 1]])
     if np.isnan(lower).any() or np.isnan(upper).any():
         raise ValueError(f"{name}: bounds must not be NaN; None means that there is no bound.")
     if (lower > upper).any():

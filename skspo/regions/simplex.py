@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .base import CertifiedFloat
 from .polyhedral_base import InequalityForm, PolyhedralRegion
+from .polyhedron import read_numbers
 
 
 class Simplex(PolyhedralRegion):
@@ -99,7 +100,7 @@ class Box(PolyhedralRegion):
     def _prepare(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         bounds = []
         for name in ("lower", "upper"):
-            value = np.asarray(getattr(self, name), dtype=np.float64)
+            value = read_numbers(f"Box: {name}", getattr(self, name))
             if value.ndim > 1 or (value.ndim == 1 and value.size != d):
                 raise ValueError(f"Box: {name} must be a number or have shape ({d},), got shape {value.shape}.")
             if not np.isfinite(value).all():

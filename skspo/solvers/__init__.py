@@ -26,22 +26,23 @@ SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (ConicSolver, LBFGS
 CONIC_LIMIT = 100_000
 
 
-def choose_solver(region: Region, objective: LinearObjective) -> str:
-    """Return the name of the solver that ``solver="auto"`` means.
+def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
+    """Return the solvers that ``solver="auto"`` tries, in order, until the duality gap is closed.
 
-    1. A strongly convex region makes the loss smooth: ``lbfgs``.
-    2. A region in cone form and at most ``CONIC_LIMIT`` costs: ``conic``, exact.
-    3. Otherwise: ``sgd``.
+    1. ``lbfgs`` if the region is strongly convex, because the loss is then smooth except where 2 c_hat = c;
+    2. ``conic`` if the region has a cone form and there are at most ``CONIC_LIMIT`` costs: exact, slower;
+    3. ``sgd`` if neither applies.
     """
+    names = []
     if not LBFGSSolver.missing(region):
-        return "lbfgs"
+        names.append("lbfgs")
     if not ConicSolver.missing(region) and objective.C.size <= CONIC_LIMIT:
-        return "conic"
-    return "sgd"
+        names.append("conic")
+    return names or ["sgd"]
 
 
-def make_solver(solver: str | Solver, region: Region, objective: LinearObjective, **params: Any) -> Solver:
-    """Return a solver for a name or an instance, and check that it can serve the region.
+def make_solvers(solver: str | Solver, region: Region, objective: LinearObjective, **params: Any) -> list[Solver]:
+    """Return the solvers to try, for a name or an instance, after checking that they can serve the region.
 
     Parameters
     ----------
@@ -53,15 +54,17 @@ def make_solver(solver: str | Solver, region: Region, objective: LinearObjective
         Parameters of the estimator; each solver takes those that it has.
     """
     if isinstance(solver, Solver):
-        chosen = solver
+        chosen = [solver]
     else:
-        name = choose_solver(region, objective) if solver == "auto" else solver
-        if name not in SOLVERS:
+        names = choose_solvers(region, objective) if solver == "auto" else [solver]
+        if not isinstance(solver, str) or not set(names) <= set(SOLVERS):
             raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, or a Solver; got {solver!r}.")
-        cls = SOLVERS[name]
-        known = cls._get_param_names()
-        chosen = cls(**{key: value for key, value in params.items() if key in known})
-    check_solver_serves(chosen, region, SOLVERS)
+        chosen = []
+        for name in names:
+            known = SOLVERS[name]._get_param_names()
+            chosen.append(SOLVERS[name](**{key: value for key, value in params.items() if key in known}))
+    for candidate in chosen:
+        check_solver_serves(candidate, region, SOLVERS)
     return chosen
 
 
@@ -74,6 +77,6 @@ __all__ = [
     "SGDSolver",
     "Solver",
     "check_solver_serves",
-    "choose_solver",
-    "make_solver",
+    "choose_solvers",
+    "make_solvers",
 ]

@@ -105,9 +105,9 @@ class ConicSolver(Solver):
         V = cp.Variable(objective.C.shape)
         link = V == objective.C - 2.0 * objective.design.Z @ Theta.T
         t, constraints = objective.region.support_epigraph(V)
-        if objective.alpha == 0 and objective.normals.shape[0]:
+        if objective.normals.shape[0] and objective.free.any():
             # Directions that nothing identifies would only cost the back-end accuracy.
-            constraints.append(objective.normals @ Theta == 0)
+            constraints.append(objective.normals @ Theta[:, np.flatnonzero(objective.free)] == 0)
         a = objective.weight * objective.n_samples  # of order one
         moments = 2.0 * objective.design.adjoint(objective.W * a[:, None])
         cost = a @ t + cp.sum(cp.multiply(moments, Theta))

@@ -33,31 +33,40 @@ class AdamState:
 
 
 class Stream:
-    """Where a stochastic run stands: iterate, averaged iterate, moments, epochs done."""
+    """Where a stochastic run stands: iterate, averaged iterate, moments, learning rate, passes done."""
 
-    def __init__(self, Theta: np.ndarray) -> None:
-        self.Theta = Theta
+    def __init__(self, Theta: np.ndarray, rate: float) -> None:
+        self.rate = self.first_rate = rate
+        self.epoch = 0
+        self.restart(Theta)
+
+    def restart(self, Theta: np.ndarray) -> None:
+        """Start a new stage of averaging from Theta."""
+        self.Theta = Theta.copy()
         self.average = Theta.copy()
         self.adam = AdamState(Theta.shape)
-        self.epoch = 0
+        self.stage = 0
 
 
 class SGDSolver(Solver):
     """Stochastic fallback for large data and for regions known only by their oracle.
 
+    The learning rate is lowered in stages: when the averaged iterate has not improved for ``n_iter_no_change`` passes,
+    the run goes on from the best point with a third of the rate, until the rate is a thousandth of the first.
+
     Parameters
     ----------
-    learning_rate : float, default=0.05
-        Initial step, in units of the typical cost per standardised feature; it decays like 1 / sqrt(epoch).
+    learning_rate : float, default=0.5
+        First step, in units of the typical cost of one decision variable per standardised feature.
     batch_size : int or None, default=None
         None means a fiftieth of the data, between 32 and 1024.
-    n_iter_no_change : int, default=8
-        Early stopping: epochs without an improvement of the objective by ``early_stopping_tol``, relatively.
+    n_iter_no_change : int, default=4
+        Passes without a relative improvement of the objective by ``early_stopping_tol`` that end a stage.
     early_stopping_tol : float, default=1e-4
     tol : float, default=1e-6
-        Relative duality gap at which to stop.
+        Relative duality gap.
     max_iter : int or None, default=None
-        Number of epochs; None means 200.
+        Number of passes over the data; None means 500.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
     """
@@ -67,9 +76,9 @@ class SGDSolver(Solver):
     def __init__(
         self,
         *,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.5,
         batch_size: int | None = None,
-        n_iter_no_change: int = 8,
+        n_iter_no_change: int = 4,
         early_stopping_tol: float = 1e-4,
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -85,50 +94,52 @@ class SGDSolver(Solver):
         self.random_state = random_state
         self.verbose = verbose
 
+    def start(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Stream:
+        """Start a run at ``coef_init`` or at least squares."""
+        # Costs are scaled to vectors of length one, so a single cost is of size 1 / sqrt(d).
+        rate = self.learning_rate / float(np.sqrt(objective.shape[0]))
+        return Stream(objective.least_squares if coef_init is None else coef_init, rate)
+
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Run epochs until the objective of the averaged iterate stops improving or the gap is closed."""
+        """Run stages until the learning rate is exhausted."""
         rng = check_random_state(self.random_state)
-        limit = 200 if self.max_iter is None else self.max_iter
-        stream = Stream(np.array(objective.least_squares if coef_init is None else coef_init))
+        limit = 500 if self.max_iter is None else self.max_iter
+        stream = self.start(objective, coef_init)
         progress = Progress(self.name, objective, self.verbose)
         best_Theta, best = stream.average.copy(), objective.value(stream.average)
-        V, V_weight = objective.decisions(stream.Theta), 0.0
+        last_rate = 1e-3 * stream.rate
+        V = objective.decisions(stream.Theta)
         stalled = 0
-        while stream.epoch < limit and stalled < self.n_iter_no_change:
-            rate = self.rate(stream)
-            V_weight += rate
-            self.run_epoch(objective, stream, rng, V, rate / V_weight)
+        while stream.epoch < limit and stream.rate >= last_rate:
+            self.run_epoch(objective, stream, rng, V)
             value = objective.value(stream.average)
             stalled = 0 if value < best * (1 - self.early_stopping_tol) else stalled + 1
             if value < best:
                 best, best_Theta = value, stream.average.copy()
+            if stalled >= self.n_iter_no_change:
+                stalled = 0
+                stream.rate /= 3.0
+                stream.restart(best_Theta)
             progress(stream.epoch, best)
-        epoch = stream.epoch
-        message = (
-            f"max_iter={limit} epochs were used up" if epoch >= limit else "the objective stopped improving (sgd)"
-        )
+        finished = stream.rate < last_rate
+        message = "the objective stopped improving (sgd)" if finished else f"max_iter={limit} passes were used up"
         candidates = [(best_Theta, V), (best_Theta, objective.decisions(best_Theta))]
-        result = self.finish(objective, candidates, epoch, message)
-        progress(epoch, result.objective, result.lower_bound, force=True)
+        result = self.finish(objective, candidates, stream.epoch, message)
+        progress(stream.epoch, result.objective, result.lower_bound, force=True)
         return result
 
-    def rate(self, stream: Stream) -> float:
-        """Learning rate of the next epoch."""
-        return float(self.learning_rate / np.sqrt(stream.epoch + 1))
-
     def run_epoch(
-        self,
-        objective: LinearObjective,
-        stream: Stream,
-        rng: np.random.RandomState,
-        V: np.ndarray | None = None,
-        mix: float = 1.0,
+        self, objective: LinearObjective, stream: Stream, rng: np.random.RandomState, V: np.ndarray | None = None
     ) -> None:
-        """Pass once over the data in random order; ``V`` collects dual decisions with weight ``mix``."""
-        n, rate = objective.n_samples, self.rate(stream)
+        """Pass once over the data in random order; ``V`` averages the dual decisions of the stage."""
+        n = objective.n_samples
         batch = self.batch_size or int(np.clip(n // 50, 32, 1024))
         order = rng.permutation(n)
         total = np.zeros_like(stream.Theta)
+        stream.epoch += 1
+        stream.stage += 1
+        # Polynomial-decay averaging within a stage: recent passes count more, early ones are forgotten.
+        mix = min(1.0, 4.0 / (stream.stage + 3.0))
         for start in range(0, n, batch):
             rows = order[start : start + batch]
             # Rows are drawn uniformly: their weights, times n / batch, keep the gradient unbiased.
@@ -137,8 +148,6 @@ class SGDSolver(Solver):
             if V is not None and objective.W is not None:
                 # G_pred = 2 (w - v): the dual decisions of the batch come for free.
                 V[rows] += mix * (objective.W[rows] - 0.5 * G_pred - V[rows])
-            stream.Theta = stream.Theta - stream.adam.step(G + objective.penalty_gradient(stream.Theta), rate)
+            stream.Theta = stream.Theta - stream.adam.step(G + objective.penalty_gradient(stream.Theta), stream.rate)
             total += stream.Theta * rows.size
-        stream.epoch += 1
-        # Polynomial-decay averaging: recent epochs count more, early ones are forgotten.
-        stream.average += (4.0 / (stream.epoch + 3.0)) * (total / n - stream.average)
+        stream.average += mix * (total / n - stream.average)
