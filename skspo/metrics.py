@@ -198,4 +198,10 @@ def _spo_losses(
 
 def _average(loss: np.ndarray, sample_weight: ArrayLike | None, per_sample: bool) -> float | np.ndarray:
     weight = check_weight(sample_weight, loss)
-    return loss if per_sample else float(np.average(loss, weights=weight))
+    if per_sample:
+        return loss
+    if weight is None:
+        return float(loss.mean())
+    # A sample without weight is not there, even if its loss is infinite.
+    there = weight > 0
+    return float(np.average(loss[there], weights=weight[there]))

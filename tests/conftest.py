@@ -5,8 +5,14 @@
 
 import os
 
+import numpy  # noqa: F401  (loads the library whose threads are limited below)
+import scipy.linalg  # noqa: F401
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# The matrices of the tests are tiny: on a busy machine waiting for threads takes longer than the work.
+threadpool_limits(1)

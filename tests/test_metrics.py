@@ -206,17 +206,18 @@ def test_scorer_in_cross_val_score(model, name, data):
 
 def test_scorer_in_grid_search_takes_the_smallest_loss(data):
     X, y = data
-    search = GridSearchCV(KNeighborsRegressor(), {"n_neighbors": [1, 5, 40]}, scoring=sk.make_spo_scorer(sk.Simplex()), cv=3)
+    region, sizes = sk.Simplex(), [1, 5, 40]
+    search = GridSearchCV(
+        KNeighborsRegressor(), {"n_neighbors": sizes}, scoring=sk.make_spo_scorer(region), cv=KFold(3)
+    )
     search.fit(X, y)
-    losses = [
-        np.mean([
-            sk.normalized_spo_loss(y[test], KNeighborsRegressor(k).fit(X[train], y[train]).predict(X[test]), sk.Simplex())
-            for train, test in KFold(3).split(X)
-        ])
-        for k in (1, 5, 40)
-    ]  # fmt: skip
+
+    def loss(k, train, test):
+        return sk.normalized_spo_loss(y[test], KNeighborsRegressor(k).fit(X[train], y[train]).predict(X[test]), region)
+
+    losses = [np.mean([loss(k, *fold) for fold in KFold(3).split(X)]) for k in sizes]
     assert_allclose(-search.cv_results_["mean_test_score"], losses, rtol=1e-12)
-    assert search.best_params_["n_neighbors"] == (1, 5, 40)[int(np.argmin(losses))]
+    assert search.best_params_["n_neighbors"] == sizes[int(np.argmin(losses))]
     assert search.best_params_["n_neighbors"] != 40
 
 
@@ -245,7 +246,8 @@ def test_scorer_passes_on_weights_and_options(data):
     expected = np.average(y.max(axis=1) - y.min(axis=1), weights=weight)
     assert worst(model, X, y, sample_weight=weight) == pytest.approx(-expected)
     first = np.average(y[:, 0] - y.min(axis=1), weights=weight)
-    assert sk.make_spo_scorer(sk.Simplex(), metric="spo_loss")(model, X, y, sample_weight=weight) == pytest.approx(-first)
+    oracle = sk.make_spo_scorer(sk.Simplex(), metric="spo_loss")
+    assert oracle(model, X, y, sample_weight=weight) == pytest.approx(-first)
 
 
 def test_scorer_with_an_unknown_metric():

@@ -67,7 +67,9 @@ def sampled(case, n=400, seed=3):
 
 def few(case):
     """Number of samples that a solver call for each row can afford."""
-    return 20 if isinstance(case.region, (sk.CvxpyRegion, sk.Markowitz, sk.MixedInteger)) else 400
+    solved = ("path-cyclic", "knapsack-real", "knapsack-fractional-two")
+    kinds = (sk.CvxpyRegion, sk.Markowitz, sk.MixedInteger, sk.Polyhedron)
+    return 15 if isinstance(case.region, kinds) or case.id in solved else 200
 
 
 def solve(problem, linear):
@@ -273,7 +275,9 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("region", "change"), CHANGES, ids=lambda x: type(x).__name__ if hasattr(x, "argmin") else [*x][0])
+@pytest.mark.parametrize(
+    ("region", "change"), CHANGES, ids=lambda x: "-".join(x) if isinstance(x, dict) else type(x).__name__
+)
 def test_new_parameters_are_respected(region, change):
     C = np.random.default_rng(0).normal(size=(8, 4))
     region = clone(region)
@@ -381,10 +385,13 @@ def test_equalities_are_all_that_decisions_have_in_common(case):
 
 
 @those_with("repair")
-def test_repair_moves_little_and_ends_inside(case):
-    W = sampled(case, 10)
+def test_repair_moves_little_and_ends_inside(case, request):
+    if isinstance(case.region, sk.CvxpyRegion):
+        reason = "ConicSet.project: Clarabel stalls on points 1e-8 to 1e-6 outside: RuntimeError, or 1e-8 outside after"
+        request.applymarker(pytest.mark.xfail(strict=True, raises=(AssertionError, RuntimeError), reason=reason))
+    W = sampled(case, 30)
     rng = np.random.default_rng(6)
-    for noise in (0.0, 1e-9, 1e-6, 1e-3):
+    for noise in (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-3):
         moved = W + noise * rng.normal(size=W.shape)
         before = moved.copy()
         repaired = case.region.repair(moved)
@@ -471,7 +478,7 @@ def test_capabilities_are_what_the_family_has():
     has = {case.id: {name for name in CAPABILITIES if hasattr(case.region, name)} for case in REGIONS}
     polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width"}
     smooth = polyhedral - {"standard_form"} | {"strong_convexity"}
-    for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "path-cyclic", "knapsack-fractional", "assignment"):
+    for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
         assert has[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
         assert has[name] == smooth, name

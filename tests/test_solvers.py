@@ -184,9 +184,9 @@ def test_lbfgs_agrees_with_conic(region, penalty):
         warnings.simplefilter("always")
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", **penalty).fit(X, C)
     # With so few samples some optima interpolate a sample, where the loss has a kink: then a warning is due.
-    assert lbfgs.duality_gap_ <= (2e-2 if caught else 1e-6)
+    assert caught or lbfgs.duality_gap_ <= 1e-6
     assert conic.duality_gap_ <= 1e-6
-    assert conic.objective_ * (1 - 1e-6) <= lbfgs.objective_ <= conic.objective_ * (1 + max(lbfgs.duality_gap_, 1e-6))
+    assert conic.objective_ * (1 - 1e-6) <= lbfgs.objective_ <= conic.objective_ * (1 + (1e-3 if caught else 1e-6))
     assert lbfgs.lower_bound_ <= conic.objective_ * (1 + 1e-9)
     assert conic.lower_bound_ <= lbfgs.objective_ * (1 + 1e-9)
     for model in (conic, lbfgs):

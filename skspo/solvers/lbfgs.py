@@ -37,7 +37,7 @@ class LBFGSSolver(Solver):
         limit = 2000 if self.max_iter is None else self.max_iter
         Theta = objective.least_squares if coef_init is None else coef_init
         progress = Progress(self.name, objective, self.verbose)
-        n_iter, pgtol = 0, 1e-2 * self.tol
+        n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
         while True:
             Theta, steps = self._descend(objective, Theta, pgtol, limit - n_iter, progress, n_iter)
             n_iter += steps
@@ -45,11 +45,13 @@ class LBFGSSolver(Solver):
             progress(n_iter, result.objective, result.lower_bound, force=True)
             if result.converged:
                 return result
-            if n_iter >= limit or pgtol < 1e-13 or steps == 0:
-                why = f"max_iter={limit} was reached" if n_iter >= limit else "the gradient is at rounding level"
-                return result._replace(message=why)
+            if n_iter >= limit:
+                return result._replace(message=f"max_iter={limit} was reached")
+            gap = objective.relative_gap(result.objective, result.lower_bound)
+            if gap > 0.5 * last_gap or pgtol < 1e-13:
+                return result._replace(message="the descent stalled, probably at a kink of the loss where 2 c_hat = c")
             # The gradient was not yet small enough for a proof: ask for more.
-            pgtol *= 1e-2
+            pgtol, last_gap = 1e-2 * pgtol, gap
 
     def _descend(
         self, objective: LinearObjective, Theta: np.ndarray, pgtol: float, limit: int, progress: Progress, done: int
