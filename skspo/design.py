@@ -52,7 +52,9 @@ class LinearDesign:
         self.n_features = p
         if standardization is None:
             mean = weight @ X if fit_intercept and center else np.zeros(p)
-            spread = np.sqrt(weight @ (X - mean) ** 2)
+            # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
+            unit = np.exp2(np.floor(np.log2(np.maximum(np.abs(X).max(axis=0, initial=0.0), 1e-300))))
+            spread = unit * np.sqrt(weight @ ((X - mean) / unit) ** 2)
             # A column that is constant up to rounding carries no information beyond the intercept.
             used = spread > 16 * np.finfo(float).eps * np.abs(X).max(axis=0, initial=0.0)
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)

@@ -264,7 +264,8 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         objective = self._objective(training_region, X, C, weight, coordinates=running and running[0])
         if running is None:
             start = None if first else objective.from_user(self.coef_, self.intercept_)
-            running = (objective.coordinates, SGDSolver().start(objective, start), check_random_state(self.random_state))
+            stream = SGDSolver().start(objective, start)
+            running = (objective.coordinates, stream, check_random_state(self.random_state))
         coordinates, stream, rng = running
         stream = deepcopy(stream)  # should the pass fail, the old one is as it was
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
@@ -298,7 +299,7 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
             ("tol", largest, "of at least 0"),
         ):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= value <= high:
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) <= high:
                 raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
         if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
             raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")

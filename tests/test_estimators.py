@@ -92,13 +92,21 @@ def test_sample_weight_is_routed(classes):
         scorer = make_spo_scorer(Simplex()).set_score_request(sample_weight=True)
         pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
         result = cross_validate(
-            pipe, X, C, scoring=scorer, cv=3, params={"sample_weight": weight}, return_estimator=True, return_indices=True
+            pipe,
+            X,
+            C,
+            scoring=scorer,
+            cv=3,
+            params={"sample_weight": weight},
+            return_estimator=True,
+            return_indices=True,
         )
     for k, fitted in enumerate(result["estimator"]):
         train, test = result["indices"]["train"][k], result["indices"]["test"][k]
         repeats = weight[train].astype(int)
         scaled = fitted[0].transform(X[train])
-        by_hand = SPOPlusRegressor(Simplex()).fit(np.repeat(scaled, repeats, axis=0), np.repeat(C[train], repeats, axis=0))
+        by_hand = SPOPlusRegressor(Simplex())
+        by_hand.fit(np.repeat(scaled, repeats, axis=0), np.repeat(C[train], repeats, axis=0))
         np.testing.assert_allclose(by_hand.coef_, fitted[1].coef_, rtol=1e-10)
         expected = -normalized_spo_loss(C[test], fitted.predict(X[test]), Simplex(), sample_weight=weight[test])
         assert result["test_score"][k] == pytest.approx(expected)

@@ -186,6 +186,17 @@ def test_costs_of_any_kind_of_array(case):
     assert case.region.argmin(np.empty((0, case.d))).shape == (0, case.d)
 
 
+@pytest.mark.parametrize(("seed", "row"), [(1, 89), (20, 53), (21, 80)])
+def test_rows_on_which_the_primal_simplex_method_gives_up(seed, row):
+    """HiGHS 1.15's primal method ends there with the status Unknown, and it takes that method if it may choose."""
+    rng = np.random.default_rng(seed)
+    A, b = rng.normal(size=(10, 20)), rng.random(10) + 1
+    C = rng.normal(size=(600, 20))[row - 5 : row + 5]
+    region = sk.Polyhedron(A, b, bounds=(0, 1))
+    expected = [linprog(c, A, b, bounds=(0, 1), method="highs-ds").fun for c in C]
+    assert_allclose(row_dot(C, region.argmin(C)), expected, rtol=1e-9)
+
+
 @every
 def test_costs_that_are_wrong(case):
     C = costs(case.d)[:2]

@@ -33,7 +33,7 @@ from .polyhedral_base import InequalityForm
 
 Status = highspy.HighsModelStatus
 
-PRIMAL = 4  # HiGHS's number of the primal simplex method
+PRIMAL, DUAL = 4, 1  # HiGHS's numbers of the two simplex methods
 TIE = 1e-9  # a multiplier below this, for costs of order one, is zero: the constraint does not decide the optimum
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 
@@ -271,9 +271,10 @@ class _LinearModel:
         status = self.highs.getModelStatus()
         if status in (Status.kOptimal, Status.kInfeasible, Status.kUnbounded, Status.kTimeLimit):
             return status
-        # The primal method gave up, which is rare: start afresh with what HiGHS would choose itself.
+        # The primal method gave up, as it does on one row in a thousand of dense problems: start afresh with the dual
+        # one.  To let HiGHS choose does not help, it chooses the primal method again.
         self.highs.clearSolver()
-        self._set(simplex_strategy=0, presolve="choose")
+        self._set(simplex_strategy=DUAL, presolve="choose")
         self.highs.run()
         self._set(simplex_strategy=PRIMAL, presolve="off")
         return self.highs.getModelStatus()

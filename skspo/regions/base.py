@@ -49,13 +49,14 @@ class CertifiedFloat(float):
     kind: str
 
     def __new__(cls, value: float, kind: str = "exact") -> CertifiedFloat:
+        """Make a float of the given kind."""
         if kind not in ("exact", "upper bound", "lower bound"):
             raise ValueError(f"kind must be 'exact', 'upper bound' or 'lower bound', got {kind!r}.")
         self = super().__new__(cls, value)
         self.kind = kind
         return self
 
-    def __getnewargs__(self) -> tuple[float, str]:
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
         return (float(self), self.kind)
 
     def __repr__(self) -> str:

@@ -164,10 +164,12 @@ class ShortestPath(PolyhedralRegion):
         flow = sp.csr_array((one, (tails[used], used)), shape=(n_nodes, d)) - sp.csr_array(
             (one, (heads[used], used)), shape=(n_nodes, d)
         )
+        plan = _plan(tails, heads, source, target, used)
         upper = np.zeros(d)
-        upper[used] = 1.0
+        # Without cycles no edge can carry more than the one unit: a bound would only be one more constraint.
+        upper[used] = 1.0 if plan is None else np.inf
         form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
-        return _Network(form, used, _plan(tails, heads, source, target, used))
+        return _Network(form, used, plan)
 
     def _read(self) -> tuple[np.ndarray, np.ndarray, int, int]:
         """Edges and terminals as integers."""
@@ -374,7 +376,7 @@ class Assignment(PolyhedralRegion):
         n = self._data(d)
         eye, one = sp.eye_array(n, format="csr"), np.ones((1, n))
         A_eq = sp.vstack([sp.kron(eye, one), sp.kron(one, eye)], format="csr")
-        return InequalityForm.build(d, A_eq=A_eq, b_eq=np.ones(2 * n), upper=1.0)
+        return InequalityForm.build(d, A_eq=A_eq, b_eq=np.ones(2 * n))
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """sqrt(2 n): two assignments that have nothing in common."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse.linalg
 import scipy.sparse as sp
+import scipy.sparse.linalg
 from scipy.optimize import linprog
 
 from .base import CertifiedFloat, Region
@@ -75,7 +75,7 @@ class InequalityForm:
 
     def standard(self) -> StandardForm:
         """Add one slack per inequality."""
-        m, d = self.A_ub.shape
+        m = self.A_ub.shape[0]
         A = sp.csr_array(
             sp.block_array(
                 [[self.A_eq, sp.csr_array((self.A_eq.shape[0], m))], [self.A_ub, sp.eye_array(m, format="csr")]]
@@ -208,20 +208,22 @@ class PolyhedralRegion(Region):
         n, d = V.shape
         form = self.inequality_form(d)
         up, low = np.isfinite(form.upper), np.isfinite(form.lower)
-        total, constraints = 0.0, []
-        value: list[Any] = []
-        for matrix, rhs, sign in (
-            (form.A_ub, form.b_ub, True),
-            (form.A_eq, form.b_eq, False),
-            (sp.eye_array(d, format="csr")[up], form.upper[up], True),
-            (-sp.eye_array(d, format="csr")[low], -form.lower[low], True),
-        ):
+        eye = sp.eye_array(d, format="csr")
+        total, value, constraints = 0.0 * V, 0.0, []
+        rows = ((form.A_ub, form.b_ub, True), (form.A_eq, form.b_eq, False), (eye[up], form.upper[up], True))
+        for matrix, rhs, inequality in rows:
             if rhs.size:
-                y = cp.Variable((n, rhs.size), nonneg=sign)
+                y = cp.Variable((n, rhs.size), nonneg=inequality)
                 total = total + y @ matrix
-                value.append(y @ rhs)
-        constraints.append(total == V)
-        return sum(value[1:], value[0]), constraints
+                value = value + y @ rhs
+        # The multipliers of the lower bounds are eliminated: r = total - V.
+        excess = total - V
+        if low.any():
+            constraints.append(excess[:, np.flatnonzero(low)] >= 0)
+            value = value - excess @ np.where(low, form.lower, 0.0)
+        if not low.all():
+            constraints.append(excess[:, np.flatnonzero(~low)] == 0)
+        return value, constraints
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Largest distance between two decisions: here the diagonal of the bounding box, an upper bound."""

@@ -46,7 +46,11 @@ class Solver(BaseEstimator):
         return [name for name in cls.requires if not hasattr(region, name)]
 
     def finish(
-        self, objective: LinearObjective, candidates: list[tuple[np.ndarray, np.ndarray]], n_iter: int, message: str = ""
+        self,
+        objective: LinearObjective,
+        candidates: list[tuple[np.ndarray, np.ndarray]],
+        n_iter: int,
+        message: str = "",
     ) -> Result:
         """Certify candidate (coefficients, dual decisions) pairs: best objective, best bound, relative gap.
 

@@ -16,7 +16,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
@@ -92,7 +91,6 @@ class ConicSolver(Solver):
             trouble.append(result.message)
         if best is None:
             # Nothing usable came back: least squares is a valid model, and the bound says how little is known of it.
-            warnings.warn(f"No back-end solved the conic program ({'; '.join(trouble)}).", ConvergenceWarning, stacklevel=4)
             Theta0 = objective.least_squares
             best = self.finish(objective, [(Theta0, objective.decisions(Theta0))], 0)
         return best._replace(message="; ".join(trouble)) if not best.converged else best

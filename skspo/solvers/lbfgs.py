@@ -56,7 +56,8 @@ class LBFGSSolver(Solver):
     def _descend(
         self, objective: LinearObjective, Theta: np.ndarray, pgtol: float, limit: int, progress: Progress, done: int
     ) -> tuple[np.ndarray, int]:
-        options = {"maxiter": max(limit, 1), "maxfun": 10 * max(limit, 1) + 100, "gtol": pgtol, "ftol": 0.0, "maxcor": 30}
+        limit = max(limit, 1)
+        options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": pgtol, "ftol": 0.0, "maxcor": 30}
         count = done
 
         def report(value: float) -> None:
