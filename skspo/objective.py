@@ -109,8 +109,14 @@ class LinearObjective:
         s = np.concatenate([self.design.scale, np.ones(q - p)])
         penalized = np.ones(q, dtype=bool)
         penalized[p:] = anchored
-        self.l1 = np.where(penalized, alpha * l1_ratio / s, 0.0)
-        self.l2 = np.where(penalized, alpha * (1.0 - l1_ratio) * self.cost_scale / s**2, 0.0)
+        with np.errstate(over="ignore"):
+            self.l1 = np.where(penalized, alpha * l1_ratio / s, 0.0)
+            self.l2 = np.where(penalized, (alpha * (1.0 - l1_ratio) / s) * (self.cost_scale / s), 0.0)
+        if not (np.isfinite(self.l1).all() and np.isfinite(self.l2).all()):
+            raise ValueError(
+                f"The penalty overflows: features of size {s.min():.1e} with costs of size {self.cost_scale:.1e} are too "
+                "far apart for alpha > 0. Rescale the features, for example with StandardScaler."
+            )
         self.free = (self.l1 == 0) & (self.l2 == 0)
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
         self._hidden = self.coordinates.hidden.copy()
@@ -191,6 +197,8 @@ class LinearObjective:
 
     def relative_gap(self, objective: float, lower_bound: float) -> float:
         """(objective - lower bound) / max(objective, 1 % of the loss of the zero prediction)."""
+        if not np.isfinite(objective):
+            return np.inf
         gap = max(objective - lower_bound, 0.0)
         size = max(abs(objective), GAP_FLOOR * self.trivial_value())
         return gap / size if size > 0 else 0.0
