@@ -96,6 +96,7 @@ def duels(rng: np.random.Generator) -> Iterator[tuple[str, sk.Region, int, float
         return [w >= 0, cp.sum(w) == 1]
 
     yield "Simplex", sk.Simplex(), 10, 1, "CVXPY", cvxpy_rows(10, simplex)
+    yield "Box", sk.Box(), 10, 1, "CVXPY", cvxpy_rows(10, lambda w: [w >= 0, w <= 1])
     yield "TopK(5)", sk.TopK(5), 50, 1, "CVXPY", cvxpy_rows(50, lambda w: [w >= 0, w <= 1, cp.sum(w) == 5])
     yield "L1Ball", sk.L1Ball(), 50, 1, "CVXPY", cvxpy_rows(50, lambda w: [cp.norm1(w) <= 1])
     yield "LqBall(1.5)", sk.LqBall(1.5), 50, 1, "CVXPY", cvxpy_rows(50, lambda w: [cp.pnorm(w, 1.5, approx=False) <= 1])
@@ -163,6 +164,15 @@ def duels(rng: np.random.Generator) -> Iterator[tuple[str, sk.Region, int, float
     poly = sk.Polyhedron(A, b, bounds=(0, 1))
     yield "Polyhedron 10x20", poly, 20, 0.02, "CVXPY", cvxpy_rows(20, lambda w: [A @ w <= b, w >= 0, w <= 1])
     yield "Polyhedron 10x20", poly, 20, 0.02, "HiGHS", linprog_rows(poly.inequality_form())
+    real = rng.random((2, 12)) + 0.5
+    mixed = sk.MixedInteger(real, [3.0, 3.0], bounds=(0, 1), integrality=1)
+    yield "MixedInteger 2x12", mixed, 12, 0.01, "HiGHS", milp_rows(real, np.array([3.0, 3.0]))
+
+    def cut_ball(w: cp.Variable) -> list[cp.Constraint]:
+        return [cp.norm(w) <= 1, w >= -0.5]
+
+    yield "CvxpyRegion", sk.CvxpyRegion(cut_ball, 20), 20, 0.01, "CVXPY", cvxpy_rows(20, cut_ball)
+    yield "OracleRegion (min index)", sk.OracleRegion(sk.Simplex().argmin, 10), 10, 1, "CVXPY", cvxpy_rows(10, simplex)
     cov = Q[:20, :20]
     risk = 0.2 * float(np.trace(cov)) / 20
     yield (

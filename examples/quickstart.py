@@ -38,7 +38,8 @@ def main() -> None:
         seconds = time.perf_counter() - start
         a, b = -least_squares.score(X_test, C_test), -spo.score(X_test, C_test)
         rows.append((a, b))
-        print(f"{degree:>6}  {a:>12.2%}  {b:>7.2%}  {b / a:>5.2f}  {spo.duality_gap_:>13.1e}  {seconds:>7.2f}", flush=True)
+        ratio, gap = b / a, spo.duality_gap_
+        print(f"{degree:>6}  {a:>13.2%}  {b:>7.2%}  {ratio:>5.2f}  {gap:>13.1e}  {seconds:>7.2f}", flush=True)
         if degree == degrees[-1]:
             regrets = {
                 name: spo_loss(C_test, model.predict(X_test), region, per_sample=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
 from .losses import SPOLoss, SPOPlusLoss, check_costs, check_weight
@@ -117,7 +119,8 @@ def normalized_spo_loss(
     Returns
     -------
     loss : float or ndarray of shape (n_samples,)
-        0 is as good as hindsight.  Infinite if all best costs are zero and decisions are not optimal.
+        0 is as good as hindsight.  If all best costs are zero, as in classification where the right class costs
+        nothing, there is nothing to divide by: the plain SPO loss is returned with an UndefinedMetricWarning.
 
     Examples
     --------
@@ -127,9 +130,14 @@ def normalized_spo_loss(
     """
     loss, z = _spo_losses(y_true, y_pred, region, ties)
     size = float(_average(np.abs(z), sample_weight, False))
-    # 0 / 0 is a perfect score: nothing could be gained and nothing was lost.
-    scaled = np.divide(loss, size, out=np.where(loss > 0, np.inf, 0.0), where=size > 0)
-    return _average(scaled, sample_weight, per_sample)
+    if size == 0 and loss.any():
+        warnings.warn(
+            "All best costs are zero, so the SPO loss cannot be normalized by them; the plain SPO loss is used. "
+            "Use spo_loss, or make_spo_scorer(region, metric='spo_loss'), to say so.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+    return _average(loss / size if size > 0 else loss, sample_weight, per_sample)
 
 
 def make_spo_scorer(
@@ -202,6 +210,4 @@ def _average(loss: np.ndarray, sample_weight: ArrayLike | None, per_sample: bool
         return loss
     if weight is None:
         return float(loss.mean())
-    # A sample without weight is not there, even if its loss is infinite.
-    there = weight > 0
-    return float(np.average(loss[there], weights=weight[there]))
+    return float(np.average(loss, weights=weight))

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from regions_list import COVARIANCE, cheapest
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
@@ -141,11 +142,11 @@ def test_best_costs_of_zero():
     zero, other = [[0.0, 1.0]] * 2, [[1.0, 0.0]] * 2
     assert sk.normalized_spo_loss(zero, zero, sk.Simplex()) == 0.0
     assert_array_equal(sk.normalized_spo_loss(zero, zero, sk.Simplex(), per_sample=True), [0.0, 0.0])
-    assert sk.normalized_spo_loss(zero, other, sk.Simplex()) == np.inf
-    rows = sk.normalized_spo_loss(zero, [zero[0], other[1]], sk.Simplex(), per_sample=True)
-    assert_array_equal(rows, [0.0, np.inf])
-    # A bad sample without weight is not there.
-    assert sk.normalized_spo_loss(zero, [zero[0], other[1]], sk.Simplex(), sample_weight=[1.0, 0.0]) == 0.0
+    with pytest.warns(UndefinedMetricWarning, match="plain SPO loss"):
+        assert sk.normalized_spo_loss(zero, other, sk.Simplex()) == 1.0
+    with pytest.warns(UndefinedMetricWarning, match="plain SPO loss"):
+        rows = sk.normalized_spo_loss(zero, [zero[0], other[1]], sk.Simplex(), per_sample=True)
+    assert_array_equal(rows, [0.0, 1.0])
 
 
 def test_normalisation_is_by_size_not_by_sum():

@@ -396,10 +396,7 @@ def test_equalities_are_all_that_decisions_have_in_common(case):
 
 
 @those_with("repair")
-def test_repair_moves_little_and_ends_inside(case, request):
-    if isinstance(case.region, sk.CvxpyRegion):
-        reason = "ConicSet.project: Clarabel stalls on points 1e-8 to 1e-6 outside: RuntimeError, or 1e-8 outside after"
-        request.applymarker(pytest.mark.xfail(strict=True, raises=(AssertionError, RuntimeError), reason=reason))
+def test_repair_moves_little_and_ends_inside(case):
     W = sampled(case, 30)
     rng = np.random.default_rng(6)
     for noise in (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-3):

@@ -152,29 +152,53 @@ class ConicSet:
         parts = Parallel(n_jobs=jobs)(delayed(self._rows)(part) for part in np.array_split(C, jobs))
         return np.concatenate([W for W, _ in parts])
 
-    def project(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Nearest points of the set and their distances."""
+    def pull(self, W: np.ndarray) -> np.ndarray:
+        """Move each row towards a relative interior point until it is inside.
+
+        The farthest point inside on the way from the centre is a program with a strictly feasible start, which Clarabel
+        solves reliably; the nearest point of the set is not, when the row is only 1e-8 outside.
+        """
         import clarabel
 
-        # min t  s.t.  |w - w_0| <= t.  Not the square of the distance: near zero it would be less accurate.
-        n, d = self.A.shape[1], self.n_dim
-        pick = sp.csc_array((np.ones(d), (np.arange(d), self.columns)), shape=(d, n))
-        A = sp.block_array([[self.A, None], [None, -sp.eye_array(1)], [-pick, None]], format="csc")
-        q = np.zeros(n + 1)
-        q[-1] = 1.0
-        P, cones = sp.csc_array((n + 1, n + 1)), _clarabel_cones([*self.cones, ("soc", d + 1)])
-        points, distances = np.empty(W.shape), np.empty(W.shape[0])
-        for i, w in enumerate(W):
-            b = np.concatenate([self.b, [0.0], -w])
+        normals, center = self.hull
+        steps = W - center
+        steps -= (steps @ normals.T) @ normals
+        others = np.setdiff1d(np.arange(self.A.shape[1]), self.columns)
+        A_w, A_rest = self.A[:, self.columns].tocsr(), self.A[:, others].tocsr()
+        # Equalities of the decision alone hold exactly on the whole way, once they hold at the centre; as constraints
+        # on theta they would read 1e-17 theta = 1e-10.
+        is_zero = np.concatenate([np.full(cone_size(*c), c[0] == "zero") for c in self.cones])
+        solved = is_zero & (np.diff(A_rest.indptr) == 0)
+        E = A_w[solved].toarray()
+        center = center - np.linalg.pinv(E) @ (E @ center - self.b[solved])
+        steps -= (np.linalg.pinv(E) @ (E @ steps.T)).T
+        A_w, A_rest, b_rest = A_w[~solved], A_rest[~solved], self.b[~solved]
+        left = [("zero", int((is_zero & ~solved).sum())), *(c for c in self.cones if c[0] != "zero")]
+        n = others.size + 1
+        q = np.zeros(n)
+        q[-1] = -1.0  # maximise the share theta of the step
+        limit = sp.csc_array(([1.0], ([0], [n - 1])), shape=(1, n))
+        b = np.concatenate([b_rest - A_w @ center, [2.0]])  # up to twice the step, to know who is far inside
+        P, cones = sp.csc_array((n, n)), _clarabel_cones([*(c for c in left if cone_size(*c)), ("nonneg", 1)])
+        share = np.ones(W.shape[0])
+        for i, step in enumerate(steps):
+            A = sp.vstack([sp.hstack([A_rest, sp.csc_array((A_w @ step)[:, None])]), limit], format="csc")
+            found = []
             for attempt in range(len(_ATTEMPTS)):
                 solution = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve()
-                if str(solution.status) in _SOLVED:
+                x, s = np.asarray(solution.x), np.asarray(solution.s)
+                if np.isfinite(x).all():
+                    # s is in the cone by construction, so the residual says how far x is outside, optimal or not.
+                    found.append((float(np.abs(A @ x + s - b).max()) / (1.0 + np.abs(b).max()), float(x[-1])))
+                if found and found[-1][0] <= 1e-9:
                     break
-            else:
-                raise RuntimeError(f"Clarabel could not project row {i} on the region: status {solution.status}.")
-            points[i] = np.asarray(solution.x)[self.columns]
-            distances[i] = np.linalg.norm(points[i] - w)
-        return points, distances
+            outside, theta = min(found, default=(np.inf, 0.0))
+            if outside > 1e-6:
+                raise RuntimeError(f"Clarabel could not move row {i} into the region: status {solution.status}.")
+            # Far inside, nothing moves; otherwise stay clear of the boundary by more than the solver's error.
+            if theta <= 1.0 + 1e-6:
+                share[i] = np.clip(theta, 0.0, 1.0) * (1.0 - 1e-10 - 10.0 * outside)
+        return center + share[:, None] * steps
 
     # -- what follows from the oracle ----------------------------------------------------------------------------------
 
@@ -190,9 +214,14 @@ class ConicSet:
         d = self.n_dim
         return self.box_points[:d].diagonal().copy(), self.box_points[d:].diagonal().copy()
 
-    @cached_property
+    @property
     def normals(self) -> np.ndarray:
-        """Orthonormal rows E with E w constant on the set.
+        """Orthonormal rows E with E w constant on the set."""
+        return self.hull[0]
+
+    @cached_property
+    def hull(self) -> tuple[np.ndarray, np.ndarray]:
+        """Normals of the affine hull and a relative interior point.
 
         Directions in which all decisions found so far agree are candidates; each is certified by the extent of the set
         along it, and a decision that disproves one joins the others.
@@ -201,6 +230,7 @@ class ConicSet:
         scale = max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-300)
         size = max(scale, float(np.abs(points).max()))
         tol = 1e-6 * scale if scale > 1e-7 * size else 1e-7 * size
+        normals = np.zeros((0, self.n_dim))
         for _ in range(self.n_dim + 1):
             _, sv, Vt = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)
             candidates = Vt[int((sv > tol).sum()) :]
@@ -209,11 +239,10 @@ class ConicSet:
             low, high = self.minimise(candidates), self.minimise(-candidates)
             extent = np.einsum("ij,ij->i", high - low, candidates)
             if (extent <= tol).all():
-                return candidates
+                normals = candidates
+                break
             points = np.concatenate([points, low[extent > tol], high[extent > tol]])
-        return np.zeros((0, self.n_dim))
-
-    # -- support function ----------------------------------------------------------------------------------------------
+        return normals, points.mean(axis=0)
 
     def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
         """Cone form of the support function of each row of a CVXPY expression, by conic duality."""

@@ -89,6 +89,9 @@ class OracleRegion(Region):
             return np.empty(C.shape)
         # to_min is its own inverse: it gives back the numbers in the user's sense.
         result = data(np.array(self.to_min(C)))
+        if result is None or np.iscomplexobj(result):
+            got = "None: is there a return statement?" if result is None else "complex numbers."
+            raise ValueError(f"OracleRegion: the oracle must return real decisions of shape {C.shape}, got {got}")
         try:
             W = np.array(result, dtype=np.float64)
         except (TypeError, ValueError):
@@ -216,11 +219,8 @@ class CvxpyRegion(_ConicRegion):
         return self._conic(self.resolve_dim(n_dim)).normals
 
     def repair(self, W: np.ndarray) -> np.ndarray:
-        """Replace decisions outside the region by the nearest ones inside, to the solver's tolerance."""
-        points, distances = self._conic(W.shape[1]).project(W)
-        # Inside means a distance that is only the solver's error.
-        inside = distances <= 2e-9 * np.maximum(1.0, np.abs(W).max(axis=1, initial=0.0))
-        return np.where(inside[:, None], W, points)
+        """Move decisions outside the region towards an interior point until they are inside."""
+        return self._conic(W.shape[1]).pull(W)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Largest distance between two decisions: here the diagonal of the bounding box, an upper bound."""
