@@ -114,8 +114,8 @@ class LinearObjective:
             self.l2 = np.where(penalized, (alpha * (1.0 - l1_ratio) / s) * (self.cost_scale / s), 0.0)
         if not (np.isfinite(self.l1).all() and np.isfinite(self.l2).all()):
             raise ValueError(
-                f"The penalty overflows: features of size {s.min():.1e} and costs of size {self.cost_scale:.1e} are too far "
-                "apart for alpha > 0. Rescale the features, for example with StandardScaler."
+                f"The penalty overflows: features of size {s.min():.1e} and costs of size {self.cost_scale:.1e} are "
+                "too far apart for alpha > 0. Rescale the features, for example with StandardScaler."
             )
         self.free = (self.l1 == 0) & (self.l2 == 0)
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)

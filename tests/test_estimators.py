@@ -33,7 +33,6 @@ from skspo import (
 )
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 
-
 # The right class costs nothing, so the normalized loss of these data falls back to the plain one, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 
