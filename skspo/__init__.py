@@ -3,6 +3,7 @@
 from .estimators import SPOPlusRegressor, TwoStageRegressor
 from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .metrics import make_spo_scorer, normalized_spo_loss, spo_loss, spo_plus_loss
+from .path import SPOPlusRegressorCV, spo_plus_path
 from .regions import *  # noqa: F403
 from .regions import __all__ as _regions
 
@@ -13,11 +14,13 @@ __all__ = [
     "SPOLoss",
     "SPOPlusLoss",
     "SPOPlusRegressor",
+    "SPOPlusRegressorCV",
     "SquaredLoss",
     "TwoStageRegressor",
     "make_spo_scorer",
     "normalized_spo_loss",
     "spo_loss",
     "spo_plus_loss",
+    "spo_plus_path",
     *_regions,
 ]

@@ -74,7 +74,128 @@ class DecisionMixin:
         return tags
 
 
-class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class LinearSPOPlusMixin:
+    """What every linear SPO+ estimator shares: validation, the solver's run, attributes and ``predict``."""
+
+    region: Region | None
+    surrogate_region: Region | None
+    l1_ratio: float
+    prior: str
+    fit_intercept: bool
+    solver: str | Solver
+    tol: float
+    max_iter: int | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    _y_is_1d: bool
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Predict costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        C_hat = X @ self.coef_.T + self.intercept_
+        return C_hat.ravel() if self._y_is_1d else C_hat
+
+    def _check_params(self) -> None:
+        largest = np.finfo(float).max
+        for name, high, what in (
+            ("alpha", largest, "of at least 0"),
+            ("l1_ratio", 1.0, "between 0 and 1"),
+            ("tol", largest, "of at least 0"),
+        ):
+            value = getattr(self, name, 0.0)  # the cross-validated estimator has no alpha
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) <= high:
+                raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
+        if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
+            raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+        for name, what in (("max_iter", "an integer of at least 1"), ("n_jobs", "an integer other than 0")):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
+                raise ValueError(f"{name} must be None or {what}, got {value!r}.")
+
+    def _check_data(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:
+        """Validated features, costs and weights, and what is to be remembered of them if the fit succeeds."""
+        _check_ndim(y)
+        # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
+        noted = copy(self)
+        X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
+        C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        names = ("n_features_in_", "feature_names_in_")
+        seen: dict[str, Any] = {name: vars(noted)[name] for name in names if name in vars(noted)}
+        seen["_y_is_1d"] = C.ndim == 1
+        return X_arr, C.reshape(X_arr.shape[0], -1), check_weight(sample_weight, X_arr), seen
+
+    def _check_regions(self, d: int, n_jobs: int | None = None) -> tuple[Region, Region]:
+        """Region of the decisions and region of the training loss, their oracles with ``n_jobs`` if they have none."""
+        region = check_region(self.region, n_dim=d)
+        regions = [region]
+        if self.surrogate_region is not None:
+            try:
+                surrogate = check_region(self.surrogate_region, n_dim=d)
+            except (TypeError, ValueError) as error:
+                error.add_note("This is about surrogate_region, the region to train on.")
+                raise
+            if surrogate.sense != region.sense:
+                raise ValueError(
+                    f"region has sense={region.sense!r} and surrogate_region has sense={surrogate.sense!r}: "
+                    "they must agree."
+                )
+            regions.append(surrogate)
+        if n_jobs is not None:
+            for r in regions:
+                if r.get_params(deep=False).get("n_jobs", 0) is None:
+                    r.set_params(n_jobs=n_jobs)
+        return regions[0], regions[-1]
+
+    def _solve(self, objective: LinearObjective, start: np.ndarray | None = None) -> tuple[Result, Solver]:
+        """Result of the first solver that closes the gap, or of the last one."""
+        solvers = make_solvers(
+            self.solver,
+            objective.region,
+            objective,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+        for solver in solvers:
+            result = solver.solve(objective, start)
+            if result.converged:
+                break
+            start = result.coef
+        return result, solver
+
+    def _store(
+        self, objective: LinearObjective, result: Result, region: Region, solver: str, seen: dict[str, Any]
+    ) -> None:
+        gap = objective.relative_gap(result.objective, result.lower_bound)  # asks the oracle, so it may fail
+        self.coef_, self.intercept_ = objective.to_user(result.coef)
+        self.objective_ = result.objective * objective.scale
+        self.lower_bound_ = result.lower_bound * objective.scale
+        self.duality_gap_ = gap
+        self.n_iter_ = max(result.n_iter, 1)
+        self.solver_ = solver
+        self.region_ = region
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(seen)
+
+
+class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear model of costs whose decisions are good: exact minimisation of the SPO+ loss.
 
     Minimises, over coefficients B and intercept b,
@@ -139,6 +260,7 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
 
     See Also
     --------
+    SPOPlusRegressorCV : Chooses the strength of the penalty by cross-validated decisions.
     TwoStageRegressor : Any regressor as predict-then-optimize baseline.
 
     Examples
@@ -202,25 +324,12 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         """
         self._check_params()
         X, C, weight, seen = self._check_data(X, y, sample_weight, reset=True)
-        region, training_region = self._check_regions(C.shape[1])
+        region, training_region = self._check_regions(C.shape[1], self.n_jobs)
         objective = self._objective(training_region, X, C, weight)
-        solvers = make_solvers(
-            self.solver,
-            training_region,
-            objective,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        )
         start = None
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (C.shape[1], X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)
-        for solver in solvers:
-            result = solver.solve(objective, start)
-            if result.converged:
-                break
-            start = result.coef
+        result, solver = self._solve(objective, start)
         self._store(objective, result, region, solver.name, seen)
         self.__dict__.pop("_stream", None)
         if not result.converged:
@@ -259,7 +368,7 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
                 f"y has {C.shape[1]} columns, but the model so far has {self.coef_.shape[0]} costs: every chunk must "
                 "have the same ones. To start anew, use fit or a new estimator."
             )
-        region, training_region = self._check_regions(C.shape[1])
+        region, training_region = self._check_regions(C.shape[1], self.n_jobs)
         running = self.__dict__.get("_stream")
         objective = self._objective(training_region, X, C, weight, coordinates=running and running[0])
         if running is None:
@@ -274,77 +383,6 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         self._store(objective, Result(stream.average, value, 0.0, stream.epoch, False), region, "sgd", seen)
         self._stream = (coordinates, stream, rng)
         return self
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Predict costs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        C_hat = X @ self.coef_.T + self.intercept_
-        return C_hat.ravel() if self._y_is_1d else C_hat
-
-    def _check_params(self) -> None:
-        largest = np.finfo(float).max
-        for name, high, what in (
-            ("alpha", largest, "of at least 0"),
-            ("l1_ratio", 1.0, "between 0 and 1"),
-            ("tol", largest, "of at least 0"),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) <= high:
-                raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
-        if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
-            raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
-        for name, what in (("max_iter", "an integer of at least 1"), ("n_jobs", "an integer other than 0")):
-            value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
-                raise ValueError(f"{name} must be None or {what}, got {value!r}.")
-
-    def _check_data(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:
-        """Validated features, costs and weights, and what is to be remembered of them if the fit succeeds."""
-        _check_ndim(y)
-        # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
-        noted = copy(self)
-        X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
-        C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        seen = {name: vars(noted)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(noted)}
-        seen["_y_is_1d"] = C.ndim == 1
-        return X_arr, C.reshape(X_arr.shape[0], -1), check_weight(sample_weight, X_arr), seen
-
-    def _check_regions(self, d: int) -> tuple[Region, Region]:
-        """Region of the decisions and region of the training loss."""
-        region = check_region(self.region, n_dim=d)
-        regions = [region]
-        if self.surrogate_region is not None:
-            try:
-                surrogate = check_region(self.surrogate_region, n_dim=d)
-            except (TypeError, ValueError) as error:
-                error.add_note("This is about surrogate_region, the region to train on.")
-                raise
-            if surrogate.sense != region.sense:
-                raise ValueError(
-                    f"region has sense={region.sense!r} and surrogate_region has sense={surrogate.sense!r}: "
-                    "they must agree."
-                )
-            regions.append(surrogate)
-        if self.n_jobs is not None:
-            for r in regions:
-                if r.get_params(deep=False).get("n_jobs", 0) is None:
-                    r.set_params(n_jobs=self.n_jobs)
-        return regions[0], regions[-1]
 
     def _objective(
         self, region: Region, X: np.ndarray, C: np.ndarray, weight: np.ndarray | None, coordinates: Any = None
@@ -361,20 +399,6 @@ class SPOPlusRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEsti
             fit_intercept=self.fit_intercept,
             coordinates=coordinates,
         )
-
-    def _store(
-        self, objective: LinearObjective, result: Result, region: Region, solver: str, seen: dict[str, Any]
-    ) -> None:
-        gap = objective.relative_gap(result.objective, result.lower_bound)  # asks the oracle, so it may fail
-        self.coef_, self.intercept_ = objective.to_user(result.coef)
-        self.objective_ = result.objective * objective.scale
-        self.lower_bound_ = result.lower_bound * objective.scale
-        self.duality_gap_ = gap
-        self.n_iter_ = max(result.n_iter, 1)
-        self.solver_ = solver
-        self.region_ = region
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(seen)
 
 
 class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):

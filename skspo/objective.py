@@ -13,6 +13,10 @@ Conventions
 
     so that every number a solver sees is of order one.  ``scale`` turns objective values back into cost units.
 
+    ``standardized=True`` penalises Theta itself, l1_k = alpha l1_ratio and l2_k = alpha (1 - l1_ratio), with the
+    features centred where there is an intercept: alpha is then a number without units, and no change of the units of
+    costs or features, nor of the origin of a feature, changes the model's decisions.
+
 The dual bound (SPO+ only).  For any decisions v_i in S, support_S(u) >= u.v_i, hence
 
     objective(Theta) >= sum_i a_i c_i.(v_i - w_i) + <Theta, G> + penalty(Theta),   G = 2 sum_i a_i (w_i - v_i) z_i^T
@@ -26,6 +30,7 @@ the typical cost.  The v_i are moved to make R vanish up to rounding, so that th
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +73,8 @@ class LinearObjective:
     fit_intercept : bool
     coordinates : Coordinates, optional
         Those of an earlier objective; by default they are derived from the data.
+    standardized : bool
+        Whether the penalty is on the coefficients of standardised features and normalised costs.
     """
 
     def __init__(
@@ -83,17 +90,19 @@ class LinearObjective:
         prior: str = "zero",
         fit_intercept: bool = True,
         coordinates: Coordinates | None = None,
+        standardized: bool = False,
     ) -> None:
-        self.loss, self.region, self.alpha, self.l1_ratio = loss, region, alpha, l1_ratio
+        self.loss, self.region = loss, region
         X, y, weight = merge_rows(X, y, sample_weight)
         weight = weight / weight.sum()
         C = region.to_min(y)
         anchored = prior == "least_squares"
+        self.anchored, self.standardized = anchored, standardized
         self.design = LinearDesign(
             X,
             weight,
             fit_intercept=fit_intercept,
-            center=not anchored,
+            center=standardized or not anchored,
             standardization=None if coordinates is None else coordinates.standardization,
         )
         self.weight = weight
@@ -105,25 +114,37 @@ class LinearObjective:
         self.C = self.project_visible(C) / self.cost_scale
         self.W = region.solve_min(C) if loss.decides else None
 
-        q, p = self.design.n_coef, X.shape[1]
-        s = np.concatenate([self.design.scale, np.ones(q - p)])
+        self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
+        self._trivial: float | None = None
+        self._set_penalty(alpha, l1_ratio)
+
+    def _set_penalty(self, alpha: float, l1_ratio: float) -> None:
+        self.alpha, self.l1_ratio = alpha, l1_ratio
+        q, p = self.design.n_coef, self.design.n_features
         penalized = np.ones(q, dtype=bool)
-        penalized[p:] = anchored
+        penalized[p:] = self.anchored
+        s, cost_scale = np.ones(q), 1.0
+        if not self.standardized:
+            s[:p], cost_scale = self.design.scale, self.cost_scale
         with np.errstate(over="ignore"):
             self.l1 = np.where(penalized, alpha * l1_ratio / s, 0.0)
-            self.l2 = np.where(penalized, (alpha * (1.0 - l1_ratio) / s) * (self.cost_scale / s), 0.0)
+            self.l2 = np.where(penalized, (alpha * (1.0 - l1_ratio) / s) * (cost_scale / s), 0.0)
         if not (np.isfinite(self.l1).all() and np.isfinite(self.l2).all()):
             raise ValueError(
                 f"The penalty overflows: features of size {s.min():.1e} and costs of size {self.cost_scale:.1e} are "
                 "too far apart for alpha > 0. Rescale the features, for example with StandardScaler."
             )
         self.free = (self.l1 == 0) & (self.l2 == 0)
-        self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
         self._hidden = self.coordinates.hidden.copy()
-        if alpha > 0 and not anchored:
+        if alpha > 0 and not self.anchored:
             # The penalty decides about slopes that decisions cannot see; the free intercept keeps the mean cost.
             self._hidden[:, :p] = 0.0
-        self._trivial: float | None = None
+
+    def with_penalty(self, alpha: float, l1_ratio: float) -> LinearObjective:
+        """Return the same data and loss with another penalty: nothing is copied and no oracle is called."""
+        other = copy(self)
+        other._set_penalty(alpha, l1_ratio)
+        return other
 
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray) -> Coordinates:
         visible = self.project_visible(C)
@@ -131,8 +152,16 @@ class LinearObjective:
         unit = np.ldexp(1.0, np.frexp(np.abs(visible).max())[1] - 1)
         size = float(unit * np.sqrt(self.weight @ np.square(visible / unit).sum(axis=1)))
         cost_scale = size if size > 0 else 1.0
-        ls = LinearRegression(fit_intercept=self.design.fit_intercept).fit(X, C, sample_weight=self.weight)
-        Theta = self.design.from_user(ls.coef_, np.broadcast_to(ls.intercept_, C.shape[1])) / cost_scale
+        # In standardised units also where least squares is not unique, or only numerically so: with features of very
+        # different sizes LinearRegression drops the small ones.
+        features = self.design.Z[:, : X.shape[1]] if self.standardized else X
+        ls = LinearRegression(fit_intercept=self.design.fit_intercept).fit(features, C, sample_weight=self.weight)
+        intercept = np.broadcast_to(ls.intercept_, C.shape[1])
+        if self.standardized:
+            Theta = np.column_stack([ls.coef_, intercept]) if self.design.fit_intercept else ls.coef_
+        else:
+            Theta = self.design.from_user(ls.coef_, intercept)
+        Theta = Theta / cost_scale
         least_squares = self.project_visible(Theta.T).T
         return Coordinates(self.design.standardization, cost_scale, least_squares, Theta - least_squares)
 
@@ -207,7 +236,10 @@ class LinearObjective:
         """Lower bound proved by decisions V in S, and the residual moments that it is charged for."""
         difference = (V - self.W) * self.weight[:, None]
         constant = float(np.einsum("ij,ij->", self.C, difference))
-        G = -2.0 * self.design.adjoint(difference)
+        return self.dual_value_from_moments(constant, -2.0 * self.design.adjoint(difference), Theta)
+
+    def dual_value_from_moments(self, constant: float, G: np.ndarray, Theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """The same from sum_i a_i c_i.(v_i - w_i) and G = 2 sum_i a_i (w_i - v_i) z_i^T, which is all it depends on."""
         # <Theta, G> = <prior, G> + <Theta - prior, G>; the lasso absorbs |G| <= l1, the ridge the rest.
         excess = np.sign(G) * np.maximum(np.abs(G) - self.l1, 0.0)
         ridge = self.l2 > 0

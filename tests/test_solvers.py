@@ -256,7 +256,7 @@ def test_sgd_serves_regions_known_only_by_their_oracle():
         oracle = SPOPlusRegressor(OracleRegion(grid.argmin, 40), random_state=0).fit(X, C)
     assert oracle.solver_ == "sgd"
     exact = SPOPlusRegressor(grid).fit(X, C)
-    assert exact.solver_ == "conic"
+    assert exact.solver_ == "interior-point"
     assert exact.objective_ <= oracle.objective_ <= 1.05 * exact.objective_
     # Averages of oracle decisions prove a bound also without any knowledge of the set.
     with pytest.warns(ConvergenceWarning):
@@ -348,10 +348,11 @@ def test_auto_rule():
 
     assert auto(EntropySimplex()) == auto(Ellipsoid()) == ["lbfgs", "conic"]
     assert auto(EntropySimplex(), n=30_000) == ["lbfgs"]
-    assert auto(Simplex()) == auto(Markowitz(np.eye(4), 1.0)) == ["conic"]
+    assert auto(Simplex()) == auto(Knapsack([1, 2, 3, 4], 5, integer=False)) == ["interior-point", "conic"]
+    assert auto(Simplex(), n=30_000) == ["interior-point"]
+    assert auto(Markowitz(np.eye(4), 1.0)) == ["conic"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["sgd"]
-    assert auto(Simplex(), n=30_000) == ["sgd"]
-    assert set(SOLVERS) == {"conic", "lbfgs", "sgd"}
+    assert set(SOLVERS) == {"lbfgs", "interior-point", "conic", "bundle", "sgd"}
 
 
 def test_exhausted_max_iter_gives_best_point_bound_and_warning():

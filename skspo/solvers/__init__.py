@@ -3,8 +3,10 @@
 =================  =========================================  ==========================================
 name               what it asks of a region                   when to use it
 =================  =========================================  ==========================================
-``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, moderate n
 ``lbfgs``          ``strong_convexity``, ``repair``           exact; strongly convex regions, any n
+``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions, any n, moderate d
+``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, small n
+``bundle``         nothing but ``argmin``                     exact where it converges; any region, few passes
 ``sgd``            nothing but ``argmin``                     approximate; everything else
 =================  =========================================  ==========================================
 """
@@ -16,26 +18,38 @@ from typing import Any
 from ..objective import LinearObjective
 from ..regions.base import Region
 from .base import Result, Solver, check_solver_serves
+from .bundle import BundleSolver
 from .conic import ConicSolver
+from .interior_point import InteriorPointSolver, predicted_work
 from .lbfgs import LBFGSSolver
 from .sgd import SGDSolver
 
-SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (ConicSolver, LBFGSSolver, SGDSolver)}
+SOLVERS: dict[str, type[Solver]] = {
+    cls.name: cls for cls in (LBFGSSolver, InteriorPointSolver, ConicSolver, BundleSolver, SGDSolver)
+}
 
 #: largest number of costs, n_samples * d, for which "auto" hands the whole problem to a conic solver
 CONIC_LIMIT = 100_000
+
+#: largest work of an interior-point iteration, in multiplications, that "auto" takes on: minutes for a fit
+INTERIOR_POINT_LIMIT = 2e11
 
 
 def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     """Return the solvers that ``solver="auto"`` tries, in order, until the duality gap is closed.
 
-    1. ``lbfgs`` if the region is strongly convex, because the loss is then smooth except where 2 c_hat = c;
-    2. ``conic`` if the region has a cone form and there are at most ``CONIC_LIMIT`` costs: exact, slower;
-    3. ``sgd`` if neither applies.
+    ==================  ===============================================================================
+    ``lbfgs``           the region is strongly convex: the loss is smooth except where 2 c_hat = c
+    ``interior-point``  the region is a polyhedron and an iteration costs at most INTERIOR_POINT_LIMIT
+    ``conic``           the region has a cone form and there are at most CONIC_LIMIT costs, n * d
+    ``sgd``             none of these
+    ==================  ===============================================================================
     """
     names = []
     if not LBFGSSolver.missing(region):
         names.append("lbfgs")
+    if not InteriorPointSolver.missing(region) and predicted_work(objective) <= INTERIOR_POINT_LIMIT:
+        names.append("interior-point")
     if not ConicSolver.missing(region) and objective.C.size <= CONIC_LIMIT:
         names.append("conic")
     return names or ["sgd"]
@@ -70,8 +84,11 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
 
 __all__ = [
     "CONIC_LIMIT",
+    "INTERIOR_POINT_LIMIT",
     "SOLVERS",
+    "BundleSolver",
     "ConicSolver",
+    "InteriorPointSolver",
     "LBFGSSolver",
     "Result",
     "SGDSolver",

@@ -1,0 +1,73 @@
+"""Few samples: test SPO loss of the cross-validated model beside least squares, on 5x5 shortest paths.
+
+    python benchmarks/small_data.py [--draws 10] [--degrees 1 4 6 8] [--jobs 1] [--samples 100]
+
+Every draw has its own coefficients, training samples and 10,000 test samples; columns are means over the draws of the
+normalized SPO loss.  "best alpha" is the best of the same path by the test data: what a perfect choice would reach.
+"""
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import argparse
+import time
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from skspo import ShortestPath, SPOPlusRegressorCV, TwoStageRegressor, normalized_spo_loss, spo_plus_path
+from skspo.datasets import make_shortest_path
+
+TARGETS = {1: 1.03, 4: 0.95, 6: 0.78, 8: 0.65}
+
+
+def run(degree: int, draw: int, n: int) -> tuple[float, float, np.ndarray, float, float]:
+    """Test loss of least squares, of the chosen model and of every alpha; the alpha; seconds."""
+    region = ShortestPath.grid(5, 5)
+    X, C, coef = make_shortest_path(n, degree=degree, noise=0.5, random_state=draw, return_coef=True)
+    X_test, C_test = make_shortest_path(10_000, degree=degree, noise=0.5, random_state=1000 + draw, coef=coef)
+    start = time.perf_counter()
+    model = SPOPlusRegressorCV(region).fit(X, C)
+    seconds = time.perf_counter() - start
+    least_squares = TwoStageRegressor(region=region).fit(X, C)
+    _, coefs, intercepts, _, _ = spo_plus_path(X, C, region, alphas=model.alphas_)
+    path = [
+        normalized_spo_loss(C_test, X_test @ B.T + b, region) for B, b in zip(coefs, intercepts, strict=True)
+    ]
+    return (
+        -least_squares.score(X_test, C_test),
+        -model.score(X_test, C_test),
+        np.array(path),
+        model.alpha_,
+        seconds,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--degrees", type=int, nargs="+", default=list(TARGETS))
+    parser.add_argument("--jobs", type=int, default=1, help="draws at the same time")
+    parser.add_argument("--samples", type=int, default=100, help="training samples")
+    args = parser.parse_args()
+    columns = "degree", "least squares", "SPO+ CV", "ratio", "worst draw", "best alpha", "target", "", "s per fit"
+    print(*(f"{name:>13}" for name in columns))
+    for degree in args.degrees:
+        rows = Parallel(n_jobs=args.jobs)(delayed(run)(degree, draw, args.samples) for draw in range(args.draws))
+        least_squares, chosen = (np.array([row[k] for row in rows]) for k in (0, 1))
+        best = np.mean([row[2] for row in rows], axis=0).min() / least_squares.mean()
+        ratio = chosen.mean() / least_squares.mean()
+        target = TARGETS.get(degree, np.nan)
+        numbers = least_squares.mean(), chosen.mean(), ratio, (chosen / least_squares).max(), best, target
+        verdict = "" if np.isnan(target) else "met" if ratio <= target else "missed"
+        print(
+            f"{degree:>13}",
+            *(f"{number:>13.4f}" for number in numbers),
+            f"{verdict:>13} {np.mean([row[4] for row in rows]):>13.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

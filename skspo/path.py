@@ -1,0 +1,485 @@
+"""The regularisation path of SPO+ and the choice of its penalty by held-out decisions.
+
+Conventions
+-----------
+    z_k = (x_k - mean_k) / s_k   standardised features      Theta (d, q)   coefficients of z in units of ``cost_scale``
+
+    min_Theta  mean_i l+(Theta z_i, c_i / cost_scale) + alpha ( l1_ratio |Theta - Theta0|_1
+                                                               + (1 - l1_ratio)/2 |Theta - Theta0|_F^2 )
+
+A penalty on the coefficients of features as given would depend on whether a length is in metres or in miles.  Here
+alpha is in standardised units: neither the units of costs nor the units or the origin of a feature change a decision.
+The same model is ``SPOPlusRegressor(alpha=alpha)`` fitted to standardised features and costs divided by ``cost_scale``.
+
+The automatic grid.  With G the gradient of the loss at the model that an infinite alpha gives, a ridge moves that model
+by about |G| / alpha in units of the typical cost, so the grid runs from ``LARGEST`` |G|, where hardly a decision
+changes, down to ``SMALLEST`` |G|, where the penalty has nothing more to say; with a lasso it starts at
+max |G_jk| / l1_ratio, where the first coefficient moves.  With ``prior="least_squares"`` the first candidate is alpha =
+infinity: least squares itself.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import KFold, check_cv
+
+from .estimators import DecisionMixin, LinearSPOPlusMixin
+from .losses import SPOPlusLoss
+from .metrics import spo_loss
+from .objective import LinearObjective
+from .regions.base import Region
+from .solvers import Result, Solver
+
+#: ends of the automatic grid, in units of the gradient's norm at the model of an infinite alpha
+LARGEST, SMALLEST = 1e2, 1e-3
+
+
+def spo_plus_path(
+    X: ArrayLike,
+    C: ArrayLike,
+    region: Region | None = None,
+    *,
+    alphas: ArrayLike | None = None,
+    n_alphas: int = 20,
+    l1_ratio: float = 0.0,
+    prior: str = "least_squares",
+    fit_intercept: bool = True,
+    standardize: bool = True,
+    sample_weight: ArrayLike | None = None,
+    solver: str | Solver = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Linear SPO+ models for a decreasing sequence of penalties, each started from the one before.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Features.
+    C : array-like of shape (n_samples, d) or (n_samples,)
+        Cost vectors.
+    region : Region or None, default=None
+        Feasible region; None means the unit Box.
+    alphas : array-like or None, default=None
+        Strengths of the penalty, at least 0; infinity is least squares, with ``prior="least_squares"`` only.  None
+        means an automatic grid.
+    n_alphas : int, default=20
+        Length of the automatic grid.
+    l1_ratio, prior, fit_intercept
+        As in :class:`SPOPlusRegressor`.
+    standardize : bool, default=True
+        Whether ``alphas`` refer to standardised features and normalised costs (see :class:`SPOPlusRegressorCV`), or,
+        as in :class:`SPOPlusRegressor`, to the data as given.
+    sample_weight : array-like of shape (n_samples,), optional
+        Nonnegative weights of the samples.
+    solver, tol, max_iter, random_state, verbose
+        As in :class:`SPOPlusRegressor`.
+
+    Returns
+    -------
+    alphas : ndarray of shape (n_alphas,)
+        In decreasing order.
+    coefs : ndarray of shape (n_alphas, d, n_features)
+    intercepts : ndarray of shape (n_alphas, d)
+    objectives : ndarray of shape (n_alphas,)
+        Objectives, penalty included, in units of cost.
+    gaps : ndarray of shape (n_alphas,)
+        Relative duality gaps.
+
+    See Also
+    --------
+    SPOPlusRegressorCV : Chooses among the models of the path.
+
+    Examples
+    --------
+    >>> from skspo import EntropySimplex, spo_plus_path
+    >>> from skspo.datasets import make_portfolio
+    >>> X, C = make_portfolio(50, 3, 5, degree=4, random_state=0)
+    >>> alphas, coefs, intercepts, objectives, gaps = spo_plus_path(X, C, EntropySimplex(), n_alphas=5)
+    >>> coefs.shape
+    (5, 5, 3)
+    >>> bool(gaps.max() <= 1e-6)
+    True
+    """
+    model = SPOPlusRegressorCV(
+        region,
+        alphas=alphas,
+        n_alphas=n_alphas,
+        l1_ratio=l1_ratio,
+        prior=prior,
+        fit_intercept=fit_intercept,
+        solver=solver,
+        tol=tol,
+        max_iter=max_iter,
+        random_state=random_state,
+        verbose=verbose,
+    )
+    model._check_params()
+    X, C, weight, _ = model._check_data(X, C, sample_weight, reset=True)
+    region, _ = model._check_regions(C.shape[1])
+    objective = model._objective(region, X, C, weight, standardized=standardize)
+    grid = model._grid(objective)
+    points = model._path(objective, grid)
+    _warn_once([point.outcome for point in points], tol, "on the path")
+    coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
+    values = np.array([point.result.objective * objective.scale for point in points])
+    return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])
+
+
+class _Outcome(NamedTuple):
+    """How well a fit converged."""
+
+    solver: str
+    gap: float
+    converged: bool
+    message: str
+
+
+class _Point(NamedTuple):
+    """One model of a path."""
+
+    objective: LinearObjective
+    result: Result
+    outcome: _Outcome
+
+
+class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Linear model of costs, trained for its decisions, with a cross-validated penalty.
+
+    With few samples the exact minimiser of the SPO+ loss overfits.  This estimator shrinks it towards least squares
+    (``prior="zero"``: towards zero) and chooses how far by the decisions on held-out data.  Least squares itself is
+    among the candidates.
+
+    Parameters
+    ----------
+    region : Region or None, default=None
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+    surrogate_region : Region or None, default=None
+        Train on this region instead; held-out decisions and scores still use ``region``.
+    alphas : array-like or None, default=None
+        Candidates, at least 0, in standardised units (see Notes); infinity is least squares, with
+        ``prior="least_squares"`` only.  None means an automatic grid.
+    n_alphas : int, default=20
+        Length of the automatic grid, infinity included.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
+    prior : {"zero", "least_squares"}, default="least_squares"
+        Where the penalty shrinks to.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    cv : int, cross-validation generator, iterable or None, default=None
+        As everywhere in scikit-learn; None means five folds, or as many as there are samples.
+    scoring : str, callable or None, default=None
+        None chooses by the total SPO loss of the held-out decisions of all folds together; otherwise any scikit-learn
+        scorer, averaged over folds.
+    solver : {"auto", "conic", "lbfgs", "sgd"} or Solver, default="auto"
+        As in :class:`SPOPlusRegressor`.
+    tol : float, default=1e-6
+        Relative duality gap to reach.
+    max_iter : int or None, default=None
+        Iteration limit of each fit; None leaves the solver's own.
+    n_jobs : int or None, default=None
+        Number of folds fitted at the same time.
+    random_state : int, RandomState instance or None, default=None
+        Order of the samples in sgd.
+    verbose : int, default=0
+        1 prints progress.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen penalty, in standardised units; infinity if least squares was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        Candidates, in decreasing order.
+    cv_results_ : dict of ndarrays of shape (n_alphas,)
+        "alpha"; "split0_test_score", ... one per fold: minus the mean SPO loss, or the value of ``scoring``;
+        "mean_test_score", over all held-out samples together (with ``scoring``: over folds); "std_test_score", over
+        folds; "rank_test_score".
+    coef_ : ndarray of shape (d, n_features)
+        Coefficients for features and costs as given.
+    intercept_ : ndarray of shape (d,)
+        Intercept.
+    feature_scale_ : ndarray of shape (n_features,)
+        Spread of each feature in the training data.
+    cost_scale_ : float
+        Typical size of the part of costs that decisions can see.
+    objective_, lower_bound_, duality_gap_, n_iter_, solver_
+        Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
+        ``solver_`` is "least_squares" if ``alpha_`` is infinite.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+
+    See Also
+    --------
+    SPOPlusRegressor : One penalty, on coefficients as given.
+    spo_plus_path : The models for all penalties.
+
+    Notes
+    -----
+    Penalties are in standardised units, so that changing the units of costs or features changes no decision: with
+    features centred (if there is an intercept) and divided by ``feature_scale_``, and costs divided by ``cost_scale_``,
+    ``SPOPlusRegressor(alpha=alpha_)`` is the same model.  In each fold both scales are those of its training part.
+
+    Examples
+    --------
+    >>> from skspo import EntropySimplex, SPOPlusRegressorCV
+    >>> from skspo.datasets import make_portfolio
+    >>> X, C = make_portfolio(50, 3, 5, degree=4, noise=0.5, random_state=0)
+    >>> model = SPOPlusRegressorCV(EntropySimplex(), n_alphas=5).fit(X, C)
+    >>> bool(model.alpha_ in model.alphas_)
+    True
+    >>> model.decide(X[:1]).shape
+    (1, 5)
+    """
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        *,
+        surrogate_region: Region | None = None,
+        alphas: ArrayLike | None = None,
+        n_alphas: int = 20,
+        l1_ratio: float = 0.0,
+        prior: str = "least_squares",
+        fit_intercept: bool = True,
+        cv: Any = None,
+        scoring: Any = None,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.region = region
+        self.surrogate_region = surrogate_region
+        self.alphas = alphas
+        self.n_alphas = n_alphas
+        self.l1_ratio = l1_ratio
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.scoring = scoring
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOPlusRegressorCV:
+        """Choose the penalty by cross-validation and fit the model to all data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors (C in the documentation), one column per decision variable.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples, in training and in held-out losses.
+
+        Returns
+        -------
+        self : SPOPlusRegressorCV
+        """
+        self._check_params()
+        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=True)
+        region, training_region = self._check_regions(C.shape[1])
+        splits = self._splits(X, C, weight)
+        objective = self._objective(training_region, X, C, weight)
+        alphas = self._grid(objective)
+        folds = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._fold)(region, training_region, X, C, weight, alphas, train, test, seen)
+            for train, test in splits
+        )
+        scores = np.array([score for score, _, _ in folds])
+        # Scores of decisions add up over samples; those of an arbitrary scorer do not, and are averaged.
+        share = np.array([size for _, size, _ in folds]) if self.scoring is None else np.ones(len(folds))
+        mean = np.average(scores, axis=0, weights=share)
+        best = _choose(scores, mean, share)
+        (final,) = self._path(objective, alphas[best : best + 1])
+
+        self._store(final.objective, final.result, region, final.outcome.solver, seen)
+        self.alpha_ = float(alphas[best])
+        self.alphas_ = alphas
+        self.feature_scale_ = objective.design.scale
+        self.cost_scale_ = objective.cost_scale
+        self.cv_results_ = {
+            "alpha": alphas,
+            **{f"split{k}_test_score": score for k, score in enumerate(scores)},
+            "mean_test_score": mean,
+            "std_test_score": np.sqrt(np.average((scores - mean) ** 2, axis=0, weights=share)),
+            "rank_test_score": 1 + (mean[:, None] < mean).sum(axis=1),
+        }
+        _warn_once([final.outcome], self.tol, "to all data")
+        _warn_once([outcome for _, _, outcomes in folds for outcome in outcomes], self.tol, "on the folds")
+        return self
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        whole = isinstance(self.n_alphas, numbers.Integral) and not isinstance(self.n_alphas, bool)
+        if not whole or self.n_alphas < 1:
+            raise ValueError(f"n_alphas must be an integer of at least 1, got {self.n_alphas!r}.")
+
+    def _objective(
+        self,
+        region: Region,
+        X: np.ndarray,
+        C: np.ndarray,
+        weight: np.ndarray | None,
+        standardized: bool = True,
+    ) -> LinearObjective:
+        return LinearObjective(
+            SPOPlusLoss(region),
+            region,
+            X,
+            C,
+            weight,
+            prior=self.prior,
+            fit_intercept=self.fit_intercept,
+            standardized=standardized,
+        )
+
+    def _grid(self, objective: LinearObjective) -> np.ndarray:
+        """Candidates in decreasing order."""
+        if self.alphas is None:
+            return automatic_alphas(objective, float(self.l1_ratio), int(self.n_alphas))
+        try:
+            alphas = np.asarray(self.alphas, dtype=np.float64)
+        except (TypeError, ValueError):
+            alphas = np.array(np.nan)
+        if alphas.ndim != 1 or not alphas.size or not (alphas >= 0).all():
+            raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {self.alphas!r}.")
+        if np.isinf(alphas).any() and not objective.anchored:
+            raise ValueError(
+                "alphas contains infinity, which means least squares and needs prior='least_squares'; got "
+                f"prior={self.prior!r}. Use a large number."
+            )
+        return np.sort(alphas)[::-1]
+
+    def _splits(self, X: np.ndarray, C: np.ndarray, weight: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+        n = X.shape[0]
+        if n < 2:
+            raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
+        cv = KFold(min(5, n)) if self.cv is None else check_cv(self.cv)
+        splits = list(cv.split(X, C))
+        if weight is not None:
+            for train, _ in splits:
+                if not weight[train].any():
+                    raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
+        return splits
+
+    def _path(self, objective: LinearObjective, alphas: np.ndarray) -> list[_Point]:
+        """Models for decreasing alphas, each started from the one before."""
+        points = []
+        start = None
+        objective.trivial_value()  # once: every penalty measures its gap against it
+        for alpha in alphas:
+            if np.isinf(alpha):
+                # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
+                at = objective.with_penalty(0.0, 0.0)
+                value = at.value(at.prior)
+                result, name = Result(at.prior, value, value, 1, True), "least_squares"
+            else:
+                at = objective.with_penalty(float(alpha), float(self.l1_ratio))
+                result, solver = self._solve(at, start)
+                name = solver.name
+            gap = at.relative_gap(result.objective, result.lower_bound)
+            points.append(_Point(at, result, _Outcome(name, gap, result.converged, result.message)))
+            start = result.coef
+        return points
+
+    def _fold(
+        self,
+        region: Region,
+        training_region: Region,
+        X: np.ndarray,
+        C: np.ndarray,
+        weight: np.ndarray | None,
+        alphas: np.ndarray,
+        train: np.ndarray,
+        test: np.ndarray,
+        seen: dict[str, Any],
+    ) -> tuple[np.ndarray, float, list[_Outcome]]:
+        """Held-out scores of all candidates, the weight of the held-out samples, and how well the fits converged."""
+        objective = self._objective(training_region, X[train], C[train], None if weight is None else weight[train])
+        points = self._path(objective, alphas)
+        outcomes = [point.outcome for point in points]
+        held_out = {} if weight is None else {"sample_weight": weight[test]}
+        size = float(len(test) if weight is None else weight[test].sum())
+        scores = np.zeros(len(alphas))
+        if size == 0:  # nothing to decide
+            return scores, size, outcomes
+        if self.scoring is None:
+            for k, point in enumerate(points):
+                coef, intercept = point.objective.to_user(point.result.coef)
+                scores[k] = -spo_loss(C[test], X[test] @ coef.T + intercept, region, **held_out)
+        else:
+            model = copy(self)
+            scorer = check_scoring(model, self.scoring)
+            y = C[test].ravel() if seen["_y_is_1d"] else C[test]
+            for k, point in enumerate(points):
+                model._store(point.objective, point.result, region, point.outcome.solver, seen)
+                model.__dict__.pop("feature_names_in_", None)  # X is an array by now
+                scores[k] = scorer(model, X[test], y, **held_out)
+        return scores, size, outcomes
+
+
+def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int) -> np.ndarray:
+    """Decreasing grid from the prior to practically no penalty, in the units of the objective's penalty."""
+    Theta = objective.prior.copy()
+    if not objective.anchored:
+        p = objective.design.n_features
+        Theta[:, p:] = objective.least_squares[:, p:]  # the mean cost
+    G = objective.loss_gradient(Theta)[1]
+    unit = objective.with_penalty(1.0, l1_ratio)
+    ridge, lasso = unit.l2 > 0, unit.l1 > 0
+    size = float(np.linalg.norm(G[:, ridge] / unit.l2[ridge])) if ridge.any() else np.inf
+    largest, smallest = LARGEST * size, SMALLEST * size
+    if lasso.any():
+        first = float(np.abs(G[:, lasso] / unit.l1[lasso]).max())
+        largest = min(largest, first)
+        smallest = min(smallest, SMALLEST * first)
+    if not largest > 0:
+        # The prior is optimal already, for every alpha.
+        largest, smallest = LARGEST, SMALLEST
+    if not objective.anchored:
+        return np.geomspace(largest, smallest, n_alphas)
+    return np.concatenate([[np.inf], np.geomspace(largest, smallest, n_alphas - 1)])
+
+
+def _choose(scores: np.ndarray, mean: np.ndarray, share: np.ndarray) -> int:
+    """Index of the best mean score; the largest alpha wins ties."""
+    slack = 1e-9 * np.abs(mean).max()
+    return int(np.flatnonzero(mean >= mean.max() - slack)[0])
+
+
+def _warn_once(outcomes: list[_Outcome], tol: float, where: str) -> None:
+    """One warning for any number of fits that did not reach the tolerance."""
+    missed = [outcome for outcome in outcomes if not outcome.converged]
+    if missed:
+        worst = max(missed, key=lambda outcome: outcome.gap)
+        why = f"{worst.solver}: {worst.message}" if worst.message else worst.solver
+        warnings.warn(
+            f"{len(missed)} of {len(outcomes)} fits {where} stopped above tol={tol:g}, the worst at a relative duality "
+            f"gap of {worst.gap:.1e} ({why}). Increase max_iter or tol, or try another solver.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,386 @@
+"""Proximal bundle method: any region, exact, nothing but batched argmins.
+
+The samples are split into groups, and each group g has its own model of its share of the loss.  A pass of the oracle
+at some Theta gives decisions v_i, and with them one cut per group, which holds for all Theta (see ``objective``):
+
+    loss_g(Theta) >= b + <A, Theta>,   b = sum_i a_i c_i.(v_i - w_i),   A = 2 sum_i a_i (w_i - v_i) z_i^T    (i in g)
+
+The next point minimises the model, that is, the sum over groups of the highest cut, plus the penalty, which is not
+approximated, plus |Theta - centre|^2 / (2 step).  The multipliers of the cuts sum to one in each group and say how to
+average the v_i, so the averaged (b, A) are the moments of decisions in conv(S), and those prove a lower bound.
+
+Many groups make few passes: with one sample per group the model is exact as soon as every sample has met the decisions
+that matter to it, and the bound needs no ridge.  What they cost is time for the quadratic program.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csr_array
+
+from ..objective import GAP_FLOOR, LinearObjective
+from .base import Progress, Result, Solver
+
+#: largest proximal step; subgradients and coefficients are of order one
+MAX_STEP = 1e12
+
+#: a cut whose multiplier stays below this is idle, and is dropped after so many iterations
+IDLE, PATIENCE = 1e-6, 20
+
+
+class BundleSolver(Solver):
+    """Exact minimisation by cutting planes around the best point.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap.
+    max_iter : int or None, default=None
+        Largest number of passes over the data, one batched argmin each; None means 500.
+    max_cuts : int or None, default=None
+        Number of cuts that the model may have; beyond it they are averaged.  None means 20 per group, but no more than
+        fit into 64 MB.
+    n_groups : int or None, default=None
+        Number of groups of samples with a model of their own.  None means 200, or 1000 if the region has no cone form
+        (its oracle is then likely to be slow, and passes are what counts), but fewer if coefficients are many.
+    verbose : int, default=0
+    """
+
+    name = "bundle"
+    requires = ()
+
+    def __init__(
+        self,
+        *,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        max_cuts: int | None = None,
+        n_groups: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_cuts = max_cuts
+        self.n_groups = n_groups
+        self.verbose = verbose
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Minimise from ``coef_init`` or from least squares; ``n_iter`` counts passes."""
+        limit = 500 if self.max_iter is None else max(self.max_iter, 1)
+        progress = Progress(self.name, objective, self.verbose)
+        model = CutModel(objective, self.n_groups, self.max_cuts)
+        centre = objective.least_squares if coef_init is None else coef_init
+        value, _ = model.add(centre)
+        gradient = model.A.sum(axis=0).reshape(objective.shape) + objective.penalty_gradient(centre)
+        # The step that would bring the objective to zero if it were linear.
+        step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
+        moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
+        bound, n_iter, message, decrease = 0.0, 1, "", value
+        while objective.relative_gap(value, bound) > self.tol:
+            size = max(value, GAP_FLOOR * objective.trivial_value())
+            accuracy = max(min(1e-2 * (value - bound), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
+            trial, predicted, candidate = model.minimize(centre, step, accuracy)
+            # Without a ridge a bound is proved around the best point, so that it changes when that moves.
+            moments = max(moments, candidate, key=lambda m: objective.dual_value_from_moments(*m, centre)[0])
+            bound = max(0.0, objective.dual_value_from_moments(*moments, centre)[0])
+            progress(n_iter, value, bound)
+            decrease = value - predicted
+            if objective.relative_gap(value, bound) <= self.tol:
+                break
+            if decrease <= 0.1 * self.tol * size and step < MAX_STEP:
+                # The model promises nothing near the centre.  The proof needs that it promises nothing far away.
+                step = min(10.0 * step, MAX_STEP)
+                continue
+            if n_iter >= limit:
+                message = f"max_iter={limit} passes were used up"
+                break
+            new, n_cuts = model.add(trial)
+            n_iter += 1
+            if n_cuts == 0 and new >= value:
+                message = "the quadratic program is solved as accurately as it can be"
+                break
+            ratio = (value - new) / max(decrease, 1e-300)
+            if ratio > 0.5:
+                step = min(step * min(max(0.5 / max(1.0 - ratio, 1e-2), 2.0), 10.0), MAX_STEP)
+            elif ratio < -1.0:
+                step = step * max(1.0 / (1.0 - ratio), 0.1)
+            if ratio > 1e-3:
+                centre, value = trial, new
+                bound = max(0.0, objective.dual_value_from_moments(*moments, centre)[0])
+        progress(n_iter, value, bound, force=True)
+        # Rounding must not put the bound above the value.
+        bound = min(bound, value)
+        converged = objective.relative_gap(value, bound) <= self.tol
+        return Result(centre, value, bound, n_iter, converged, "" if converged else message)
+
+
+class CutModel:
+    """Lower model of the objective: the highest cut of every group of samples, plus the penalty.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+    n_groups, max_cuts : int or None
+        See ``BundleSolver``.
+    """
+
+    def __init__(self, objective: LinearObjective, n_groups: int | None, max_cuts: int | None) -> None:
+        self.objective = objective
+        n, size = objective.n_samples, objective.least_squares.size
+        if n_groups is None:
+            most = 200 if hasattr(objective.region, "support_epigraph") else 1000
+            n_groups = max(16, min(most, int(2e8 / size**2)))
+        if max_cuts is not None:
+            n_groups = min(n_groups, max_cuts // 4)
+        self.n_groups = max(1, min(n_groups, n))
+        if max_cuts is None:
+            max_cuts = min(20 * self.n_groups, 2**23 // size)
+        self.max_cuts = max(max_cuts, 4 * self.n_groups)
+        edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)
+        self.rows = [slice(low, high) for low, high in pairwise(edges)]
+        self.A = np.zeros((0, size))  # (k, d q) slopes
+        self.b = np.zeros(0)  # (k,) constants
+        self.group = np.zeros(0, dtype=np.intp)  # (k,) groups
+        self.idle = np.zeros(0, dtype=np.intp)  # (k,) iterations since the multiplier was positive
+
+    def highest(self, Theta: np.ndarray) -> np.ndarray:
+        """Highest cut of each group at Theta."""
+        top = np.full(self.n_groups, -np.inf)
+        np.maximum.at(top, self.group, self.b + self.A @ Theta.ravel())
+        return top
+
+    def add(self, Theta: np.ndarray) -> tuple[float, int]:
+        """Call the oracle and cut where the model is too low; return the objective and the number of cuts."""
+        obj = self.objective
+        value, _, G = obj.loss_gradient(Theta)
+        G = G * obj.weight[:, None]
+        b = -0.5 * np.add.reduceat(np.einsum("ij,ij->i", obj.C, G), [rows.start for rows in self.rows])
+        A = np.array([obj.design.adjoint(G[rows], rows).ravel() for rows in self.rows])
+        new = np.flatnonzero(b + A @ Theta.ravel() > self.highest(Theta) + 1e-15 * value)
+        self._set(
+            np.concatenate([self.A, A[new]]),
+            np.concatenate([self.b, b[new]]),
+            np.concatenate([self.group, new]),
+            np.concatenate([self.idle, np.zeros(len(new), dtype=np.intp)]),
+        )
+        return value + obj.penalty(Theta), len(new)
+
+    def minimize(
+        self, centre: np.ndarray, step: float, accuracy: float
+    ) -> tuple[np.ndarray, float, tuple[float, np.ndarray]]:
+        """Minimise the model plus the proximal term.
+
+        Returns
+        -------
+        Theta : ndarray of shape (d, q)
+        value : float
+            The model at Theta, without the proximal term.
+        moments : tuple of float and ndarray of shape (d, q)
+            Averaged constant and slope of the cuts.
+        """
+        obj = self.objective
+        # Ridge and proximal term together are a constant plus |x|^2 / 2, where Theta = origin + root x.
+        root = np.sqrt(1.0 / (obj.l2 + 1.0 / step))
+        origin = (centre / step + obj.l2 * obj.prior) * root**2
+        scale = np.broadcast_to(root, obj.shape).ravel()
+        x, multipliers = minimize_highest(
+            self.A * scale,
+            self.b + self.A @ origin.ravel(),
+            self.group,
+            np.broadcast_to(obj.l1 * root, obj.shape).ravel(),
+            (obj.l1 * (origin - obj.prior)).ravel(),
+            accuracy,
+        )
+        Theta = origin + (scale * x).reshape(obj.shape)
+        value = float(self.highest(Theta).sum()) + obj.penalty(Theta)
+        moments = float(multipliers @ self.b), (multipliers @ self.A).reshape(obj.shape)
+        self._tidy(multipliers)
+        return Theta, value, moments
+
+    def _tidy(self, multipliers: np.ndarray) -> None:
+        """Drop cuts that have long been idle; if the rest is still too many, average those of each group."""
+        self.idle = np.where(multipliers > IDLE, 0, self.idle + 1)
+        room = self.max_cuts - self.n_groups
+        keep = np.flatnonzero(self.idle < PATIENCE)
+        if len(keep) > room:
+            keep = np.flatnonzero(self.idle == 0)
+        if len(keep) <= room:
+            if len(keep) < len(self.b):
+                self._set(self.A[keep], self.b[keep], self.group[keep], self.idle[keep])
+            return
+        average = csr_array((multipliers, (self.group, np.arange(len(self.b)))), shape=(self.n_groups, len(self.b)))
+        keep = np.sort(np.argsort(-multipliers, kind="stable")[: room - self.n_groups])
+        self._set(
+            np.concatenate([average @ self.A, self.A[keep]]),
+            np.concatenate([average @ self.b, self.b[keep]]),
+            np.concatenate([np.arange(self.n_groups), self.group[keep]]),
+            np.concatenate([np.zeros(self.n_groups, dtype=np.intp), self.idle[keep]]),
+        )
+
+    def _set(self, A: np.ndarray, b: np.ndarray, group: np.ndarray, idle: np.ndarray) -> None:
+        if (np.diff(group) < 0).any():
+            order = np.argsort(group, kind="stable")
+            A, b, group, idle = A[order], b[order], group[order], idle[order]
+        self.A, self.b, self.group, self.idle = A, b, group, idle
+
+
+def minimize_highest(
+    A: np.ndarray, b: np.ndarray, group: np.ndarray, lasso: np.ndarray, offset: np.ndarray, accuracy: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise sum_g max_{k in g} (b_k + A_k x) + |lasso x + offset|_1 + |x|^2 / 2.
+
+    Parameters
+    ----------
+    A : ndarray of shape (k, m)
+    b : ndarray of shape (k,)
+    group : ndarray of shape (k,)
+        Sorted.
+    lasso, offset : ndarray of shape (m,)
+    accuracy : float
+        Absolute accuracy of the value.
+
+    Returns
+    -------
+    x : ndarray of shape (m,)
+    multipliers : ndarray of shape (k,)
+        Nonnegative; they sum to one in each group, whatever the accuracy.
+    """
+    multipliers = np.ones(len(b))
+    # A group with a single cut is linear and moves the origin.
+    several = np.flatnonzero(np.bincount(group)[group] > 1)
+    shift = -np.delete(A, several, axis=0).sum(axis=0)
+    A, b = A[several], b[several] + A[several] @ shift
+    group = np.unique(group[several], return_inverse=True)[1]
+    which = np.flatnonzero(lasso)
+    if len(b) + len(which) == 0:
+        return shift, multipliers
+    basis = None
+    if len(b) < A.shape[1] and len(which) == 0:
+        # x = -A^T multipliers: few cuts span few directions.
+        basis, triangle = np.linalg.qr(A.T)
+        A = triangle.T
+    x, values = _InteriorPoint(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
+    multipliers[several] = values[: len(several)]
+    return shift + (x if basis is None else basis @ x), multipliers
+
+
+class _InteriorPoint:
+    """Primal-dual interior-point method (Mehrotra's predictor and corrector) for ``minimize_highest``.
+
+    With tops t_g, slacks s_k = t_g(k) - b_k - A_k x >= 0 and multipliers l_k >= 0 the conditions are
+
+        x + A^T l = 0,   sum_{k in g} l_k = 1,   l_k s_k = mu
+
+    and Newton's matrix, after elimination, is the identity plus the covariance of the cuts within each group, weighted
+    with l_k / s_k.  The terms |lasso x_j + offset| are groups of two cuts that touch one coordinate each.
+    """
+
+    def __init__(
+        self, A: np.ndarray, b: np.ndarray, group: np.ndarray, which: np.ndarray, lasso: np.ndarray, offset: np.ndarray
+    ) -> None:
+        self.A, self.which, self.lasso = A, which, lasso
+        k, n_pairs, n_groups = len(b), len(which), len(np.unique(group))
+        pairs = n_groups + np.arange(n_pairs)
+        self.k, self.n_pairs, self.n_groups = k, n_pairs, n_groups + n_pairs
+        self.b = np.concatenate([b, offset, -offset])
+        self.group = np.concatenate([group, pairs, pairs])
+        self.mean = csr_array(
+            (np.ones(k), np.arange(k), np.searchsorted(group, np.arange(n_groups + 1))), shape=(n_groups, k)
+        )
+
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """Slopes of all cuts along x."""
+        pair = self.lasso * x[self.which]
+        return np.concatenate([self.A @ x, pair, -pair])
+
+    def adjoint(self, multipliers: np.ndarray) -> np.ndarray:
+        """Weighted sum of the slopes."""
+        k, n_pairs = self.k, self.n_pairs
+        total = multipliers[:k] @ self.A
+        total[self.which] += self.lasso * (multipliers[k : k + n_pairs] - multipliers[k + n_pairs :])
+        return total
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """Sums over groups."""
+        return np.bincount(self.group, values, minlength=self.n_groups)
+
+    def factorize(self, D: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Cholesky factor of Newton's matrix."""
+        k, n_pairs, group = self.k, self.n_pairs, self.group[: self.k]
+        self.mean.data = D[:k] / T[group]
+        centred = self.A - (self.mean @ self.A)[group]
+        centred *= np.sqrt(D[:k])[:, None]
+        M = centred.T @ centred
+        diagonal = np.einsum("ii->i", M)
+        diagonal += 1.0
+        plus, minus = D[k : k + n_pairs], D[k + n_pairs :]
+        diagonal[self.which] += 4.0 * self.lasso**2 * plus * (minus / (plus + minus))
+        return cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+
+    def direction(
+        self,
+        factor: tuple[np.ndarray, bool],
+        D: np.ndarray,
+        T: np.ndarray,
+        s: np.ndarray,
+        r_x: np.ndarray,
+        r_l: np.ndarray,
+        r_s: np.ndarray,
+        r: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Newton's step in x, t, s and l for given residuals; r is that of l_k s_k = mu."""
+        group = self.group
+        q = r / s - D * r_s
+        u = (self.total(q) - r_l) / T
+        dx = cho_solve(factor, r_x - self.adjoint(q - D * u[group]), check_finite=False)
+        slope = self.times(dx)
+        dt = u + self.total(D * slope) / T
+        ds = dt[group] - slope + r_s
+        return dx, dt, ds, r / s - D * ds
+
+    def run(self, accuracy: float, max_iter: int = 60) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and the multipliers."""
+        group, total = self.group, self.total
+        x = np.zeros(self.A.shape[1])
+        top, low = np.full(self.n_groups, -np.inf), np.full(self.n_groups, np.inf)
+        np.maximum.at(top, group, self.b)
+        np.minimum.at(low, group, self.b)
+        spread = top - low
+        # Centred within each group from the start.
+        t = top + np.maximum(spread, max(1e-3 * float(spread.mean()), 1e-100))
+        s = t[group] - self.b
+        l = (1.0 / s) / total(1.0 / s)[group]
+        for _ in range(max_iter):
+            r_x = -x - self.adjoint(l)
+            r_l = 1.0 - total(l)
+            r_s = t[group] - self.times(x) - self.b - s
+            gap = float(l @ s)
+            if gap <= accuracy and float(r_x @ r_x) <= accuracy:
+                break
+            D = l / s
+            T = total(D)
+            try:
+                factor = self.factorize(D, T)
+            except LinAlgError:
+                break
+
+            system = (factor, D, T, s, r_x, r_l, r_s)
+            _, _, ds, dl = self.direction(*system, -l * s)
+            a = min(_longest(s, ds), _longest(l, dl))
+            mu = gap / len(l)
+            sigma = min(float((s + a * ds) @ (l + a * dl)) / gap, 1.0) ** 3
+            dx, dt, ds, dl = self.direction(*system, sigma * mu - l * s - ds * dl)
+            a = 0.995 * min(_longest(s, ds), _longest(l, dl))
+            if not (a > 1e-8 and np.isfinite(dx).all()):
+                break
+            x, t, s, l = x + a * dx, t + a * dt, s + a * ds, l + a * dl
+        return x, l / total(l)[group]
+
+
+def _longest(value: np.ndarray, change: np.ndarray) -> float:
+    """Longest step of at most one that keeps the values nonnegative."""
+    falling = change < 0
+    return min(1.0, float((value[falling] / -change[falling]).min(initial=1.0)))

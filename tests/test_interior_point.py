@@ -1,0 +1,147 @@
+"""The interior-point solver against CVXPY, on random and on degenerate problems."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from test_solvers import PENALTIES, POLYTOPES, simplex_lp, small_data
+
+from skspo import Assignment, Box, Knapsack, L1Ball, Polyhedron, ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressor, TopK
+from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
+from skspo.objective import LinearObjective
+from skspo.solvers import ConicSolver
+from skspo.solvers.interior_point import InteriorPointSolver, reduce_form
+
+REGIONS = [region for region, _ in POLYTOPES] + [
+    Box([0, 0, -1, 2], [1, 0, 2, 5]),  # a fixed variable
+    Polyhedron([[1, 1, 1, 1], [-1, 2, 0, 1]], [2, 3], bounds=(-1, 1.5)),
+    # no bounds at all: the constraints alone bound it
+    Polyhedron(np.vstack([np.eye(4), -np.eye(4), np.ones(4)]), [1, 1, 1, 1, 1, 1, 1, 1, 2], bounds=(None, None)),
+    # w0 = w1 = 0 by implication, and a redundant equality
+    Polyhedron([[1, 1, 0, 0]], [0], [[0, 0, 1, 1], [0, 0, 2, 2]], [1, 2]),
+    # only an upper bound on one variable
+    Polyhedron([[-1, 0, 0, 0]], [1], [[0, 1, 1, 1]], [2], bounds=[(None, 1), (0, 1), (0, 1), (0, 1)]),
+    ShortestPath([(0, 1), (1, 2), (2, 0), (0, 2)], 0, 2),  # a cycle
+    ShortestPath([(0, 1), (1, 2), (0, 2), (0, 3)], 0, 2),  # a dead end
+    Knapsack([1, 2, 3, 4], 5, integer=False),
+    Knapsack([[1, 2, 3, 4], [4, 1, 2, 1]], [5, 4], integer=False),
+    Assignment(2, sense="max"),
+]
+
+
+def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
+    objective = LinearObjective(SPOPlusLoss(region), region, X, C, weight, **penalty)
+    conic = ConicSolver().solve(objective)
+    ours = InteriorPointSolver(tol=tol).solve(objective)
+    assert objective.relative_gap(conic.objective, conic.lower_bound) <= 1e-6
+    size = max(conic.objective, 1e-2 * objective.trivial_value())
+    assert ours.lower_bound <= conic.objective + 1e-9 * size
+    assert conic.lower_bound <= ours.objective + 1e-9 * size
+    assert ours.converged, ours.message
+    assert objective.relative_gap(ours.objective, ours.lower_bound) <= tol
+    assert abs(ours.objective - conic.objective) <= 2e-6 * size
+    return ours
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
+def test_agrees_with_conic(region, penalty):
+    X, C = small_data(4, n=20)
+    certified_by_both(region, X, C, **penalty)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_problems(seed):
+    """Regions x penalties x weights x shapes: n < p, collinear, constant and zero features, duplicated rows, ties."""
+    rng = np.random.default_rng(seed)
+    d, n, p = int(rng.integers(2, 7)), int(rng.integers(1, 30)), int(rng.integers(1, 7))
+    X = rng.normal(size=(n, p)) * np.exp2(rng.integers(-8, 8, size=p)) + rng.integers(-3, 4, size=p)
+    C = rng.normal(size=(n, d)) + (X / np.abs(X).max()) @ rng.normal(size=(p, d))
+    if seed % 3 == 0 and p > 1:
+        X[:, 1] = 2 * X[:, 0]
+    if seed % 4 == 0:
+        X[:, -1] = rng.choice([0.0, 5.0])
+    if seed % 5 == 0:
+        C = np.round(2 * C)  # ties
+    if seed % 6 == 0:
+        X, C = np.vstack([X, X[: n // 2]]), np.vstack([C, C[: n // 2]])
+    weight = rng.integers(0, 4, size=len(X)) + (0.5 if rng.random() < 0.5 else 0.0)
+    weight[0] += 1.0
+    A = rng.normal(size=(3, d))
+    region = [
+        Simplex(),
+        Box(-rng.random(d), rng.random(d)),
+        TopK(int(rng.integers(1, d))),
+        L1Ball(2.0),
+        Knapsack(rng.random(d) + 0.1, d / 4, integer=False),
+        Polyhedron(A, A @ np.full(d, 0.5) + rng.random(3), bounds=(0, 1)),
+    ][seed % 6]
+    penalty = PENALTIES[int(rng.integers(len(PENALTIES)))]
+    certified_by_both(region, X, C, weight if rng.random() < 0.7 else None, **penalty)
+
+
+@pytest.mark.parametrize("cost_scale", [1e-8, 1e8])
+@pytest.mark.parametrize("feature_scale", [1e-6, 1e6])
+def test_units_do_not_matter(cost_scale, feature_scale):
+    grid = ShortestPath.grid(3, 3)
+    X, C = make_shortest_path(100, grid=(3, 3), degree=4, noise=0.5, random_state=0)
+    base = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
+    model = SPOPlusRegressor(grid, solver="interior-point").fit(X * feature_scale, C * cost_scale)
+    assert model.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(base.objective_ * cost_scale, rel=2e-6)
+    changed = (model.decide(X * feature_scale) != base.decide(X)).any(axis=1)
+    assert changed.mean() <= 0.05  # ties between optimal models
+
+
+def test_ten_classes_agree_with_a_direct_lp():
+    X, C = make_cost_sensitive_classification(1000, degree=2, noise=0.5, random_state=0)
+    truth = simplex_lp(X, C)
+    model = SPOPlusRegressor(Simplex(), solver="interior-point", tol=1e-8).fit(X, C)
+    assert model.objective_ == pytest.approx(truth, rel=1e-7)
+    assert model.lower_bound_ <= truth * (1 + 1e-9)
+    assert model.duality_gap_ <= 1e-8
+
+
+def test_more_samples_than_one_chunk(monkeypatch):
+    X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
+    grid = ShortestPath.grid(3, 3)
+    whole = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
+    monkeypatch.setattr("skspo.solvers.interior_point.CHUNK_ELEMENTS", 1)
+    chunked = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
+    assert chunked.objective_ == pytest.approx(whole.objective_, rel=1e-9)
+    assert chunked.n_iter_ == whole.n_iter_
+
+
+def test_exhausted_max_iter_gives_the_best_point_and_a_valid_bound():
+    X, C = make_shortest_path(100, grid=(3, 3), degree=4, noise=0.5, random_state=0)
+    grid = ShortestPath.grid(3, 3)
+    exact = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
+    for limit in (1, 3, 6):
+        with pytest.warns(ConvergenceWarning, match=f"max_iter={limit} was reached"):
+            model = SPOPlusRegressor(grid, solver="interior-point", max_iter=limit).fit(X, C)
+        assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9) <= model.objective_ * (1 + 2e-9)
+        assert model.n_iter_ == limit
+
+
+def test_a_region_of_one_point_and_perfect_fits():
+    X, C = small_data(3, n=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        point = SPOPlusRegressor(Box([1, 2, 3], [1, 2, 3]), solver="interior-point", alpha=0.1).fit(X, C)
+        perfect = SPOPlusRegressor(Simplex(), solver="interior-point").fit(X, X @ np.ones((3, 4)) + X[:, :1] * [1, 2, 3, 4])
+    assert point.objective_ == pytest.approx(0.0, abs=1e-12)
+    assert perfect.objective_ == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
+def test_reduced_form_is_the_region(region):
+    """Its centre is strictly feasible, and its decisions are the region's."""
+    form = reduce_form(region.standard_form(4), region, 4)
+    assert (form.center > 0).all()
+    assert (form.center[form.bounded] < form.h).all()
+    assert np.linalg.matrix_rank(form.A) == form.A.shape[0]
+    w = form.offset + form.E @ form.center
+    np.testing.assert_allclose(region.repair(w[None, :])[0], w, atol=1e-9)
+    assert form.directions.shape[1] + region.equalities(4).shape[0] == 4
+    np.testing.assert_allclose(region.equalities(4) @ form.directions, 0.0, atol=1e-9)
