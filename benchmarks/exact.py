@@ -131,7 +131,9 @@ def with_cvxpy(data: Data, epigraph: Callable[[Any], Any], budget: float, solver
     B = cp.Variable((data.Z.shape[1], data.C.shape[1]))
     t, constraints = epigraph(data.C - 2 * data.Z @ B)
     cost = cp.sum(t) + 2 * cp.sum(cp.multiply(data.Z.T @ data.W, B))
-    options: dict[str, Any] = {"time_limit": budget, "max_threads": 1}
+    # Clarabel's usual 1e-8 is not always enough for a loss that is right to 1e-6.
+    accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-9)
+    options: dict[str, Any] = {"time_limit": budget, "max_threads": 1, **accuracy}
     if solver == cp.HIGHS:
         options = {"highs_options": {"solver": "ipm", "run_crossover": "off", "time_limit": budget, "threads": 1}}
     cp.Problem(cp.Minimize(cost), constraints).solve(solver=solver, **options)
@@ -440,7 +442,8 @@ def main() -> None:
         notes.append("Times are processor time.")
     if args.quick:
         notes.append("--quick: a twentieth of the samples, so the targets mean nothing.")
-    lines = [f"target {'met' if ok else 'MISSED'}: {what}: {figure}" for what, figure, ok in targets(rows)]
+    verdict = {True: "target met", False: "target MISSED"} if not args.quick else dict.fromkeys((True, False), "figure")
+    lines = [f"{verdict[ok]}: {what}: {figure}" for what, figure, ok in targets(rows)]
     print("", *lines, *notes, sep="\n")
     if args.out:
         table = markdown(HEADER, [cells(row) for row in rows.values()])

@@ -201,7 +201,7 @@ def test_quadratic_program_meets_its_optimality_conditions(size, lasso):
     A, b = rng.normal(size=(30, size)), rng.normal(size=30)
     l1 = 0.3 * rng.uniform(size=size) * lasso
     offset = l1 * rng.normal(size=size)
-    x, multipliers = minimize_highest(A, b, np.unique(group, return_inverse=True)[1], l1, offset, 1e-12)
+    x, multipliers, zero = minimize_highest(A, b, np.unique(group, return_inverse=True)[1], l1, offset, 1e-12)
 
     def value(x):
         cuts = b + A @ x
@@ -209,6 +209,8 @@ def test_quadratic_program_meets_its_optimality_conditions(size, lasso):
         return top + np.abs(l1 * x + offset).sum() + x @ x / 2
 
     assert multipliers.min() >= 0
+    np.testing.assert_allclose((l1 * x + offset)[zero], 0.0, atol=1e-9)
+    assert len(zero) > 0 or not lasso
     np.testing.assert_allclose(np.bincount(group, multipliers)[np.unique(group)], 1.0)
     for scale in (1e-3, 1e-1, 1.0):
         assert min(value(x + scale * rng.normal(size=size)) for _ in range(200)) >= value(x) - 1e-10

@@ -31,6 +31,10 @@ MAX_STEP = 1e12
 IDLE, PATIENCE = 1e-6, 20
 
 
+#: averaged constant and slope of cuts
+Moments = tuple[float, np.ndarray]
+
+
 class BundleSolver(Solver):
     """Exact minimisation by cutting planes around the best point.
 
@@ -77,15 +81,16 @@ class BundleSolver(Solver):
         gradient = model.A.sum(axis=0).reshape(objective.shape) + objective.penalty_gradient(centre)
         # The step that would bring the objective to zero if it were linear.
         step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
-        moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
+        moments: Moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
         bound, n_iter, message, decrease = 0.0, 1, "", value
         while objective.relative_gap(value, bound) > self.tol:
             size = max(value, GAP_FLOOR * objective.trivial_value())
             accuracy = max(min(1e-2 * (value - bound), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
             trial, predicted, candidate = model.minimize(centre, step, accuracy)
             # Without a ridge a bound is proved around the best point, so that it changes when that moves.
-            moments = max(moments, candidate, key=lambda m: objective.dual_value_from_moments(*m, centre)[0])
-            bound = max(0.0, objective.dual_value_from_moments(*moments, centre)[0])
+            candidates: list[Moments] = [moments, candidate]
+            bounds = [objective.dual_value_from_moments(*m, centre)[0] for m in candidates]
+            moments, bound = candidates[int(np.argmax(bounds))], max(0.0, *bounds)
             progress(n_iter, value, bound)
             decrease = value - predicted
             if objective.relative_gap(value, bound) <= self.tol:
@@ -168,9 +173,7 @@ class CutModel:
         )
         return value + obj.penalty(Theta), len(new)
 
-    def minimize(
-        self, centre: np.ndarray, step: float, accuracy: float
-    ) -> tuple[np.ndarray, float, tuple[float, np.ndarray]]:
+    def minimize(self, centre: np.ndarray, step: float, accuracy: float) -> tuple[np.ndarray, float, Moments]:
         """Minimise the model plus the proximal term.
 
         Returns
@@ -186,7 +189,7 @@ class CutModel:
         root = np.sqrt(1.0 / (obj.l2 + 1.0 / step))
         origin = (centre / step + obj.l2 * obj.prior) * root**2
         scale = np.broadcast_to(root, obj.shape).ravel()
-        x, multipliers = minimize_highest(
+        x, multipliers, zero = minimize_highest(
             self.A * scale,
             self.b + self.A @ origin.ravel(),
             self.group,
@@ -195,6 +198,7 @@ class CutModel:
             accuracy,
         )
         Theta = origin + (scale * x).reshape(obj.shape)
+        Theta.flat[zero] = obj.prior.flat[zero]
         value = float(self.highest(Theta).sum()) + obj.penalty(Theta)
         moments = float(multipliers @ self.b), (multipliers @ self.A).reshape(obj.shape)
         self._tidy(multipliers)
@@ -229,7 +233,7 @@ class CutModel:
 
 def minimize_highest(
     A: np.ndarray, b: np.ndarray, group: np.ndarray, lasso: np.ndarray, offset: np.ndarray, accuracy: float
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Minimise sum_g max_{k in g} (b_k + A_k x) + |lasso x + offset|_1 + |x|^2 / 2.
 
     Parameters
@@ -247,6 +251,8 @@ def minimize_highest(
     x : ndarray of shape (m,)
     multipliers : ndarray of shape (k,)
         Nonnegative; they sum to one in each group, whatever the accuracy.
+    zero : ndarray of int
+        Coordinates with lasso x + offset = 0, which rounding would otherwise hide.
     """
     multipliers = np.ones(len(b))
     # A group with a single cut is linear and moves the origin.
@@ -256,15 +262,15 @@ def minimize_highest(
     group = np.unique(group[several], return_inverse=True)[1]
     which = np.flatnonzero(lasso)
     if len(b) + len(which) == 0:
-        return shift, multipliers
+        return shift, multipliers, which
     basis = None
     if len(b) < A.shape[1] and len(which) == 0:
         # x = -A^T multipliers: few cuts span few directions.
         basis, triangle = np.linalg.qr(A.T)
         A = triangle.T
-    x, values = _InteriorPoint(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
+    x, values, zero = _InteriorPoint(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
     multipliers[several] = values[: len(several)]
-    return shift + (x if basis is None else basis @ x), multipliers
+    return shift + (x if basis is None else basis @ x), multipliers, which[zero]
 
 
 class _InteriorPoint:
@@ -339,10 +345,16 @@ class _InteriorPoint:
         slope = self.times(dx)
         dt = u + self.total(D * slope) / T
         ds = dt[group] - slope + r_s
-        return dx, dt, ds, r / s - D * ds
+        dl = r / s - D * ds
+        # One refinement: the multipliers are worth as much as x + A^T l is small.
+        more = cho_solve(factor, r_x - dx - self.adjoint(dl), check_finite=False)
+        slope = self.times(more)
+        more_t = self.total(D * slope) / T
+        more_s = more_t[group] - slope
+        return dx + more, dt + more_t, ds + more_s, dl - D * more_s
 
-    def run(self, accuracy: float, max_iter: int = 60) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and the multipliers."""
+    def run(self, accuracy: float, max_iter: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return x, the multipliers, and which of the absolute values vanish."""
         group, total = self.group, self.total
         x = np.zeros(self.A.shape[1])
         top, low = np.full(self.n_groups, -np.inf), np.full(self.n_groups, np.inf)
@@ -358,7 +370,7 @@ class _InteriorPoint:
             r_l = 1.0 - total(l)
             r_s = t[group] - self.times(x) - self.b - s
             gap = float(l @ s)
-            if gap <= accuracy and float(r_x @ r_x) <= accuracy:
+            if gap <= accuracy and float(r_x @ r_x) <= 1e-4 * accuracy:
                 break
             D = l / s
             T = total(D)
@@ -377,7 +389,9 @@ class _InteriorPoint:
             if not (a > 1e-8 and np.isfinite(dx).all()):
                 break
             x, t, s, l = x + a * dx, t + a * dt, s + a * ds, l + a * dl
-        return x, l / total(l)[group]
+        k, n_pairs = self.k, self.n_pairs
+        small = s < 1e-2 * l
+        return x, l / total(l)[group], small[k : k + n_pairs] & small[k + n_pairs :]
 
 
 def _longest(value: np.ndarray, change: np.ndarray) -> float:

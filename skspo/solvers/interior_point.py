@@ -193,11 +193,12 @@ class _State:
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
         self.A_pinv = np.linalg.pinv(self.A)
+        self.pairs, self.feature_pairs = np.triu_indices(self.k), np.triu_indices(self.q)
         # Products needed to form the matrices of many samples by one matrix product.
         if self.single:
             self.AA = self.A.T**2
             self.AZ = self.A.T * self.EZ
-            self.ZZ = np.ascontiguousarray((self.EZ[:, :, None] * self.EZ[:, None, :]).reshape(N, -1))
+            self.ZZ = np.ascontiguousarray(self.EZ[:, self.pairs[0]] * self.EZ[:, self.pairs[1]])
         else:
             self.NN = np.ascontiguousarray((self.null[:, :, None] * self.null[:, None, :]).reshape(N, -1))
         W = objective.W - form.offset
@@ -331,23 +332,27 @@ class _State:
         return D * ((F * residual) @ self.A) if self.single else residual @ self.A_pinv.T
 
     def _normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T, in chunks of samples."""
+        """sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T, in chunks of samples; both factors are symmetric, so pairs suffice."""
         n, k, q = D.shape[0], self.k, self.q
-        H = np.zeros((k * k, q * q))
+        (i, j), (g, h) = self.pairs, self.feature_pairs
+        H = np.zeros((i.size, g.size))
         chunk = max(64, CHUNK_ELEMENTS // max(k * k, q * q, self.null.size))
         for start in range(0, n, chunk):
-            i = slice(start, start + chunk)
+            rows = slice(start, start + chunk)
             if self.single:
-                AD = D[i] @ self.AZ
-                K = D[i] @ self.ZZ - (F[i] * AD)[:, :, None].repeat(k, axis=2).reshape(-1, k * k) * np.tile(AD, (1, k))
+                AD = D[rows] @ self.AZ
+                K = D[rows] @ self.ZZ
+                K -= (F[rows] * AD)[:, i] * AD[:, j]
             else:
-                Y = F[i] if self.aligned else np.matmul(self.NZ.T, F[i])
-                K = np.matmul(Y, Y.transpose(0, 2, 1)).reshape(-1, k * k)
-            z = self.Z[i]
-            zz = ((z * self.a[i, None])[:, :, None] * z[:, None, :]).reshape(-1, q * q)
-            H += K.T @ zz
-        H = H.reshape(k, k, q, q).transpose(0, 2, 1, 3).reshape(k * q, k * q)
-        return 0.5 * (H + H.T)
+                Y = F[rows] if self.aligned else np.matmul(self.NZ.T, F[rows])
+                K = np.matmul(Y, Y.transpose(0, 2, 1))[:, i, j]
+            z = self.Z[rows]
+            H += K.T @ ((z * self.a[rows, None])[:, g] * z[:, h])
+        full = np.empty((k, k, q, q))
+        for a, b in ((i, j), (j, i)):
+            for c, e in ((g, h), (h, g)):
+                full[a[:, None], b[:, None], c, e] = H
+        return full.transpose(0, 2, 1, 3).reshape(k * q, k * q)
 
     def matched_decisions(self) -> np.ndarray:
         """Decisions moved, inside the polytope and where there is room, until their moments match.

@@ -1,0 +1,182 @@
+"""Time until the training SPO+ loss is within 1 % of its optimum: PyEPO and skspo on PyEPO's own shortest-path data.
+
+5x5 grid, 5 features, noise 0.5, seed 135, a linear model, one thread, in one run.  The optimum is skspo's certified
+objective.  PyEPO trains in two ways:
+
+    tutorial   Adam 1e-2, batches of 32, 30 epochs, every path solved
+    tuned      Adam 1e-3, batches of 32, 100 epochs, one batch in ten solved, the others looked up in its solution pool
+
+PyEPO's time starts with its dataset (the optimal paths of the true costs, which skspo's fit computes too) and ends
+with the first epoch after which the loss of the whole training set is within 1 %; that loss is evaluated by skspo,
+outside the timed part.  Regret is the normalized SPO loss on 10,000 further samples of the same generator.
+
+PyEPO and torch are no dependencies of skspo.  In an environment of its own:
+
+    python -m venv venv && venv/bin/pip install torch pyepo gurobipy && venv/bin/pip install -e .
+    venv/bin/python benchmarks/pyepo.py [--quick] [--out docs/benchmarks/README.md]
+
+gurobipy brings a licence for small models, enough for 40 edges; without it PyEPO uses OR-Tools (pip install ortools).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from typing import Any, NamedTuple
+
+from exact import markdown, setting, write_section  # first: it also limits numpy to one thread
+
+sys.path.pop(0)  # this directory, in which "pyepo" is this very file
+
+import numpy as np
+import pyepo
+import torch
+from pyepo.data.dataset import optDataset
+from pyepo.data.shortestpath import genData
+from torch.utils.data import DataLoader
+
+import skspo as sk
+from skspo.solvers import SOLVERS
+
+GRID, N_TEST, SEED = (5, 5), 10_000, 135
+NEAR = 0.01  # of the optimum
+SOONER = 20  # times, than PyEPO tuned
+clock = time.perf_counter  # or time.process_time, by --clock
+HEADER = ("degree", "n", "who", "s to 1 %", "s in all", "train SPO+", "above optimum", "test regret")
+
+
+class Recipe(NamedTuple):
+    name: str
+    lr: float
+    solve_ratio: float
+    epochs: int
+
+
+RECIPES = (Recipe("PyEPO tutorial", 1e-2, 1.0, 30), Recipe("PyEPO tuned", 1e-3, 0.1, 100))
+
+
+class Run(NamedTuple):
+    near: float  # seconds until within 1 %, nan if never
+    total: float
+    loss: float
+    predict: Any  # features -> costs
+
+
+def path_model(backend: str) -> Any:
+    """PyEPO's model of the grid with the first of its solvers that works here."""
+    trouble = []
+    for name in ("grb", "ort") if backend == "auto" else (backend,):
+        try:
+            model = getattr(__import__("pyepo.model", fromlist=[name]), name).shortestPathModel(GRID)
+            model.setObj(np.ones(model.num_cost))
+            model.solve()
+        except Exception as error:  # a missing package or licence shows in many ways
+            trouble.append(f"{name}: {type(error).__name__}: {error}")
+        else:
+            return name, model
+    raise SystemExit("PyEPO has no solver here; pip install gurobipy or ortools.\n" + "\n".join(trouble))
+
+
+def with_pyepo(recipe: Recipe, path: Any, X: np.ndarray, C: np.ndarray, region: sk.Region, optimum: float) -> Run:
+    def predict(features: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return linear(torch.as_tensor(features, dtype=torch.float32)).numpy().astype(np.float64)
+
+    torch.manual_seed(SEED)
+    start = clock()
+    data = optDataset(path, X, C)
+    loader = DataLoader(data, batch_size=32, shuffle=True)
+    linear = torch.nn.Linear(X.shape[1], C.shape[1])
+    loss = pyepo.func.SPOPlus(path, processes=1, solve_ratio=recipe.solve_ratio, dataset=data)
+    adam = torch.optim.Adam(linear.parameters(), lr=recipe.lr)
+    total, near, value = clock() - start, np.nan, np.nan
+    for _ in range(recipe.epochs):
+        start = clock()
+        for x, c, w, z in loader:
+            adam.zero_grad()
+            loss(linear(x), c, w, z).backward()
+            adam.step()
+        total += clock() - start
+        value = sk.spo_plus_loss(C, predict(X), region)
+        if np.isnan(near) and value <= (1 + NEAR) * optimum:
+            near = total
+    return Run(near, total, value, predict)
+
+
+def with_skspo(solver: str, tol: float, X: np.ndarray, C: np.ndarray, region: sk.Region) -> tuple[Run, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sk.SPOPlusRegressor(region, solver=solver, tol=tol).fit(X[:50], C[:50])  # lazy imports
+        start = clock()
+        model = sk.SPOPlusRegressor(region, solver=solver, tol=tol).fit(X, C)
+        seconds = clock() - start
+    return Run(seconds, seconds, sk.spo_plus_loss(C, model.predict(X), region), model.predict), model
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="n=200 only")
+    parser.add_argument("--degrees", type=int, nargs="+", default=[4, 6])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--backend", choices=["auto", "grb", "ort"], default="auto", help="solver that PyEPO calls")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: on a machine that others use")
+    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
+    args = parser.parse_args()
+    global clock
+    clock = time.process_time if args.clock == "cpu" else clock
+    torch.set_num_threads(1)
+    backend, path = path_model(args.backend)
+    about = setting("skspo", "pyepo", "torch", {"grb": "gurobipy", "ort": "ortools"}[backend], "numpy", "scipy")
+    solver = "interior-point" if "interior-point" in SOLVERS else "auto"
+    quick = "bundle" if "bundle" in SOLVERS else solver
+    print(about)
+    region = sk.ShortestPath.grid(*GRID)
+    assert [tuple(map(int, arc)) for arc in path.arcs] == [tuple(map(int, edge)) for edge in region.edges]
+    shape = "{:>6} {:>6}  {:<32} {:>9} {:>9} {:>11} {:>13} {:>11}"
+    print(shape.format(*HEADER))
+    table, lines = [], []
+    for degree in args.degrees:
+        for n in [200] if args.quick else args.sizes:
+            # One call, then a split: the same seed with another number of samples would draw other noise.
+            X, C = genData(n + N_TEST, 5, GRID, deg=degree, noise_width=0.5, seed=SEED)
+            C = C.astype(np.float64)
+            X, X_test, C, C_test = X[:n], X[n:], C[:n], C[n:]
+            exact, model = with_skspo(solver, 1e-6, X, C, region)
+            optimum = model.objective_
+            runs = {f"skspo {model.solver_}, gap {model.duality_gap_:.0e}": exact}
+            rough, model = with_skspo(quick, NEAR, X, C, region)
+            runs[f"skspo {model.solver_}, tol={NEAR:g}"] = rough
+            runs |= {recipe.name: with_pyepo(recipe, path, X, C, region, optimum) for recipe in RECIPES}
+            squares = sk.TwoStageRegressor(region=region).fit(X, C)
+            loss = sk.spo_plus_loss(C, squares.predict(X), region)
+            runs["least squares"] = Run(np.nan, np.nan, loss, squares.predict)
+            for who, run in runs.items():
+                regret = sk.normalized_spo_loss(C_test, run.predict(X_test), region)
+                seconds = f"{run.near:.2f}" if np.isfinite(run.near) else "never"
+                row = (str(degree), f"{n:,}", who, seconds if np.isfinite(run.total) else "-")
+                row += (f"{run.total:.2f}" if np.isfinite(run.total) else "-",)
+                row += (f"{run.loss:.4f}", f"{max(100 * (run.loss / optimum - 1), 0):.2f} %", f"{regret:.4f}")
+                table.append(row)
+                print(shape.format(*row), flush=True)
+            tuned = runs[RECIPES[1].name]
+            for what, run in (("fit to the optimum", exact), (f"fit with tol={NEAR:g}", rough)):
+                arrived = bool(np.isfinite(tuned.near))
+                ratio = (tuned.near if arrived else tuned.total) / run.total
+                verdict = "met" if ratio >= SOONER else "MISSED" if arrived else "undecided"
+                figure = f"{ratio:.1f}" if arrived else f"more than {ratio:.1f} (PyEPO was not there when it stopped)"
+                lines.append(
+                    f"target {verdict}: degree {degree}, n={n:,}: {what} at least {SOONER} times sooner than PyEPO "
+                    f"tuned: {figure}"
+                )
+    if args.clock == "cpu":
+        lines.append("Times are processor time.")
+    print("", *lines, sep="\n")
+    if args.out:
+        listed = "\n".join(f"- {line}" for line in lines)
+        write_section(args.out, "pyepo", f"{about}.\n\n{markdown(HEADER, table)}\n\n{listed}")
+
+
+if __name__ == "__main__":
+    main()
