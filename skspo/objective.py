@@ -31,7 +31,7 @@ the typical cost.  The v_i are moved to make R vanish up to rounding, so that th
 from __future__ import annotations
 
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LinearRegression
@@ -115,6 +115,8 @@ class LinearObjective:
         self.W = region.solve_min(C) if loss.decides else None
 
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
+        #: what a solver derives from the region alone; shared by all penalties
+        self.derived: dict[str, Any] = {}
         self._trivial: float | None = None
         self._set_penalty(alpha, l1_ratio)
 

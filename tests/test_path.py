@@ -149,22 +149,25 @@ def test_cv_results_are_those_of_grid_search(portfolio):
     alphas = [1.0, 0.1, 0.01]
     model = SPOPlusRegressorCV(region, alphas=alphas, cv=KFold(3), scoring="neg_mean_squared_error").fit(X, C)
     table = pd.DataFrame(model.cv_results_)
-    assert table.shape == (3, 7)
+    assert table.shape == (3, 9)
     assert model.alpha_ == table.alpha[table.mean_test_score.argmax()]
     for k, (train, test) in enumerate(KFold(3).split(X)):
         for j, alpha in enumerate(alphas):
             single = SPOPlusRegressorCV(region, alphas=[alpha]).fit(X[train], C[train])
             error = np.mean((single.predict(X[test]) - C[test]) ** 2)
             assert table[f"split{k}_test_score"][j] == pytest.approx(-error, rel=1e-2)
-    # Without scoring: held-out SPO loss of all folds together, not the mean of unequal folds.
+    # Own losses: all held-out samples together, not the mean of unequal folds.
     folds = [(np.arange(10, 60), np.arange(10)), (np.arange(10), np.arange(10, 60))]
-    model = SPOPlusRegressorCV(region, alphas=alphas, cv=folds).fit(X, C)
-    results = model.cv_results_
-    pooled = (10 * results["split0_test_score"] + 50 * results["split1_test_score"]) / 60
-    np.testing.assert_allclose(results["mean_test_score"], pooled)
     single = SPOPlusRegressorCV(region, alphas=alphas[1:2]).fit(X[10:], C[10:])
-    loss = spo_loss(C[:10], single.predict(X[:10]), region)
-    assert results["split0_test_score"][1] == pytest.approx(-loss, rel=1e-3)
+    for scoring, metric in ((None, spo_plus_loss), ("spo_plus_loss", spo_plus_loss), ("spo_loss", spo_loss)):
+        model = SPOPlusRegressorCV(region, alphas=alphas, cv=folds, scoring=scoring).fit(X, C)
+        results = model.cv_results_
+        pooled = (10 * results["split0_test_score"] + 50 * results["split1_test_score"]) / 60
+        np.testing.assert_allclose(results["mean_test_score"], pooled)
+        np.testing.assert_array_equal(results["mean_test_score"], -results[f"mean_test_{metric.__name__}"])
+        assert model.alpha_ == alphas[np.argmax(pooled)]
+        loss = metric(C[:10], single.predict(X[:10]), region)
+        assert results["split0_test_score"][1] == pytest.approx(-loss, rel=1e-3)
 
 
 @pytest.mark.parametrize("prior", ["least_squares", "zero"])
@@ -276,6 +279,7 @@ def test_a_perfect_linear_model_is_least_squares():
         ({"l1_ratio": 2}, "l1_ratio must be"),
         ({"tol": -1}, "tol must be"),
         ({"solver": "magic"}, "solver must be"),
+        ({"scoring": "magic"}, "scoring"),
     ],
 )
 def test_bad_parameters(portfolio, params, message):

@@ -25,7 +25,7 @@ from ..objective import GAP_FLOOR, LinearObjective
 from .base import Progress, Result, Solver
 
 #: largest proximal step; subgradients and coefficients are of order one
-MAX_STEP = 1e12
+MAX_STEP = 1e9
 
 #: a cut whose multiplier stays below this is idle, and is dropped after so many iterations
 IDLE, PATIENCE = 1e-6, 20
@@ -83,9 +83,13 @@ class BundleSolver(Solver):
         step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
         moments: Moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
         bound, n_iter, message, decrease = 0.0, 1, "", value
+        proving, polishing, proved, rounds = False, False, -np.inf, 0
         while objective.relative_gap(value, bound) > self.tol:
             size = max(value, GAP_FLOOR * objective.trivial_value())
             accuracy = max(min(1e-2 * (value - bound), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
+            if proving:
+                # The residual slope is of the order of sqrt(accuracy / step), and it is charged for.
+                accuracy = 1e-14 * size
             trial, predicted, candidate = model.minimize(centre, step, accuracy)
             # Without a ridge a bound is proved around the best point, so that it changes when that moves.
             candidates: list[Moments] = [moments, candidate]
@@ -95,24 +99,40 @@ class BundleSolver(Solver):
             decrease = value - predicted
             if objective.relative_gap(value, bound) <= self.tol:
                 break
-            if decrease <= 0.1 * self.tol * size and step < MAX_STEP:
-                # The model promises nothing near the centre.  The proof needs that it promises nothing far away.
-                step = min(10.0 * step, MAX_STEP)
+            again, proving = proving, decrease <= 0.1 * self.tol * size
+            if proving and not again:
+                proved = -np.inf
+                continue  # the same more accurately
+            if proving and not polishing and bounds[1] > proved and step < MAX_STEP:
+                # The model promises nothing near the centre, and the proof needs that it promises nothing far away.
+                proved, step = bounds[1], min(10.0 * step, MAX_STEP)
                 continue
+            if proving and not polishing:
+                # Rounding has stopped the proof.  The program is better conditioned for a shorter step, which gives a
+                # better centre, from which it will do.
+                polishing, rounds, step = True, rounds + 1, 1e-3 * step
+                if rounds <= 5:
+                    continue
+            if proving and rounds > 5:
+                message = "the quadratic program is solved as accurately as it can be"
+                break
+            polishing = False
             if n_iter >= limit:
                 message = f"max_iter={limit} passes were used up"
                 break
             new, n_cuts = model.add(trial)
             n_iter += 1
-            if n_cuts == 0 and new >= value:
+            if not proving and n_cuts == 0 and new >= value:
                 message = "the quadratic program is solved as accurately as it can be"
                 break
             ratio = (value - new) / max(decrease, 1e-300)
-            if ratio > 0.5:
+            if proving:
+                proved = -np.inf
+            elif ratio > 0.5:
                 step = min(step * min(max(0.5 / max(1.0 - ratio, 1e-2), 2.0), 10.0), MAX_STEP)
             elif ratio < -1.0:
                 step = step * max(1.0 / (1.0 - ratio), 0.1)
-            if ratio > 1e-3:
+            if ratio > 1e-3 or (proving and new < value):
                 centre, value = trial, new
                 bound = max(0.0, objective.dual_value_from_moments(*moments, centre)[0])
         progress(n_iter, value, bound, force=True)
@@ -198,6 +218,7 @@ class CutModel:
             accuracy,
         )
         Theta = origin + (scale * x).reshape(obj.shape)
+        zero = zero[np.abs(Theta - obj.prior).flat[zero] < 1e-9]
         Theta.flat[zero] = obj.prior.flat[zero]
         value = float(self.highest(Theta).sum()) + obj.penalty(Theta)
         moments = float(multipliers @ self.b), (multipliers @ self.A).reshape(obj.shape)
@@ -365,12 +386,18 @@ class _InteriorPoint:
         t = top + np.maximum(spread, max(1e-3 * float(spread.mean()), 1e-100))
         s = t[group] - self.b
         l = (1.0 / s) / total(1.0 / s)[group]
+        best, best_merit, age = (x, s, l), np.inf, 0
         for _ in range(max_iter):
             r_x = -x - self.adjoint(l)
             r_l = 1.0 - total(l)
             r_s = t[group] - self.times(x) - self.b - s
             gap = float(l @ s)
-            if gap <= accuracy and float(r_x @ r_x) <= 1e-4 * accuracy:
+            # Rounding ends the progress at some point, and later iterates may be worse.
+            merit = max(gap, 1e4 * float(r_x @ r_x))
+            age = 0 if merit < 0.9 * best_merit else age + 1
+            if merit < best_merit:
+                best, best_merit = (x, s, l), merit
+            if merit <= accuracy or age > 8:
                 break
             D = l / s
             T = total(D)
@@ -389,6 +416,7 @@ class _InteriorPoint:
             if not (a > 1e-8 and np.isfinite(dx).all()):
                 break
             x, t, s, l = x + a * dx, t + a * dt, s + a * ds, l + a * dl
+        x, s, l = best
         k, n_pairs = self.k, self.n_pairs
         small = s < 1e-2 * l
         return x, l / total(l)[group], small[k : k + n_pairs] & small[k + n_pairs :]

@@ -126,7 +126,10 @@ class InteriorPointSolver(Solver):
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
         limit = 100 if self.max_iter is None else self.max_iter
-        form = reduce_form(objective.region.standard_form(objective.shape[0]), objective.region, objective.shape[0])
+        region, d = objective.region, objective.shape[0]
+        if "reduced form" not in objective.derived:
+            objective.derived["reduced form"] = reduce_form(region.standard_form(d), region, d)  # type: ignore[attr-defined]
+        form = objective.derived["reduced form"]
         start = objective.least_squares if coef_init is None else coef_init
         if form.directions.shape[1] == 0 or form.A.shape[1] == 0:
             # A single feasible decision: every model is optimal for the loss, and the prior for the penalty.
@@ -457,7 +460,7 @@ class _State:
         sigma = (after / (u.shape[1] + U.size) / mu) ** 3
         goal = min(max(sigma, 1e-6), 1.0) * mu
         second_l = (goal - lpn[0] + move[4] * move[5], goal - lpn[1] - move[4] * move[6]) if self.lasso else zero
-        move = direction(goal - us - du * ds, goal - tr + du[:, U] * dr, *second_l, 1.0)
+        move = direction(goal - us - du * ds, goal - tr + du[:, U] * dr, second_l[0], second_l[1], 1.0)
         ap, ad = lengths(move)
         for _ in range(3):
             if min(ap, ad) >= 0.9:
