@@ -7,7 +7,18 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from test_solvers import PENALTIES, POLYTOPES, simplex_lp, small_data
 
-from skspo import Assignment, Box, Knapsack, L1Ball, Polyhedron, ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressor, TopK
+from skspo import (
+    Assignment,
+    Box,
+    Knapsack,
+    L1Ball,
+    Polyhedron,
+    ShortestPath,
+    Simplex,
+    SPOPlusLoss,
+    SPOPlusRegressor,
+    TopK,
+)
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.objective import LinearObjective
 from skspo.solvers import ConicSolver
@@ -129,7 +140,8 @@ def test_a_region_of_one_point_and_perfect_fits():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         point = SPOPlusRegressor(Box([1, 2, 3], [1, 2, 3]), solver="interior-point", alpha=0.1).fit(X, C)
-        perfect = SPOPlusRegressor(Simplex(), solver="interior-point").fit(X, X @ np.ones((3, 4)) + X[:, :1] * [1, 2, 3, 4])
+        costs = X @ np.ones((3, 4)) + X[:, :1] * [1, 2, 3, 4]
+        perfect = SPOPlusRegressor(Simplex(), solver="interior-point").fit(X, costs)
     assert point.objective_ == pytest.approx(0.0, abs=1e-12)
     assert perfect.objective_ == pytest.approx(0.0, abs=1e-8)
 

@@ -146,7 +146,8 @@ class InteriorPointSolver(Solver):
             close = close and state.moment_error() <= 1e-3 * self.tol and gap <= 0.3 * checked
             if close or state.stalled or n_iter == limit:
                 checked = gap
-                candidates = [(state.coefficients(), state.matched_decisions())]
+                with np.errstate(all="ignore"):
+                    candidates = [(state.coefficients(), state.matched_decisions())]
                 if not close:
                     candidates.append((start, objective.decisions(start)))  # never worse than where we came from
                 result = self.finish(objective, candidates, n_iter)
@@ -155,7 +156,9 @@ class InteriorPointSolver(Solver):
                 if best.converged or state.stalled or n_iter == limit:
                     break
             n_iter += 1
-            if not state.step():
+            with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
+                moved = state.step()
+            if not moved:
                 state.stalled = True
                 message = "rounding errors leave no room for another step"
         progress(n_iter, best.objective, best.lower_bound, force=True)
@@ -255,7 +258,7 @@ class _State:
         self.t = self.h - u[:, self.U]
 
     def _start_lasso(self) -> None:
-        """p - n = Theta - prior with g = 0: in the middle of |g| <= l1."""
+        """P - n = Theta - prior with g = 0: in the middle of |g| <= l1."""
         l1 = np.broadcast_to(self.objective.l1, (self.k, self.q))
         self.is_l1 = l1 > 0
         self.l1 = l1[self.is_l1]
@@ -379,10 +382,10 @@ class _State:
             kept, self.u = self.u, trial
             R_trial = self.moments()
             self.u = kept
-            if np.linalg.norm(R_trial) > 0.7 * np.linalg.norm(R):
+            if not np.linalg.norm(R_trial) <= 0.7 * np.linalg.norm(R):
                 break
             u, R = trial, R_trial
-        return self.form.offset + u @ self.form.E.T
+        return self.form.offset + np.where(np.isfinite(u), u, self.u) @ self.form.E.T
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -437,7 +440,8 @@ class _State:
             dn = (ln - self.n * dg) / sn_
             return dP, du, ds, dr, dg, dp, dn
 
-        def lengths(move: tuple[Any, ...]) -> tuple[float, float]:
+        def lengths(move: tuple[Any, ...], share: float = 1.0) -> tuple[float, float]:
+            """Longest steps, at most one, that use no more than the given share of the way to the boundary."""
             _, du, ds, dr = move[:4]
             primal = max(float((-du / u).max()), float((du[:, U] / t).max(initial=0.0)))
             dual_ = max(float((-ds / s).max()), float((-dr / r).max(initial=0.0)))
@@ -445,7 +449,7 @@ class _State:
                 dg, dp, dn = move[4:]
                 primal = max(primal, float((dg / sp_).max()), float((-dg / sn_).max()))
                 dual_ = max(dual_, float((-dp / self.p).max()), float((-dn / self.n).max()))
-            ap, ad = 1.0 / max(primal, 1.0), 1.0 / max(dual_, 1.0)
+            ap, ad = min(1.0, share / max(primal, 1e-300)), min(1.0, share / max(dual_, 1e-300))
             # With a ridge the coefficients stand on both sides, and the two steps must be one.
             return (min(ap, ad),) * 2 if self.l2.any() else (ap, ad)
 
@@ -484,8 +488,7 @@ class _State:
             return False
         if not all(np.isfinite(x).all() for x in move):
             return False
-        back_off = 0.995
-        ap, ad = (1.0 if ap == 1.0 else ap * back_off), (1.0 if ad == 1.0 else ad * back_off)
+        ap, ad = lengths(move, 0.995)
         dP, du, ds, dr = move[:4]
         self.P = self.P + ad * dP
         self.u = u + ap * du
@@ -505,13 +508,12 @@ def _outliers(product: np.ndarray, goal: float) -> np.ndarray:
 
 def _cholesky(H: np.ndarray) -> Any:
     """Factor H, regularised only as far as needed."""
-    size = float(np.trace(H)) / H.shape[0]
-    regularisation = 1e-14 * size
-    while regularisation <= 1e-2 * size:
+    size = max(float(np.trace(H)) / H.shape[0], 1e-300)
+    for exponent in range(-14, 0, 2):
         try:
             shifted = H.copy()
-            shifted[np.diag_indices_from(shifted)] += regularisation
+            shifted[np.diag_indices_from(shifted)] += size * 10.0**exponent
             return scipy.linalg.cho_factor(shifted, overwrite_a=True, check_finite=False)
         except scipy.linalg.LinAlgError:
-            regularisation *= 100.0
+            continue
     return None
