@@ -140,7 +140,7 @@ CASES = [
         "solver-lbfgs-on-simplex",
         lambda: fit(solver="lbfgs"),
         ValueError,
-        "'lbfgs' cannot serve the region Simplex.*lacks: strong_convexity.*that can: 'interior-point', 'conic', 'bundle', 'sgd'",
+        "'lbfgs' cannot serve the region Simplex.*lacks: strong_convexity.*that can: 'interior-point', 'conic'",
     ),
     (
         "solver-conic-on-oracle",

@@ -47,8 +47,11 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
     ours = InteriorPointSolver(tol=tol).solve(objective)
     assert objective.relative_gap(conic.objective, conic.lower_bound) <= 1e-6
     size = max(conic.objective, 1e-2 * objective.trivial_value())
-    assert ours.lower_bound <= conic.objective + 1e-9 * size
-    assert conic.lower_bound <= ours.objective + 1e-9 * size
+    # Objectives are evaluated by the oracle; that of a Polyhedron is HiGHS, whose tolerance is 1e-9 of |2 c_hat - c|,
+    # and coefficients in flat directions may be large.
+    slack = (1e-7 if isinstance(region, Polyhedron) else 1e-9) * size
+    assert ours.lower_bound <= conic.objective + slack
+    assert conic.lower_bound <= ours.objective + slack
     assert ours.converged, ours.message
     assert objective.relative_gap(ours.objective, ours.lower_bound) <= tol
     assert abs(ours.objective - conic.objective) <= 2e-6 * size

@@ -20,7 +20,9 @@ Conventions
     Z a basis of the directions in which decisions vary; everything else is batched small linear algebra, so the cost is
     linear in n.  Near the solution the entries of D range over 1 / mu^2: A D A^T is singular to working precision at a
     degenerate vertex, and N^T D^{-1} N between vertices, so M is applied through the orthogonal factorisation of
-    D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.  An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
+    D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.
+
+    An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
 
 The final decisions w_i are feasible and match the moments, so they prove the lower bound.
 """
@@ -172,7 +174,7 @@ class _State:
         self.objective, self.form = objective, form
         self.a, self.C = objective.weight, objective.C
         self.A, self.U, self.h = form.A, form.bounded, form.h
-        n, m, N = self.C.shape[0], form.A.shape[0], form.A.shape[1]
+        m, N = form.A.shape
         self.b = form.A @ form.center
         self.stalled = False
 
