@@ -217,10 +217,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         that a large ``alpha`` gives least squares.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
-    solver : {"auto", "conic", "lbfgs", "sgd"} or Solver, default="auto"
-        "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, conic for regions
-        in cone form with moderate data (also when lbfgs cannot close the gap), else sgd.  A Solver instance uses its
-        own parameters.
+    solver : {"auto", "lbfgs", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
+        "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, interior-point
+        for polyhedra, conic for other regions in cone form with moderate data (and where the first two cannot close
+        the gap), else sgd.  A Solver instance uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None
