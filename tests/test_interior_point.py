@@ -155,7 +155,7 @@ def test_reduced_form_is_the_region(region):
     form = reduce_form(region.standard_form(4), region, 4)
     assert (form.center > 0).all()
     assert (form.center[form.bounded] < form.h).all()
-    assert np.linalg.matrix_rank(form.A) == form.A.shape[0]
+    assert form.A.shape[0] == 0 or np.linalg.matrix_rank(form.A) == form.A.shape[0]
     w = form.offset + form.E @ form.center
     np.testing.assert_allclose(region.repair(w[None, :])[0], w, atol=1e-9)
     assert form.directions.shape[1] + region.equalities(4).shape[0] == 4
