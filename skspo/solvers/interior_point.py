@@ -39,8 +39,21 @@ from ..regions.base import Region
 from ..regions.polyhedral_base import InequalityForm, StandardForm, polyhedral_geometry
 from .base import Progress, Result, Solver
 
-#: number of samples handled at once where temporary arrays are larger than the data
-CHUNK_ELEMENTS = 4_000_000
+#: size of the arrays of a block of samples: small enough for the processor's cache
+CHUNK_ELEMENTS = 40_000
+
+#: spread of a sample's scaling beyond which its matrices are factored orthogonally
+MODERATE = 1e10
+
+#: entries of a scaling beyond which differences lose too many digits
+LARGE = 1e6
+
+#: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
+#: mu at FAR typical costs
+SHORT, GROWN, FAR = 0.5, 4.0, 300.0
+
+#: shares of a corrector that are tried
+SHARES = (1.0, 0.7, 0.4, 0.15)
 
 
 class ReducedForm(NamedTuple):
@@ -140,13 +153,17 @@ class InteriorPointSolver(Solver):
         progress = Progress(self.name, objective, self.verbose)
         state = _State(objective, form, start)
         best: Result | None = None
-        message, checked, n_iter = f"max_iter={limit} was reached", np.inf, 0
+        message, checked, n_iter, stalled = f"max_iter={limit} was reached", np.inf, 0, False
+        short, restarted = 0, False
         while True:
             gap, value = state.gap(), state.value()
             progress(n_iter, value, max(value - gap, 0.0))
             close = objective.relative_gap(value, value - gap) <= 0.5 * self.tol
-            close = close and state.moment_error() <= 1e-3 * self.tol and gap <= 0.3 * checked
-            if close or state.stalled or n_iter == limit:
+            if close and gap <= 0.3 * checked:
+                close = state.moment_error() <= 1e-3 * self.tol or gap <= 1e-2 * self.tol
+            else:
+                close = False
+            if close or stalled or n_iter == limit:
                 checked = gap
                 with np.errstate(all="ignore"):
                     candidates = [(state.coefficients(), state.matched_decisions())]
@@ -155,16 +172,235 @@ class InteriorPointSolver(Solver):
                 result = self.finish(objective, candidates, n_iter)
                 if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
                     best = result
-                if best.converged or state.stalled or n_iter == limit:
+                if best.converged or stalled or n_iter == limit:
                     break
             n_iter += 1
             with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
-                moved = state.step()
-            if not moved:
-                state.stalled = True
-                message = "rounding errors leave no room for another step"
+                lengths = state.step()
+                short = short + 1 if sum(lengths) < SHORT else 0
+                if short >= 2 and not restarted and state.growth() > GROWN:
+                    # The optimum is far away, as where the samples' best decisions can be separated: from a larger mu
+                    # the path leads there in long steps.
+                    restarted = True
+                    state.restart(FAR)
+                elif max(lengths) == 0.0:
+                    stalled, message = True, "rounding errors leave no room for another step"
         progress(n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(message=message)
+
+
+class _Block:
+    """Some of the samples: their iterates, and everything in an iteration that concerns one sample at a time.
+
+    Directions are kept relative to the iterate, (du/u, ds/s, dt/t, dr/r), so that the longest step is one over the
+    largest relative decrease.
+    """
+
+    def __init__(self, shared: _State, rows: slice) -> None:
+        self.shared = shared
+        self.Z = shared.Z[rows]
+        self.aZ = self.Z * shared.a[rows, None]
+        self.a = shared.a[rows]
+        self.EC = -(shared.objective.C[rows] @ shared.form.E)
+        self.u = self.s = self.t = self.r = np.zeros((0, 0))
+
+    def costs(self, P: np.ndarray) -> np.ndarray:
+        return self.EC + self.Z @ (self.shared.EZ @ P).T
+
+    # -- linear algebra of one sample, batched -------------------------------------------------------------------------
+
+    def factor(self, D: np.ndarray) -> np.ndarray:
+        """What ``apply`` needs of every sample: 1 / (A D A^T) for one equality, else R^{-1}.
+
+        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.
+        """
+        shared = self.shared
+        if shared.simple:
+            return 1.0 / (D @ shared.AA) if shared.A.size else np.zeros((D.shape[0], 1))
+        k = shared.null.shape[1]
+        F = np.empty((D.shape[0], k, k))
+        # While the scaling is moderate the normal equations are accurate enough, and cheaper than an orthogonal factor.
+        moderate = D.max(axis=1) < MODERATE * D.min(axis=1)
+        if moderate.any():
+            L = np.linalg.cholesky(((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k))
+            F[moderate] = _inverse_lower(L).transpose(0, 2, 1)
+        if not moderate.all():
+            rest = ~moderate
+            R: Any = np.linalg.qr(shared.null / np.sqrt(D[rest])[:, :, None], mode="r")
+            F[rest] = _inverse_lower(R.transpose(0, 2, 1)).transpose(0, 2, 1)
+        return F
+
+    def apply(self, F: np.ndarray, D: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """M x of every sample."""
+        shared = self.shared
+        if shared.simple:
+            Dx = D * x
+            return D * (x - (F * (Dx @ shared.A.T)) @ shared.A) if shared.A.size else Dx
+        y = (x @ shared.null)[:, None, :]
+        y = np.matmul(np.matmul(y, F), F.transpose(0, 2, 1))
+        return y[:, 0] @ shared.null.T
+
+    def restore(self, F: np.ndarray, D: np.ndarray, u: np.ndarray) -> np.ndarray | float:
+        """Small step that makes A u = b again: rounding errors must not add up."""
+        shared = self.shared
+        if not shared.A.size:
+            return 0.0
+        residual = shared.b - u @ shared.A.T
+        # Steps in null(A) drift by rounding only; with a single equality the drift is larger and must not fall on
+        # variables that are nearly zero.
+        return D * ((F * residual) @ shared.A) if shared.simple else residual @ shared.A_pinv.T
+
+    def normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T as an array with axes (k, q, k, q)."""
+        shared, (n, q), k = self.shared, self.Z.shape, self.shared.k
+        large = shared.simple and bool(shared.A.size) and float(D.max()) > LARGE
+        if shared.simple and not large:
+            # Diagonal, less an outer product: sum_j EZ_j EZ_j^T (x) sum_i a_i D_ij z_i z_i^T - sum_i b_i b_i^T
+            weighted = (D[:, :, None] * self.aZ[:, None, :]).reshape(n, -1).T @ self.Z
+            H = (shared.ZZ.T @ weighted.reshape(-1, q * q)).reshape(k, k, q, q).transpose(0, 2, 1, 3)
+            if not shared.A.size:
+                return H
+            across = np.sqrt(F * self.a[:, None]) * (D @ shared.AZ)
+            B = (across[:, :, None] * self.Z[:, None, :]).reshape(n, -1)
+            return H - (B.T @ B).reshape(k, q, k, q)
+        if shared.simple:
+            # The same as a covariance that is centred first: the difference would lose what is left of a sample near a
+            # vertex, where one entry of D is large.
+            Y = shared.EZ - shared.A.T * (F * (D @ shared.AZ))[:, None, :]
+            Y *= np.sqrt(D)[:, :, None]
+            K = np.matmul(Y.transpose(0, 2, 1), Y)
+        else:
+            Y = F if shared.aligned else np.matmul(shared.NZ.T, F)
+            K = np.matmul(Y, Y.transpose(0, 2, 1))
+        H = K.reshape(n, k * k).T @ (self.aZ[:, :, None] * self.Z[:, None, :]).reshape(n, q * q)
+        return H.reshape(k, k, q, q).transpose(0, 2, 1, 3)
+
+    # -- start ---------------------------------------------------------------------------------------------------------
+
+    def center(self, mu: float) -> None:
+        """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
+        f, U, h = self.costs(self.shared.P), self.shared.U, self.shared.h
+        u = np.tile(self.shared.form.center, (f.shape[0], 1))
+        todo = np.arange(f.shape[0])
+        s, r = np.empty_like(u), np.empty((u.shape[0], U.size))
+        for last in [False] * 25 + [True]:
+            uu = u[todo]
+            g, inverse = f[todo] - mu / uu, mu / (uu * uu)
+            tt = h - uu[:, U]
+            g[:, U] += mu / tt
+            inverse[:, U] += mu / (tt * tt)
+            D = 1.0 / inverse
+            du = -self.apply(self.factor(D), D, g)
+            ratio = np.maximum((-du / uu).max(axis=1), (du[:, U] / tt).max(axis=1, initial=0.0))
+            decrement = np.sqrt(np.maximum(-(du * g).sum(axis=1), 0.0) / mu)
+            done = (decrement < 0.3) & (ratio < 0.9) if not last else np.ones(todo.size, dtype=bool)
+            if done.any():
+                # First-order dual slacks: exactly dual feasible.
+                i = todo[done]
+                s[i] = mu / uu[done] * np.maximum(1.0 - du[done] / uu[done], 1e-3)
+                r[i] = mu / tt[done] * np.maximum(1.0 + du[done][:, U] / tt[done], 1e-3)
+            step = np.where(ratio > 0.9, 0.9 / np.maximum(ratio, 1e-300), 1.0)
+            u[todo] = np.where(done[:, None], uu, uu + step[:, None] * du)
+            todo = todo[~done]
+            if todo.size == 0:
+                break
+        self.u, self.s, self.r = u, s, r
+        self.t = h - u[:, U]
+
+    # -- one iteration -------------------------------------------------------------------------------------------------
+
+    def complementarity(self) -> float:
+        total = np.einsum("ij,ij->i", self.u, self.s)
+        if self.shared.U.size:
+            total += np.einsum("ij,ij->i", self.t, self.r)
+        return float(self.a @ total)
+
+    def moments(self, u: np.ndarray) -> np.ndarray:
+        return self.shared.EZ.T @ (u.T @ self.aZ)
+
+    def prepare(self, P: np.ndarray) -> np.ndarray:
+        """Scaling and factors at the iterate; return this block's part of the normal matrix."""
+        U, u, s = self.shared.U, self.u, self.s
+        self.us, self.tr = u * s, self.t * self.r
+        inverse = s / u
+        self.residual = self.costs(P) - s
+        if U.size:
+            inverse[:, U] += self.r / self.t
+            self.residual[:, U] += self.r
+        self.D = 1.0 / inverse
+        self.F = self.factor(self.D)
+        if self.shared.simple and self.shared.A.size:
+            # The component along A is in the kernel of M; without it there is nothing to cancel.
+            A = self.shared.A
+            self.residual -= (self.residual @ (A.T / np.sum(A * A))) @ A
+        return self.normal_matrix(self.D, self.F)
+
+    def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
+        """First half of a direction for relative complementarity targets rc (of u s) and rt (of t r)."""
+        U = self.shared.U
+        x = self.s * rc
+        if U.size:
+            x[:, U] -= self.r * rt
+        if feasibility:
+            x -= self.residual
+        self.base = self.apply(self.F, self.D, x)
+        if feasibility:
+            self.base += self.restore(self.F, self.D, self.u)
+        self.targets = rc, rt
+        return self.moments(self.base)
+
+    def complete(self, dP: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Second half, once the step of the coefficients is known."""
+        rc, rt = self.targets
+        du = self.base - self.apply(self.F, self.D, self.Z @ (self.shared.EZ @ dP).T)
+        dt = -du[:, self.shared.U] / self.t
+        du /= self.u
+        return du, rc - du, dt, rt - dt
+
+    def second_order(self, move: tuple[np.ndarray, ...], goal: float) -> tuple[Any, Any]:
+        """Targets of Mehrotra's corrector."""
+        du, ds, dt, dr = move
+        return goal / self.us - du * ds, goal / self.tr - dt * dr
+
+    def centrality(self, move: tuple[np.ndarray, ...], ap: float, ad: float, goal: float) -> tuple[Any, Any]:
+        """Targets of Gondzio's corrector: pull outlying products back into [0.1, 10] goal at a longer step."""
+        du, ds, dt, dr = move
+        rc = _outliers(self.us * (1.0 + ap * du) * (1.0 + ad * ds), goal) / self.us
+        if not self.shared.U.size:
+            return rc, np.zeros_like(self.tr)
+        return rc, _outliers(self.tr * (1.0 + ap * dt) * (1.0 + ad * dr), goal) / self.tr
+
+    def after(self, move: tuple[np.ndarray, ...], ap: float, ad: float) -> float:
+        """Complementarity after a step."""
+        du, ds, dt, dr = move
+        total = (self.us * (1.0 + ap * du) * (1.0 + ad * ds)).sum(axis=1)
+        if self.shared.U.size:
+            total += (self.tr * (1.0 + ap * dt) * (1.0 + ad * dr)).sum(axis=1)
+        return float(self.a @ total)
+
+    def advance(self, move: tuple[np.ndarray, ...], ap: float, ad: float) -> None:
+        du, ds, dt, dr = move
+        self.u = self.u * (1.0 + ap * du)
+        self.s = self.s * (1.0 + ad * ds)
+        self.t = self.t * (1.0 + ap * dt)  # not h - u, which would lose its last digits near the bound
+        self.r = self.r * (1.0 + ad * dr)
+
+
+class _Move:
+    """A search direction: of the coefficients, of the l1 multipliers, and of every block relative to its iterate."""
+
+    def __init__(self, dP: np.ndarray, l1: tuple[np.ndarray, ...], blocks: list[tuple[np.ndarray, ...]]) -> None:
+        self.dP, self.l1, self.blocks = dP, l1, blocks
+
+    def plus(self, extra: _Move, primal: float, dual: float) -> _Move:
+        """Add a share of another direction; coefficients and dual slacks belong together."""
+        shares = (primal, dual, primal, dual)
+        blocks = [
+            tuple(x + w * y if w else x for x, y, w in zip(mine, other, shares, strict=True))
+            for mine, other in zip(self.blocks, extra.blocks, strict=True)
+        ]
+        l1 = tuple(x + w * y for x, y, w in zip(self.l1, extra.l1, (primal, dual, dual)[: len(self.l1)], strict=True))
+        return _Move(self.dP + dual * extra.dP, l1, blocks)
 
 
 class _State:
@@ -172,11 +408,10 @@ class _State:
 
     def __init__(self, objective: LinearObjective, form: ReducedForm, Theta: np.ndarray) -> None:
         self.objective, self.form = objective, form
-        self.a, self.C = objective.weight, objective.C
+        self.a = objective.weight
         self.A, self.U, self.h = form.A, form.bounded, form.h
         m, N = form.A.shape
         self.b = form.A @ form.center
-        self.stalled = False
 
         # Without a penalty features are orthonormalised; with one the penalty fixes their coordinates.
         self.Z = objective.design.Z
@@ -193,79 +428,52 @@ class _State:
         self.basis = np.eye(objective.shape[0]) if self.lasso else form.directions
         self.k = self.basis.shape[1]
         self.EZ = form.E.T @ self.basis  # (N, k): costs of u from reduced coefficients
-        self.EC = -(self.C @ form.E)  # (n, N)
-        self.single = m == 1
+        self.simple = m <= 1  # M is diagonal, or diagonal minus rank one
         self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
         if not self.lasso and np.array_equal(form.E, np.eye(N)):
             self.null = self.basis
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
-        self.A_pinv = np.linalg.pinv(self.A)
-        self.pairs, self.feature_pairs = np.triu_indices(self.k), np.triu_indices(self.q)
         # Products needed to form the matrices of many samples by one matrix product.
-        if self.single:
+        if self.simple:
             self.AA = self.A.T**2
-            self.AZ = self.A.T * self.EZ
-            self.ZZ = np.ascontiguousarray(self.EZ[:, self.pairs[0]] * self.EZ[:, self.pairs[1]])
+            self.AZ = self.A.T * self.EZ if m else self.EZ
+            self.ZZ = (self.EZ[:, :, None] * self.EZ[:, None, :]).reshape(N, -1)
         else:
+            self.A_pinv = np.linalg.pinv(self.A)
             self.NN = np.ascontiguousarray((self.null[:, :, None] * self.null[:, None, :]).reshape(N, -1))
         W = objective.W - form.offset
         self.target = self.basis.T @ ((W * self.a[:, None]).T @ self.Z)  # moments of the optimal decisions
 
         # P: reduced T = 2 Theta.  Start at the given coefficients, pinned down in the kept coordinates.
         full = 2.0 * Theta if objective.alpha > 0 else 2.0 * Theta @ np.linalg.pinv(self.back).T
-        self.P = self.basis.T @ full
+        self.start = self.basis.T @ full
         self.prior = 2.0 * self.basis.T @ (objective.prior if objective.alpha > 0 else np.zeros_like(full))
         l2 = objective.l2 if objective.alpha > 0 else np.zeros(self.q)
         self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
+        # With a ridge the coefficients stand on both sides, and the two steps must be one.
+        self.one_step = bool(self.l2.any())
+        size = max(1, CHUNK_ELEMENTS // N)
+        self.blocks = [_Block(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
+        self.restart(0.3)
+
+    def restart(self, size: float) -> None:
+        """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
+        self.P = self.start
+        seen = sum(float(np.abs(block.costs(self.P) @ self.null).sum()) for block in self.blocks)
+        mu = size * max(seen / (self.a.size * self.null.shape[1]), 1e-8)
+        for block in self.blocks:
+            block.center(mu)
         if self.lasso:
-            self._start_lasso()
-        self._center()
+            self._start_lasso(mu)
 
-    # -- start ---------------------------------------------------------------------------------------------------------
-
-    def _costs(self) -> np.ndarray:
-        return self.EC + self.Z @ (self.EZ @ self.P).T
-
-    def _center(self) -> None:
-        """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
-        f = self._costs()
-        seen = f @ self.null
-        mu = 0.3 * max(float(np.abs(seen).mean()), 1e-8)
-        u = np.tile(self.form.center, (f.shape[0], 1))
-        todo = np.arange(f.shape[0])
-        s, r = np.empty_like(u), np.empty((u.shape[0], self.U.size))
-        for last in [False] * 25 + [True]:
-            uu = u[todo]
-            g, inverse = f[todo] - mu / uu, mu / (uu * uu)
-            tt = self.h - uu[:, self.U]
-            g[:, self.U] += mu / tt
-            inverse[:, self.U] += mu / (tt * tt)
-            D = 1.0 / inverse
-            du = -self._apply(self._factor(D), D, g)
-            ratio = np.maximum((-du / uu).max(axis=1), (du[:, self.U] / tt).max(axis=1, initial=0.0))
-            decrement = np.sqrt(np.maximum(-(du * g).sum(axis=1), 0.0) / mu)
-            done = (decrement < 0.3) & (ratio < 0.9) if not last else np.ones(todo.size, dtype=bool)
-            if done.any():
-                # First-order dual slacks: exactly dual feasible.
-                i = todo[done]
-                s[i] = mu / uu[done] * np.maximum(1.0 - du[done] / uu[done], 1e-3)
-                r[i] = mu / tt[done] * np.maximum(1.0 + du[done][:, self.U] / tt[done], 1e-3)
-            step = np.where(ratio > 0.9, 0.9 / np.maximum(ratio, 1e-300), 1.0)
-            u[todo] = np.where(done[:, None], uu, uu + step[:, None] * du)
-            todo = todo[~done]
-            if todo.size == 0:
-                break
-        self.u, self.s, self.r = u, s, r
-        self.t = self.h - u[:, self.U]
-
-    def _start_lasso(self) -> None:
-        """P - n = Theta - prior with g = 0: in the middle of |g| <= l1."""
+    def _start_lasso(self, mu: float) -> None:
+        """P - n = Theta - prior with g = 0, in the middle of |g| <= l1, and the smaller of p and n centred."""
         l1 = np.broadcast_to(self.objective.l1, (self.k, self.q))
         self.is_l1 = l1 > 0
         self.l1 = l1[self.is_l1]
         delta = 0.5 * (self.P - self.prior)[self.is_l1]
-        room = 0.1 * max(float(np.abs(delta).max(initial=0.0)), 1e-3)
+        room = mu / self.l1
         self.p, self.n = np.maximum(delta, 0) + room, np.maximum(-delta, 0) + room
         self.g = np.zeros_like(delta)
 
@@ -273,25 +481,26 @@ class _State:
 
     def gap(self) -> float:
         """Complementarity, which is the duality gap once both sides are feasible."""
-        total = float(self.a @ ((self.u * self.s).sum(axis=1) + (self.t * self.r).sum(axis=1)))
+        total = sum(block.complementarity() for block in self.blocks)
         if self.lasso:
             total += float(self.p @ (self.l1 - self.g) + self.n @ (self.l1 + self.g))
         return total
 
-    def _mu(self) -> float:
-        count = self.u.shape[1] + self.U.size
-        return float(self.a @ ((self.u * self.s).sum(axis=1) + (self.t * self.r).sum(axis=1))) / count
-
-    def moments(self) -> np.ndarray:
+    def moments(self, decisions: list[np.ndarray] | None = None) -> np.ndarray:
         """Moments of the decisions, less their target, less half the penalty's subgradient: zero at the solution."""
-        V = (self.u * self.a[:, None]) @ self.EZ
-        R = V.T @ self.Z - self.target - 0.25 * self.l2 * (self.P - self.prior)
+        decisions = [block.u for block in self.blocks] if decisions is None else decisions
+        R = sum(block.moments(u) for block, u in zip(self.blocks, decisions, strict=True))
+        R = R - self.target - 0.25 * self.l2 * (self.P - self.prior)
         if self.lasso:
             R[self.is_l1] -= 0.5 * self.g
         return R
 
     def moment_error(self) -> float:
         return float(np.abs(self.moments()).max())
+
+    def growth(self) -> float:
+        """Size of the coefficients relative to where they started, or to a tenth of a typical cost."""
+        return float(np.linalg.norm(self.P)) / max(float(np.linalg.norm(self.start)), 0.1)
 
     def value(self) -> float:
         return self.objective.value(self.coefficients())
@@ -300,212 +509,186 @@ class _State:
         Theta = 0.5 * self.basis @ self.P @ self.back.T
         return self.objective.canonical(Theta)
 
-    # -- linear algebra of one sample, batched -------------------------------------------------------------------------
-
-    def _factor(self, D: np.ndarray) -> np.ndarray:
-        """What ``_apply`` needs of every sample: 1 / (A D A^T) for a single equality, else R^{-1}.
-
-        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.
-        """
-        if self.single:
-            return 1.0 / (D @ self.AA)
-        n, (N, k) = D.shape[0], self.null.shape
-        F = np.empty((n, k, k))
-        chunk = max(64, CHUNK_ELEMENTS // (N * k))
-        # While the scaling is moderate the normal equations are accurate enough, and cheaper than an orthogonal factor.
-        moderate = float((D.max(axis=1) / D.min(axis=1)).max()) < 1e7
-        for start in range(0, n, chunk):
-            i = slice(start, start + chunk)
-            if moderate:
-                L = np.linalg.cholesky(((1.0 / D[i]) @ self.NN).reshape(-1, k, k))
-                F[i] = np.linalg.inv(L).transpose(0, 2, 1)
-            else:
-                F[i] = np.linalg.inv(np.linalg.qr(self.null / np.sqrt(D[i])[:, :, None], mode="r"))
-        return F
-
-    def _apply(self, F: np.ndarray, D: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """M x of every sample."""
-        if self.single:
-            Dx = D * x
-            return Dx - D * ((F * (Dx @ self.A.T)) @ self.A)
-        y = (x @ self.null)[:, None, :]
-        y = np.matmul(np.matmul(y, F), F.transpose(0, 2, 1))
-        return y[:, 0] @ self.null.T
-
-    def _restore(self, F: np.ndarray, D: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Small step that makes A u = b again: rounding errors must not add up."""
-        residual = self.b - u @ self.A.T
-        # Steps in null(A) drift by rounding only; with a single equality the drift is larger and must not fall on
-        # variables that are nearly zero.
-        return D * ((F * residual) @ self.A) if self.single else residual @ self.A_pinv.T
-
-    def _normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T, in chunks of samples; both factors are symmetric, so pairs suffice."""
-        n, k, q = D.shape[0], self.k, self.q
-        (i, j), (g, h) = self.pairs, self.feature_pairs
-        H = np.zeros((i.size, g.size))
-        chunk = max(64, CHUNK_ELEMENTS // max(k * k, q * q, self.null.size))
-        for start in range(0, n, chunk):
-            rows = slice(start, start + chunk)
-            if self.single:
-                AD = D[rows] @ self.AZ
-                K = D[rows] @ self.ZZ
-                K -= (F[rows] * AD)[:, i] * AD[:, j]
-            else:
-                Y = F[rows] if self.aligned else np.matmul(self.NZ.T, F[rows])
-                K = np.matmul(Y, Y.transpose(0, 2, 1))[:, i, j]
-            z = self.Z[rows]
-            H += K.T @ ((z * self.a[rows, None])[:, g] * z[:, h])
-        full = np.empty((k, k, q, q))
-        for a, b in ((i, j), (j, i)):
-            for c, e in ((g, h), (h, g)):
-                full[a[:, None], b[:, None], c, e] = H
-        return full.transpose(0, 2, 1, 3).reshape(k * q, k * q)
-
     def matched_decisions(self) -> np.ndarray:
         """Decisions moved, inside the polytope and where there is room, until their moments match.
 
         Du_i = -M_i E^T Y z_i cancels the moment residual exactly; M_i is small wherever u or t is.
         """
-        u = self.u
-        D = u * u
-        t = self.t
-        D[:, self.U] = 1.0 / (1.0 / D[:, self.U] + 1.0 / (t * t))
-        F = self._factor(D)
-        factor = _cholesky(self._normal_matrix(D, F))
+        U, scalings = self.U, []
+        H: Any = 0.0
+        for block in self.blocks:
+            D = block.u * block.u
+            D[:, U] = 1.0 / (1.0 / D[:, U] + 1.0 / (block.t * block.t))
+            F = block.factor(D)
+            scalings.append((D, F))
+            H = H + block.normal_matrix(D, F)
+        factor = _cholesky(H.reshape(self.k * self.q, -1))
+        decisions = [block.u for block in self.blocks]
         R = self.moments()
         for _ in range(5):
             if factor is None or np.abs(R).max() < 1e-17:
                 break
             Y = scipy.linalg.cho_solve(factor, R.ravel(), check_finite=False).reshape(self.k, self.q)
-            du = self._restore(F, D, u) - self._apply(F, D, self.Z @ (self.EZ @ Y).T)
-            worst = max(float((-du / u).max()), float((du[:, self.U] / t).max(initial=0.0)))
-            trial = u + min(1.0, 0.9 / max(worst, 1e-300)) * du
-            kept, self.u = self.u, trial
-            R_trial = self.moments()
-            self.u = kept
+            steps, worst = [], 0.0
+            for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
+                du = block.restore(F, D, u) - block.apply(F, D, block.Z @ (self.EZ @ Y).T)
+                steps.append(du)
+                worst = max(worst, float((-du / u).max()), float((du[:, U] / block.t).max(initial=0.0)))
+            length = min(1.0, 0.9 / max(worst, 1e-300))
+            trial = [u + length * du for u, du in zip(decisions, steps, strict=True)]
+            R_trial = self.moments(trial)
             if not np.linalg.norm(R_trial) <= 0.7 * np.linalg.norm(R):
                 break
-            u, R = trial, R_trial
-        return self.form.offset + np.where(np.isfinite(u), u, self.u) @ self.form.E.T
+            decisions, R = trial, R_trial
+        u, safe = np.concatenate(decisions), np.concatenate([block.u for block in self.blocks])
+        return self.form.offset + np.where(np.isfinite(u), u, safe) @ self.form.E.T
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
-    def step(self) -> bool:
-        """Predictor, corrector, centrality correctors; False if no progress is possible."""
-        u, s, t, r, U = self.u, self.s, self.t, self.r, self.U
-        inverse = s / u
-        inverse[:, U] += r / t
-        D = 1.0 / inverse
-        F = self._factor(D)
-        H = self._normal_matrix(D, F)
-        curvature = 0.25 * self.l2.copy()
+    def step(self) -> tuple[float, float]:
+        """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
+        failed = 0.0, 0.0
+        H = sum(block.prepare(self.P) for block in self.blocks).reshape(self.k * self.q, -1)  # type: ignore[union-attr]
+        curvature = 0.25 * self.l2
         if self.lasso:
-            sp_, sn_ = self.l1 - self.g, self.l1 + self.g
-            E = self.p / sp_ + self.n / sn_
-            curvature[self.is_l1] += 0.25 / E
+            self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
+            self.E = self.p / self.slack_p + self.n / self.slack_n
+            curvature[self.is_l1] += 0.25 / self.E
         H[np.diag_indices_from(H)] += curvature.ravel()
         if not np.isfinite(H).all():
-            return False
+            return failed
         factor = _cholesky(H)
         if factor is None:
-            return False
-        slack = s.copy()
-        slack[:, U] -= r
-        dual = (self._costs() - slack) @ self.null @ self.null.T
-        R = self.moments()
-        mu = self._mu()
+            return failed
+        self.H, self.factor, self.R = H, factor, self.moments()
+        count = self.blocks[0].u.shape[1] + self.U.size
+        mu = sum(block.complementarity() for block in self.blocks) / count
 
-        def direction(rc: np.ndarray, rt: np.ndarray, lp: Any, ln: Any, feasibility: float) -> tuple[Any, ...]:
-            """Newton direction for complementarity targets rc (of u s), rt (of t r), lp, ln (of the l1 part)."""
-            rho = rc / u
-            rho[:, U] -= rt / t
-            base = self._apply(F, D, rho - feasibility * dual)
-            if feasibility:
-                base += self._restore(F, D, u)
-            rhs = ((base * self.a[:, None]) @ self.EZ).T @ self.Z + feasibility * R
-            if self.lasso:
-                # g moves with the coefficients: dg = (dTheta - kappa) / E.
-                delta = 0.5 * (self.P - self.prior)[self.is_l1]
-                kappa = lp / sp_ - ln / sn_ + feasibility * (self.p - self.n - delta)
-                rhs[self.is_l1] += 0.5 * kappa / E
-            x = scipy.linalg.cho_solve(factor, rhs.ravel(), check_finite=False)
-            x += scipy.linalg.cho_solve(factor, rhs.ravel() - H @ x, check_finite=False)
-            dP = x.reshape(self.k, self.q)
-            du = base - self._apply(F, D, self.Z @ (self.EZ @ dP).T)
-            ds = (rc - s * du) / u
-            dr = (rt + r * du[:, U]) / t
-            if not self.lasso:
-                return dP, du, ds, dr
-            dg = (0.5 * dP[self.is_l1] - kappa) / E
-            dp = (lp + self.p * dg) / sp_
-            dn = (ln - self.n * dg) / sn_
-            return dP, du, ds, dr, dg, dp, dn
-
-        def lengths(move: tuple[Any, ...], share: float = 1.0) -> tuple[float, float]:
-            """Longest steps, at most one, that use no more than the given share of the way to the boundary."""
-            _, du, ds, dr = move[:4]
-            primal = max(float((-du / u).max()), float((du[:, U] / t).max(initial=0.0)))
-            dual_ = max(float((-ds / s).max()), float((-dr / r).max(initial=0.0)))
-            if self.lasso:
-                dg, dp, dn = move[4:]
-                primal = max(primal, float((dg / sp_).max()), float((-dg / sn_).max()))
-                dual_ = max(dual_, float((-dp / self.p).max()), float((-dn / self.n).max()))
-            ap, ad = min(1.0, share / max(primal, 1e-300)), min(1.0, share / max(dual_, 1e-300))
-            # With a ridge the coefficients stand on both sides, and the two steps must be one.
-            return (min(ap, ad),) * 2 if self.l2.any() else (ap, ad)
-
-        us, tr = u * s, t * r
-        zero = (0.0, 0.0)
-        lpn = (self.p * sp_, self.n * sn_) if self.lasso else zero
-        move = direction(-us, -tr, -lpn[0], -lpn[1], 1.0)
-        ap, ad = lengths(move)
-        du, ds, dr = move[1:4]
-        after = float(self.a @ ((u + ap * du) * (s + ad * ds)).sum(axis=1))
-        after += float(self.a @ ((t - ap * du[:, U]) * (r + ad * dr)).sum(axis=1))
-        sigma = (after / (u.shape[1] + U.size) / mu) ** 3
-        goal = min(max(sigma, 1e-6), 1.0) * mu
-        second_l = (goal - lpn[0] + move[4] * move[5], goal - lpn[1] - move[4] * move[6]) if self.lasso else zero
-        move = direction(goal - us - du * ds, goal - tr + du[:, U] * dr, second_l[0], second_l[1], 1.0)
-        ap, ad = lengths(move)
-        for _ in range(3):
+        lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
+        move = self._direction([(-1.0, -1.0)] * len(self.blocks), -lpn[0], -lpn[1], feasibility=True)
+        ap, ad = self._lengths(move)
+        after = sum(block.after(part, ap, ad) for block, part in zip(self.blocks, move.blocks, strict=True)) / count
+        goal = min(max((after / mu) ** 3, 1e-6), 1.0) * mu
+        pairs = zip(self.blocks, move.blocks, strict=True)
+        targets = [block.second_order(part, goal) for block, part in pairs]
+        second = (goal + move.l1[0] * move.l1[1], goal - move.l1[0] * move.l1[2]) if self.lasso else (0.0, 0.0)
+        move, ap, ad = self._combine(move, self._direction(targets, *second), 0.0, 0.0)
+        for _ in range(4):
             if min(ap, ad) >= 0.9:
                 break
-            # Gondzio's centrality corrector: pull outlying products back into [0.1, 10] goal at a longer step.
-            bp, bd = min(1.0, ap + 0.3), min(1.0, ad + 0.3)
-            _, du, ds, dr = move[:4]
-            extra = direction(
-                _outliers((u + bp * du) * (s + bd * ds), goal),
-                _outliers((t - bp * du[:, U]) * (r + bd * dr), goal),
-                0.0,
-                0.0,
-                0.0,
+            longer = min(1.0, ap + 0.3), min(1.0, ad + 0.3)
+            pairs = zip(self.blocks, move.blocks, strict=True)
+            targets = [block.centrality(part, *longer, goal) for block, part in pairs]
+            trial, cp, cd = self._combine(
+                move, self._direction(targets, *self._centrality_l1(move, longer, goal)), ap, ad
             )
-            trial = tuple(x + y for x, y in zip(move, extra, strict=True))
-            cp, cd = lengths(trial)
             if cp + cd < ap + ad + 0.02:
                 break
             move, ap, ad = trial, cp, cd
-        if max(ap, ad) < 1e-6:
-            return False
-        if not all(np.isfinite(x).all() for x in move):
-            return False
-        ap, ad = lengths(move, 0.995)
-        dP, du, ds, dr = move[:4]
-        self.P = self.P + ad * dP
-        self.u = u + ap * du
-        self.s = s + ad * ds
-        self.r = r + ad * dr
-        self.t = t - ap * du[:, U]  # not h - u, which would lose its last digits near the bound
+        if max(ap, ad) < 1e-6 or not np.isfinite(move.dP).all():
+            return failed
+        if not all(np.isfinite(x).all() for part in move.blocks for x in part):
+            return failed
+        ap, ad = self._lengths(move, share=0.995)
+        self.P = self.P + ad * move.dP
+        for block, part in zip(self.blocks, move.blocks, strict=True):
+            block.advance(part, ap, ad)
         if self.lasso:
-            self.g, self.p, self.n = self.g + ap * move[4], self.p + ad * move[5], self.n + ad * move[6]
-        return True
+            dg, dp, dn = move.l1
+            self.g, self.p, self.n = self.g + ap * dg, self.p + ad * dp, self.n + ad * dn
+        return ap, ad
+
+    def _direction(
+        self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
+    ) -> _Move:
+        """Newton direction for the blocks' complementarity targets and those of the l1 part."""
+        rhs = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
+        if feasibility:
+            rhs = rhs + self.R
+        if self.lasso:
+            # g moves with the coefficients: dg = (dTheta - kappa) / E.
+            kappa = lp / self.slack_p - ln / self.slack_n
+            if feasibility:
+                kappa = kappa + self.p - self.n - 0.5 * (self.P - self.prior)[self.is_l1]
+            rhs[self.is_l1] += 0.5 * kappa / self.E  # type: ignore[index]
+        rhs = rhs.ravel()  # type: ignore[union-attr]
+        x = scipy.linalg.cho_solve(self.factor, rhs, check_finite=False)
+        x += scipy.linalg.cho_solve(self.factor, rhs - self.H @ x, check_finite=False)
+        dP = x.reshape(self.k, self.q)
+        blocks = [block.complete(dP) for block in self.blocks]
+        if not self.lasso:
+            return _Move(dP, (), blocks)
+        dg = (0.5 * dP[self.is_l1] - kappa) / self.E
+        return _Move(dP, (dg, (lp + self.p * dg) / self.slack_p, (ln - self.n * dg) / self.slack_n), blocks)
+
+    def _centrality_l1(self, move: _Move, longer: tuple[float, float], goal: float) -> tuple[Any, Any]:
+        """Targets of the centrality corrector for the l1 part."""
+        if not self.lasso:
+            return 0.0, 0.0
+        (dg, dp, dn), (ap, ad) = move.l1, longer
+        return (
+            _outliers((self.p + ad * dp) * (self.slack_p - ap * dg), goal),
+            _outliers((self.n + ad * dn) * (self.slack_n + ap * dg), goal),
+        )
+
+    def _decrease(self, move: _Move, extra: _Move | None = None, share: float = 0.0) -> tuple[float, float]:
+        """Largest relative decreases, primal and dual, of a direction plus a share of another."""
+        primal = dual = 0.0
+        for b, (du, ds, dt, dr) in enumerate(move.blocks):
+            if extra is not None:
+                eu, es, et, er = extra.blocks[b]
+                du, ds = du + share * eu, ds + share * es
+                if self.U.size:
+                    dt, dr = dt + share * et, dr + share * er
+            primal, dual = max(primal, -float(du.min())), max(dual, -float(ds.min()))
+            if self.U.size:
+                primal, dual = max(primal, -float(dt.min())), max(dual, -float(dr.min()))
+        if self.lasso:
+            dg, dp, dn = move.l1 if extra is None else (x + share * y for x, y in zip(move.l1, extra.l1, strict=True))
+            primal = max(primal, float((dg / self.slack_p).max()), float((-dg / self.slack_n).max()))
+            dual = max(dual, float((-dp / self.p).max()), float((-dn / self.n).max()))
+        return primal, dual
+
+    def _lengths(
+        self, move: _Move, extra: _Move | None = None, weight: float = 0.0, share: float = 1.0
+    ) -> tuple[float, float]:
+        """Longest steps, at most one, that use no more than the given share of the way to the boundary."""
+        primal, dual = self._decrease(move, extra, weight)
+        ap, ad = min(1.0, share / max(primal, 1e-300)), min(1.0, share / max(dual, 1e-300))
+        return (min(ap, ad),) * 2 if self.one_step else (ap, ad)
+
+    def _combine(self, move: _Move, extra: _Move, ap: float, ad: float) -> tuple[_Move, float, float]:
+        """Add as much of a corrector as makes the steps longest, separately for the two sides where they may differ.
+
+        A full corrector often points out of the region that the linearisation is good for (Colombo and Gondzio, 2008).
+        """
+        wp = wd = 0.0
+        for w in SHARES:
+            cp, cd = self._lengths(move, extra, w)
+            if cp > ap:
+                ap, wp = cp, w
+            if cd > ad:
+                ad, wd = cd, w
+            if min(cp, cd) >= 0.99:
+                break
+        return move.plus(extra, wp, wd), ap, ad
 
 
 def _outliers(product: np.ndarray, goal: float) -> np.ndarray:
     """Return what brings products below 0.1 goal up and above 10 goal down, the latter by no more than 10 goal."""
     low, high = 0.1 * goal, 10.0 * goal
     return np.where(product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0))
+
+
+def _inverse_lower(L: np.ndarray) -> np.ndarray:
+    """Inverses of lower triangular matrices, row by row for all of them at once."""
+    X = np.zeros_like(L)
+    for j in range(L.shape[1]):
+        scale = 1.0 / L[:, j, j]
+        if j:
+            X[:, j, :j] = -scale[:, None] * np.matmul(L[:, j, None, :j], X[:, :j, :j])[:, 0]
+        X[:, j, j] = scale
+    return X
 
 
 def _cholesky(H: np.ndarray) -> Any:
