@@ -220,11 +220,11 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     solver : {"auto", "lbfgs", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, interior-point
         for polyhedra, conic for other regions in cone form with moderate data (and where the first two cannot close
-        the gap), else sgd.  A Solver instance uses its own parameters.
+        the gap), bundle where there is nothing but an oracle, else sgd.  A Solver instance uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None
-        Iteration limit (sgd: epochs); None leaves the solver's own.
+        Iteration limit (bundle: passes, sgd: epochs); None leaves the solver's own.
     warm_start : bool, default=False
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None

@@ -60,9 +60,14 @@ class Loss:
         return self.value_gradient_min(region, C, C_hat, W)[0]
 
     def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+        self,
+        region: Region,
+        C: np.ndarray,
+        C_hat: np.ndarray,
+        W: np.ndarray | None,
+        memory: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and gradient of each sample, for costs to be minimised."""
+        """Value and gradient of each sample, for costs to be minimised; ``memory`` is for ``Region.solve_min``."""
         raise NotImplementedError
 
     def _check(
@@ -123,11 +128,16 @@ class SPOPlusLoss(Loss):
     """
 
     def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+        self,
+        region: Region,
+        C: np.ndarray,
+        C_hat: np.ndarray,
+        W: np.ndarray | None,
+        memory: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and subgradient; the subgradient is twice the difference of two decisions."""
         V = 2.0 * C_hat - C
-        difference = W - region.solve_min(V)
+        difference = W - region.solve_min(V, memory)
         return np.einsum("ij,ij->i", V, difference), 2.0 * difference
 
 
@@ -153,7 +163,12 @@ class SPOLoss(Loss):
         return np.einsum("ij,ij->i", C, region.solve_min(C_hat) - W)
 
     def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+        self,
+        region: Region,
+        C: np.ndarray,
+        C_hat: np.ndarray,
+        W: np.ndarray | None,
+        memory: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Not available: the SPO loss has no derivative to follow here."""
         raise TypeError(
@@ -175,7 +190,12 @@ class SquaredLoss(Loss):
     decides = False
 
     def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+        self,
+        region: Region,
+        C: np.ndarray,
+        C_hat: np.ndarray,
+        W: np.ndarray | None,
+        memory: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and gradient."""
         E = C_hat - C
@@ -195,7 +215,12 @@ class AbsoluteLoss(Loss):
     decides = False
 
     def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None
+        self,
+        region: Region,
+        C: np.ndarray,
+        C_hat: np.ndarray,
+        W: np.ndarray | None,
+        memory: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and subgradient."""
         E = C_hat - C

@@ -117,6 +117,8 @@ class LinearObjective:
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
         #: what a solver derives from the region alone; shared by all penalties
         self.derived: dict[str, Any] = {}
+        #: what the oracle found at the last coefficients, to start from at the next
+        self.memory: dict[str, Any] = {}
         self._trivial: float | None = None
         self._set_penalty(alpha, l1_ratio)
 
@@ -200,7 +202,9 @@ class LinearObjective:
         """Weighted loss of the given rows, its subgradient in Theta, and in the predictions."""
         weight = self.weight[rows] if weight is None else weight
         W = None if self.W is None else self.W[rows]
-        value, G = self.loss.value_gradient_min(self.region, self.C[rows], self.design.predict(Theta, rows), W)
+        memory = self.memory if isinstance(rows, slice) and rows == slice(None) else None
+        C_hat = self.design.predict(Theta, rows)
+        value, G = self.loss.value_gradient_min(self.region, self.C[rows], C_hat, W, memory)
         return float(weight @ value), self.design.adjoint(G * weight[:, None], rows), G
 
     def value(self, Theta: np.ndarray) -> float:
@@ -217,7 +221,7 @@ class LinearObjective:
 
     def decisions(self, Theta: np.ndarray) -> np.ndarray:
         """Decisions w*(2 c_hat - c): those that attain the support function at Theta."""
-        return self.region.solve_min(2.0 * self.design.predict(Theta) - self.C)
+        return self.region.solve_min(2.0 * self.design.predict(Theta) - self.C, self.memory)
 
     def trivial_value(self) -> float:
         """Loss of the zero prediction: the mean distance between the best and the worst decision."""

@@ -1,6 +1,7 @@
 """The interior-point solver against CVXPY, on random and on degenerate problems."""
 
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -47,9 +48,12 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
     ours = InteriorPointSolver(tol=tol).solve(objective)
     assert objective.relative_gap(conic.objective, conic.lower_bound) <= 1e-6
     size = max(conic.objective, 1e-2 * objective.trivial_value())
-    # Objectives are evaluated by the oracle; that of a Polyhedron is HiGHS, whose tolerance is 1e-9 of |2 c_hat - c|,
-    # and coefficients in flat directions may be large.
-    slack = (1e-7 if isinstance(region, Polyhedron) else 1e-9) * size
+    slack = 1e-9 * size
+    if isinstance(region, Polyhedron):
+        # Objectives are evaluated by the oracle, here HiGHS, whose tolerance is 1e-9 of |2 c_hat - c|, and coefficients
+        # in flat directions may be large.  ``test_bound_against_all_vertices`` has no such tolerance.
+        costs = [2.0 * objective.design.predict(result.coef) - objective.C for result in (conic, ours)]
+        slack += 1e-9 * max(float(objective.weight @ np.abs(U).sum(axis=1)) for U in costs)
     assert ours.lower_bound <= conic.objective + slack
     assert conic.lower_bound <= ours.objective + slack
     assert ours.converged, ours.message
@@ -65,7 +69,7 @@ def test_agrees_with_conic(region, penalty):
     certified_by_both(region, X, C, **penalty)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(200))
 def test_random_problems(seed):
     """Regions x penalties x weights x shapes: n < p, collinear, constant and zero features, duplicated rows, ties."""
     rng = np.random.default_rng(seed)
@@ -93,6 +97,34 @@ def test_random_problems(seed):
     ][seed % 6]
     penalty = PENALTIES[int(rng.integers(len(PENALTIES)))]
     certified_by_both(region, X, C, weight if rng.random() < 0.7 else None, **penalty)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_bound_against_all_vertices(seed):
+    """The oracle of a Polyhedron is a solver with a tolerance; the list of all vertices has none."""
+    rng = np.random.default_rng(seed)
+    d, n, p = int(rng.integers(2, 6)), int(rng.integers(1, 30)), int(rng.integers(1, 7))
+    X = rng.normal(size=(n, p)) * np.exp2(rng.integers(-8, 8, size=p)) + rng.integers(-3, 4, size=p)
+    C = rng.normal(size=(n, d)) + (X / np.abs(X).max()) @ rng.normal(size=(p, d))
+    A = rng.normal(size=(3, d))
+    b = A @ np.full(d, 0.5) + rng.random(3)
+    G, h = np.vstack([A, np.eye(d), -np.eye(d)]), np.r_[b, np.ones(d), np.zeros(d)]
+    corners = (np.linalg.solve(G[list(i)], h[list(i)]) for i in combinations(range(d + d + 3), d) if _regular(G, i))
+    vertices = np.array([x for x in corners if (G @ x <= h + 1e-12).all()])
+    region = Polyhedron(A, b, bounds=(0, 1))
+    objective = LinearObjective(SPOPlusLoss(region), region, X, C, None, **PENALTIES[seed % len(PENALTIES)])
+    for solver in (InteriorPointSolver(), ConicSolver()):
+        result = solver.solve(objective)
+        U = 2.0 * objective.design.predict(result.coef) - objective.C
+        losses = np.einsum("ij,ij->i", U, objective.W) - (U @ vertices.T).min(axis=1)
+        exact = float(objective.weight @ losses) + objective.penalty(result.coef)
+        size = max(exact, 1e-2 * objective.trivial_value())
+        assert result.lower_bound <= exact + 1e-12 * size
+        assert abs(result.objective - exact) <= 1e-8 * size
+
+
+def _regular(G, rows):
+    return abs(np.linalg.det(G[list(rows)])) > 1e-9
 
 
 @pytest.mark.parametrize("cost_scale", [1e-8, 1e8])

@@ -183,10 +183,12 @@ def test_lbfgs_agrees_with_conic(region, penalty):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", **penalty).fit(X, C)
-    # With so few samples some optima interpolate a sample, where the loss has a kink: then a warning is due.
+    # With so few samples some optima interpolate a sample, where the loss has a kink that descent may not get past: then
+    # a warning is due, and its gap tells the truth.  ``auto`` goes on with conic (next test).
     assert caught or lbfgs.duality_gap_ <= 1e-6
     assert conic.duality_gap_ <= 1e-6
-    assert conic.objective_ * (1 - 1e-6) <= lbfgs.objective_ <= conic.objective_ * (1 + (1e-3 if caught else 1e-6))
+    assert conic.objective_ * (1 - 1e-6) <= lbfgs.objective_
+    assert lbfgs.objective_ <= conic.objective_ * (1 + max(1.01 * lbfgs.duality_gap_, 1e-6))
     assert lbfgs.lower_bound_ <= conic.objective_ * (1 + 1e-9)
     assert conic.lower_bound_ <= lbfgs.objective_ * (1 + 1e-9)
     for model in (conic, lbfgs):
@@ -253,15 +255,17 @@ def test_sgd_serves_regions_known_only_by_their_oracle():
     X, C = make_shortest_path(200, degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(5, 5)
     with pytest.warns(ConvergenceWarning):
-        oracle = SPOPlusRegressor(OracleRegion(grid.argmin, 40), random_state=0).fit(X, C)
-    assert oracle.solver_ == "sgd"
+        oracle = SPOPlusRegressor(OracleRegion(grid.argmin, 40), solver="sgd", random_state=0).fit(X, C)
     exact = SPOPlusRegressor(grid).fit(X, C)
     assert exact.solver_ == "interior-point"
     assert exact.objective_ <= oracle.objective_ <= 1.05 * exact.objective_
+    bundle = SPOPlusRegressor(OracleRegion(grid.argmin, 40)).fit(X, C)
+    assert bundle.solver_ == "bundle"
+    assert bundle.objective_ == pytest.approx(exact.objective_, rel=2e-6)
     # Averages of oracle decisions prove a bound also without any knowledge of the set.
     with pytest.warns(ConvergenceWarning):
-        ridge = SPOPlusRegressor(OracleRegion(grid.argmin, 40), alpha=0.1, prior="least_squares", random_state=0)
-        ridge.fit(X, C)
+        oracle.set_params(alpha=0.1, prior="least_squares")
+        ridge = oracle.fit(X, C)
     assert 0 < ridge.lower_bound_ < ridge.objective_
     assert ridge.duality_gap_ < 0.5
 
@@ -351,7 +355,8 @@ def test_auto_rule():
     assert auto(Simplex()) == auto(Knapsack([1, 2, 3, 4], 5, integer=False)) == ["interior-point", "conic"]
     assert auto(Simplex(), n=30_000) == ["interior-point"]
     assert auto(Markowitz(np.eye(4), 1.0)) == ["conic"]
-    assert auto(Knapsack([1, 2, 3, 4], 5)) == ["sgd"]
+    assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
+    assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
     assert set(SOLVERS) == {"lbfgs", "interior-point", "conic", "bundle", "sgd"}
 
 

@@ -119,12 +119,18 @@ class Region(BaseEstimator):
         W = self.solve_min(self.to_min(C_arr))
         return W[0] if one_row else W
 
-    def solve_min(self, C: np.ndarray) -> np.ndarray:
+    def solve_min(self, C: np.ndarray, memory: dict[str, Any] | None = None) -> np.ndarray:
         """Minimise each row of an already validated float64 array, whatever ``sense`` is.
 
-        This is what losses and solvers call: inside the package every problem is a minimisation.
+        This is what losses and solvers call: inside the package every problem is a minimisation.  ``memory`` belongs to
+        the caller, who passes it again for the same rows with other costs; a region that iterates may start from what
+        it left there.
         """
-        return self._argmin(C, self._data(C.shape[1]))
+        return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
+
+    def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
+        """``_argmin`` for a region that can use what it found for nearby costs."""
+        return self._argmin(C, data)
 
     def to_min(self, C: np.ndarray) -> np.ndarray:
         """Turn costs or values (or their gradients, or coefficients) into costs to be minimised, and back."""

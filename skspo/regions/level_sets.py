@@ -428,8 +428,9 @@ class EntropySimplex(_SimplexLevelSet):
             )
         return r
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return entropy_argmin(C, data)[0]
+    def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
+        W, memory["root"], _ = entropy_argmin(C, data, memory.get("root"))
+        return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
@@ -539,8 +540,9 @@ class LogBarrierSimplex(_SimplexLevelSet):
             return 2.0 * d * np.log(d)
         return _check_threshold(self, d, d * np.log(d), "d log d")
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return log_barrier_argmin(C, data)[0]
+    def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
+        W, memory["root"], _ = log_barrier_argmin(C, data, memory.get("root"))
+        return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""

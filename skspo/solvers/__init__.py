@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..objective import LinearObjective
 from ..regions.base import Region
 from .base import Result, Solver, check_solver_serves
@@ -34,6 +36,9 @@ CONIC_LIMIT = 100_000
 #: largest work of an interior-point iteration, in multiplications, that "auto" takes on: minutes for a fit
 INTERIOR_POINT_LIMIT = 2e11
 
+#: largest number of coefficients for which "auto" takes the bundle method: its program grows with them
+BUNDLE_LIMIT = 5_000
+
 
 def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     """Return the solvers that ``solver="auto"`` tries, in order, until the duality gap is closed.
@@ -42,6 +47,7 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     ``lbfgs``           the region is strongly convex: the loss is smooth except where 2 c_hat = c
     ``interior-point``  the region is a polyhedron and an iteration costs at most INTERIOR_POINT_LIMIT
     ``conic``           the region has a cone form and there are at most CONIC_LIMIT costs, n * d
+    ``bundle``          none of these, and the model has at most BUNDLE_LIMIT coefficients, d * (p + 1)
     ``sgd``             none of these
     ==================  ===============================================================================
     """
@@ -52,6 +58,8 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
         names.append("interior-point")
     if not ConicSolver.missing(region) and objective.C.size <= CONIC_LIMIT:
         names.append("conic")
+    if not names and int(np.prod(objective.shape)) <= BUNDLE_LIMIT:
+        names.append("bundle")
     return names or ["sgd"]
 
 
@@ -83,6 +91,7 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
 
 
 __all__ = [
+    "BUNDLE_LIMIT",
     "CONIC_LIMIT",
     "INTERIOR_POINT_LIMIT",
     "SOLVERS",

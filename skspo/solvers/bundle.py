@@ -20,6 +20,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from ..objective import GAP_FLOOR, LinearObjective
 from .base import Progress, Result, Solver
@@ -73,6 +74,11 @@ class BundleSolver(Solver):
 
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Minimise from ``coef_init`` or from least squares; ``n_iter`` counts passes."""
+        # The program's matrices are small: waking threads for each product would cost several times its own time.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self._solve(objective, coef_init)
+
+    def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
         limit = 500 if self.max_iter is None else max(self.max_iter, 1)
         progress = Progress(self.name, objective, self.verbose)
         model = CutModel(objective, self.n_groups, self.max_cuts)
