@@ -6,6 +6,7 @@ from .metrics import make_spo_scorer, normalized_spo_loss, spo_loss, spo_plus_lo
 from .path import SPOPlusRegressorCV, spo_plus_path
 from .regions import *  # noqa: F403
 from .regions import __all__ as _regions
+from .spo_regressor import SPORegressor
 
 __version__ = "0.1.0"
 
@@ -15,6 +16,7 @@ __all__ = [
     "SPOPlusLoss",
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",
+    "SPORegressor",
     "SquaredLoss",
     "TwoStageRegressor",
     "make_spo_scorer",

@@ -144,7 +144,8 @@ class SPOPlusLoss(Loss):
 class SPOLoss(Loss):
     """SPO loss: what the decision made with the prediction costs beyond the best one.
 
-    It is piecewise constant on polyhedra, so it has a value but no useful gradient there.
+    It is piecewise constant on polyhedra, so it has a value but no useful gradient there.  On regions with a
+    ``derivative`` it has one, except where the prediction is constant along all decisions.
 
     Parameters
     ----------
@@ -170,11 +171,15 @@ class SPOLoss(Loss):
         W: np.ndarray | None,
         memory: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Not available: the SPO loss has no derivative to follow here."""
-        raise TypeError(
-            f"The SPO loss has no gradient implemented for {type(region).__name__}: it is piecewise constant on "
-            "polyhedra. Use SPOPlusLoss, its convex surrogate, for training."
-        )
+        """Value and gradient, where decisions move smoothly with the costs."""
+        if not hasattr(region, "derivative"):
+            raise TypeError(
+                f"The SPO loss has no gradient for {type(region).__name__}: decisions do not move smoothly with the "
+                "costs there, and the loss is piecewise constant. Use SPOPlusLoss, its convex surrogate, or train "
+                "with SPORegressor, which needs no gradient."
+            )
+        value = np.einsum("ij,ij->i", C, region.solve_min(C_hat, memory) - W)
+        return value, region.derivative(C_hat, C)  # symmetric, so that it is its own adjoint
 
 
 class SquaredLoss(Loss):

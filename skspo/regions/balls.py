@@ -181,6 +181,22 @@ class LqBall(Region):
         zero = (C == 0).all(axis=1, keepdims=True)
         return self.solve_min(np.where(zero, -C_true, C))
 
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
+
+        With p = q / (q - 1), u = c / |c|_p and m = sign(u) |u|^(p-1) it is
+        -radius (p - 1) / |c|_p (|u|^(p-2) x - m (m.x)).
+        """
+        q, radius = self._data(C.shape[1])
+        p = q / (q - 1.0)
+        largest = np.abs(C).max(axis=1, keepdims=True)
+        C, zero = _unit_scale(C)
+        size = (np.abs(C) ** p).sum(axis=1, keepdims=True) ** (1.0 / p) + zero[:, None]
+        u = C / size
+        m = np.sign(u) * np.abs(u) ** (p - 1.0)
+        moved = np.abs(u) ** (p - 2.0) * direction - m * (m * direction).sum(axis=1, keepdims=True)
+        return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * np.where(largest == 0, 1.0, largest)) * moved)
+
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball.
 
@@ -336,6 +352,21 @@ class Ellipsoid(Region):
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         zero = (C == 0).all(axis=1, keepdims=True)
         return self.solve_min(np.where(zero, -C_true, C))
+
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
+
+        It is -radius / |c|_P (P x - P c (c.P x) / |c|_P^2) with P = Q^-1 and |c|_P^2 = c.P c.
+        """
+        _, inverse, _, _, radius = self._data(C.shape[1])
+        largest = np.abs(C).max(axis=1, keepdims=True)
+        C, zero = _unit_scale(C)
+        half, moved = (C, direction) if inverse is None else (C @ inverse.T, direction @ inverse.T)
+        size = np.linalg.norm(half, axis=1, keepdims=True) + zero[:, None]
+        half = half / size
+        moved = moved - half * (half * moved).sum(axis=1, keepdims=True)
+        moved = moved if inverse is None else moved @ inverse
+        return np.where(zero[:, None], 0.0, -radius / (size * np.where(largest == 0, 1.0, largest)) * moved)
 
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q."""

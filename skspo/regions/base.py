@@ -28,6 +28,7 @@ CAPABILITIES = {
     "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
     "support_epigraph": "the support function in cone form, for CVXPY",
     "strong_convexity": "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
+    "derivative": "how decisions move with the costs; the SPO loss is then differentiable",
     "equalities": "the directions in which decisions never vary",
     "repair": "moving nearly feasible decisions into the region",
     "worst_argmin": "the worst of all optimal decisions",

@@ -443,6 +443,23 @@ class EntropySimplex(_SimplexLevelSet):
         return W
 
     @available_if(_below_zero)
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Derivative of the decisions at costs ``C`` (both minimised); zero for constant costs, where there is none.
+
+        With means and covariances under w = softmax(-beta c) it is
+        -beta w ((x - mean x) - cov(x, c) / var(c) (c - mean c)), and zero where the constraint is not active.
+        """
+        W = entropy_argmin(C, self._data(C.shape[1]))[0]
+        x = direction - (W * direction).sum(axis=1, keepdims=True)
+        c = C - (W * C).sum(axis=1, keepdims=True)
+        variance = (W * c * c).sum(axis=1, keepdims=True)
+        # A vertex, or constant costs: nothing moves, or everything does.
+        safe = np.where(variance > 0, variance, 1.0)
+        beta = np.where(variance > 0, -(xlogy(W, W) * c).sum(axis=1, keepdims=True) / safe, 0.0)
+        slope = (W * x * c).sum(axis=1, keepdims=True) / safe
+        return -beta * W * (x - slope * c)
+
+    @available_if(_below_zero)
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = sum w log w on the region: 1 / max w and 1 / min w, both attained.
 
@@ -548,6 +565,27 @@ class LogBarrierSimplex(_SimplexLevelSet):
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         constant = (C == C[:, :1]).all(axis=1, keepdims=True)
         return self.solve_min(np.where(constant, -C_true, C))
+
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Derivative of the decisions at costs ``C`` (both minimised); zero for constant costs, where there is none.
+
+        At the optimum c = lambda / w - nu, and the decision moves by -1 / lambda times w^2 x, made orthogonal (in the
+        metric w^2) to the gradients 1 and 1 / w of the two constraints.
+        """
+        d = C.shape[1]
+        W = log_barrier_argmin(C, self._data(d))[0]
+        inverse = 1.0 / W
+        spread = inverse - inverse.mean(axis=1, keepdims=True)
+        square = (spread * spread).sum(axis=1, keepdims=True)
+        lam = (C * spread).sum(axis=1, keepdims=True) / np.where(square > 0, square, 1.0)
+        # In z = w x the metric is the usual one and the gradients are w and 1.
+        z = W * direction
+        z = z - z.mean(axis=1, keepdims=True)
+        w = W - W.mean(axis=1, keepdims=True)
+        size = (w * w).sum(axis=1, keepdims=True)
+        smooth = (lam > 0) & (size > 0)
+        z = z - w * ((w * z).sum(axis=1, keepdims=True) / np.where(smooth, size, 1.0))
+        return np.where(smooth, -W * z / np.where(smooth, lam, 1.0), 0.0)
 
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = -sum log w on the region: 1 / max w^2 and 1 / min w^2, both attained."""

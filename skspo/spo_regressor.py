@@ -1,0 +1,232 @@
+"""SPORegressor: a linear model that minimises the decision loss itself."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from .estimators import DecisionMixin, LinearSPOPlusMixin
+from .losses import SPOLoss, SPOPlusLoss
+from .objective import LinearObjective
+from .regions.base import Region
+from .solvers import Solver, check_solver_serves, make_solvers
+from .solvers.milp import MILPSolver
+from .solvers.spo_descent import LineSearchSolver, SPOGradientSolver, least_absolute
+
+#: solvers of the SPO loss, by name
+SPO_SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (SPOGradientSolver, LineSearchSolver, MILPSolver)}
+
+INITS = ("spo+", "least_squares", "absolute_error")
+
+
+class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Linear model of costs that minimises the SPO loss: what its decisions cost beyond the best ones.
+
+    The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit and never ends with a
+    larger objective, so that on the training data the decisions are at least as good.
+
+    Parameters
+    ----------
+    region : Region or None, default=None
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+    solver : {"auto", "lbfgs", "line-search", "milp"} or Solver, default="auto"
+        "lbfgs" follows the gradient, where decisions move smoothly with the costs (``EntropySimplex``,
+        ``LogBarrierSimplex``, ``Ellipsoid``, ``LqBall``, ``Markowitz``); "line-search" needs nothing but ``argmin`` and
+        is for polyhedra and integer regions; "milp" finds the optimum of small problems over polyhedra with few
+        vertices.  "auto" takes the first that the region allows, never "milp".
+    init : {"spo+", "least_squares", "absolute_error"}, default="spo+"
+        Where to start.  The guarantee above is relative to this start.
+    n_restarts : int or None, default=None
+        Further descents, from random points around the best one.  None means 2 for lbfgs, and up to 200, as long as
+        line searches are left, for line-search.
+    alpha : float, default=0.0
+        Strength of the penalty.  The loss does not change when predictions are multiplied by a positive number, so the
+        penalty is that of coefficients scaled to the norm of the start: it weighs slopes against the intercept.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    tol : float, default=1e-6
+        lbfgs: size of the gradient; line-search: relative decrease that counts; milp: relative gap.  The start is
+        fitted with the same tolerance.
+    max_iter : int or None, default=None
+        Iterations (lbfgs) or line searches of all descents together; None leaves the solver's own.
+    time_limit : float or None, default=None
+        Seconds for "milp".
+    random_state : int, RandomState instance or None, default=None
+        Random directions and restarts.
+    n_jobs : int or None, default=None
+        Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
+    verbose : int, default=0
+        1 prints progress.
+    warm_start : bool, default=False
+        Start from the previous fit instead of ``init``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d, n_features)
+        Coefficients, of the norm of the start.  Their component that decisions cannot see is set by least squares.
+    intercept_ : ndarray of shape (d,)
+        Intercept.
+    objective_ : float
+        Mean SPO loss of the training data plus the penalty.
+    lower_bound_ : float
+        0, which bounds every SPO loss; with solver="milp" the bound of all models whose decisions are unambiguous by a
+        margin (see ``skspo.solvers.milp``).
+    duality_gap_ : float
+        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
+    n_iter_ : int
+        Iterations of the solver.
+    solver_ : str
+        Name of the solver used.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+
+    See Also
+    --------
+    SPOPlusRegressor : The convex surrogate, with a certificate.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, SPOPlusRegressor, SPORegressor, spo_loss
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(60, degree=2, noise=0.5, random_state=0)
+    >>> spo_plus = SPOPlusRegressor(region=Simplex()).fit(X, C)
+    >>> spo = SPORegressor(region=Simplex(), max_iter=100, random_state=0).fit(X, C)
+    >>> bool(spo_loss(C, spo.predict(X), Simplex()) <= spo_loss(C, spo_plus.predict(X), Simplex()))
+    True
+    """
+
+    #: what the shared code asks for and this estimator does not offer
+    surrogate_region = None
+    prior = "zero"
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        *,
+        solver: str | Solver = "auto",
+        init: str = "spo+",
+        n_restarts: int | None = None,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self.region = region
+        self.solver = solver
+        self.init = init
+        self.n_restarts = n_restarts
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPORegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors (C in the documentation), one column per decision variable.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples.
+
+        Returns
+        -------
+        self : SPORegressor
+        """
+        self._check_params()
+        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=True)
+        region, _ = self._check_regions(C.shape[1], self.n_jobs)
+        solver = self._choose_solver(region)
+        options: dict[str, Any] = {"alpha": float(self.alpha), "l1_ratio": float(self.l1_ratio)}
+        options["fit_intercept"] = self.fit_intercept
+        objective = LinearObjective(SPOLoss(region), region, X, C, weight, **options)
+        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (C.shape[1], X.shape[1]):
+            start = objective.from_user(self.coef_, self.intercept_)
+        else:
+            start = self._start(objective, region, X, C, weight, options)
+        result = solver.solve(objective, start)
+        self._store(objective, result, region, solver.name, seen)
+        if not result.converged:
+            warnings.warn(
+                f"The {solver.name} solver stopped early: {result.message}. The coefficients are the best found, at "
+                f"least as good as the start. Increase max_iter or time_limit to go on.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if not isinstance(self.init, str) or self.init not in INITS:
+            raise ValueError(f"init must be one of {INITS}, got {self.init!r}.")
+        whole = isinstance(self.n_restarts, numbers.Integral) and not isinstance(self.n_restarts, bool)
+        if self.n_restarts is not None and not (whole and self.n_restarts >= 0):
+            raise ValueError(f"n_restarts must be None or an integer of at least 0, got {self.n_restarts!r}.")
+        limit = self.time_limit
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, numbers.Real) or not limit > 0):
+            raise ValueError(f"time_limit must be None or a positive number of seconds, got {limit!r}.")
+
+    def _choose_solver(self, region: Region) -> Solver:
+        if isinstance(self.solver, Solver):
+            solver = self.solver
+        else:
+            name = self.solver
+            if name == "auto":
+                name = "line-search" if SPOGradientSolver.missing(region) else "lbfgs"
+            if not isinstance(name, str) or name not in SPO_SOLVERS:
+                raise ValueError(f"solver must be 'auto' or one of {sorted(SPO_SOLVERS)}, or a Solver; got {name!r}.")
+            known = SPO_SOLVERS[name]._get_param_names()
+            solver = SPO_SOLVERS[name](**{key: getattr(self, key) for key in known})
+        check_solver_serves(solver, region, SPO_SOLVERS)
+        return solver
+
+    def _start(
+        self,
+        objective: LinearObjective,
+        region: Region,
+        X: np.ndarray,
+        C: np.ndarray,
+        weight: np.ndarray | None,
+        options: dict[str, Any],
+    ) -> np.ndarray:
+        if self.init == "least_squares":
+            return objective.least_squares
+        if self.init == "absolute_error":
+            return least_absolute(objective)
+        surrogate = LinearObjective(SPOPlusLoss(region), region, X, C, weight, **options)
+        start = surrogate.least_squares
+        for solver in make_solvers(
+            "auto", region, surrogate, tol=self.tol, random_state=self.random_state, verbose=self.verbose
+        ):
+            result = solver.solve(surrogate, None if start is surrogate.least_squares else start)
+            start = result.coef
+            if result.converged:
+                break
+        return surrogate.canonical(start)
