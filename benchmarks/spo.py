@@ -19,7 +19,7 @@ import warnings
 
 from exact import markdown, setting, write_section  # first: it also limits numpy to one thread
 
-import numpy as np
+import numpy as np  # isort: skip
 from sklearn.linear_model import QuantileRegressor
 
 import skspo as sk

@@ -13,6 +13,7 @@ from skspo import (
     LogBarrierSimplex,
     Simplex,
     SPOPlusRegressor,
+    SPORegressor,
     TwoStageRegressor,
 )
 
@@ -26,6 +27,8 @@ ESTIMATORS = [
     SPOPlusRegressor(Ellipsoid()),
     SPOPlusRegressor(Simplex(), surrogate_region=EntropySimplex(), solver="lbfgs"),
     SPOPlusRegressor(Simplex(), surrogate_region=LogBarrierSimplex(), alpha=0.01),
+    SPORegressor(max_iter=20, random_state=0),
+    SPORegressor(EntropySimplex(), max_iter=50, alpha=0.1, random_state=0),
     TwoStageRegressor(),
     TwoStageRegressor(Ridge(), Simplex()),
     TwoStageRegressor(DecisionTreeRegressor(random_state=0), L1Ball()),

@@ -383,36 +383,34 @@ class Markowitz(_ConicRegion):
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` (both minimised), where no asset is just about to enter or leave.
 
-        On the assets that are held, c + lambda covariance w + nu = 0, and the decision moves by -1 / lambda times
-        covariance^-1 x, made orthogonal to the gradients of the active constraints.  It is zero where the limit of the
-        risk is not active, because the decision is then a vertex.
+        Among the assets held the region is an ellipsoid, w = safest - rho c~ / |c~| in the norm of the covariance, c~
+        being covariance^-1 c less a multiple of covariance^-1 1 that makes it sum to zero.  Hence the derivative
+        -rho / |c~| (x~ - c~ (c~.x~) / |c~|^2).  Where the risk is below its limit the decision is a vertex: zero.
         """
         data = self._data(C.shape[1])
         W = self.solve_min(C)
-        size = np.abs(C).max(axis=1, keepdims=True)
         held = W > 1e-6 * W.max(axis=1, keepdims=True)
-        spent = np.ones(W.shape[0], dtype=bool) if data.equal else W.sum(axis=1) > 1.0 - 1e-6
-        risk = np.square(W @ data.factor.T).sum(axis=1)
-        gradient = np.where(held, W @ data.covariance, 0.0)
-        ones = np.where(held & spent[:, None], 1.0, 0.0)
-        # Multipliers by least squares on the assets held.
-        count = np.maximum(ones.sum(axis=1, keepdims=True), 1.0)
-        centred = gradient - ones * (gradient * ones).sum(axis=1, keepdims=True) / count
-        square = (centred * centred).sum(axis=1, keepdims=True)
-        lam = -(C * centred).sum(axis=1, keepdims=True) / np.where(square > 0, square, 1.0)
-        smooth = (risk > data.max_risk * (1.0 - 1e-6))[:, None] & (square > 0) & (lam > 1e-9 * size)
+        spent = np.full(W.shape[0], data.equal) | (W.sum(axis=1) > 1.0 - 1e-6)
+        active = np.square(W @ data.factor.T).sum(axis=1) > data.max_risk * (1.0 - 1e-6)
         # Assets that are not held get the identity, and so stay at zero.
-        both = held[:, :, None] & held[:, None, :]
-        block = np.where(both, data.covariance, np.eye(W.shape[1]))
-        columns = np.stack([np.where(held, direction, 0.0), gradient, ones], axis=2)
-        x, g, e = np.moveaxis(np.linalg.solve(block, columns), 2, 0)
-        for normal, dual in ((ones, e), (gradient, g)):
-            if normal is gradient:  # made orthogonal to the first one
-                total = (ones * e).sum(axis=1, keepdims=True)
-                dual = dual - e * ((ones * g).sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0))
-            length = (normal * dual).sum(axis=1, keepdims=True)
-            x = x - dual * ((normal * x).sum(axis=1, keepdims=True) / np.where(length > 0, length, 1.0))
-        return np.where(smooth & held, -x / np.where(smooth, lam, 1.0), 0.0)
+        block = np.where(held[:, :, None] & held[:, None, :], data.covariance, np.eye(W.shape[1]))
+        ones = np.where(held & spent[:, None], 1.0, 0.0)
+        right = np.stack([np.where(held, C, 0.0), np.where(held, direction, 0.0), ones], axis=2)
+        c, x, e = np.moveaxis(np.linalg.solve(block, right), 2, 0)
+        total = e.sum(axis=1, keepdims=True)
+        total = np.where(spent[:, None], total, 1.0)
+        c, x = (v - e * (v * ones).sum(axis=1, keepdims=True) / total for v in (c, x))
+        smallest = np.where(spent, 1.0 / total[:, 0], 0.0)  # risk of the safest portfolio of these assets
+
+        def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+            return np.einsum("ij,ij->i", u @ data.covariance, v)[:, None]
+
+        size = np.sqrt(np.maximum(dot(c, c), 0.0))
+        smooth = active[:, None] & (size > 0)
+        size = np.where(smooth, size, 1.0)
+        c = c / size
+        radius = np.sqrt(np.maximum(data.max_risk - smallest, 0.0))[:, None]
+        return np.where(smooth, -radius / size * (x - c * dot(c, x)), 0.0)
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Clip, normalise, and mix with the portfolio of smallest risk until the limit is met."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from ..objective import LinearObjective
 from ..regions.base import Region
@@ -71,12 +71,24 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
             if (u >= form.lower - slack).all() and (u <= form.upper + slack).all():
                 found.append(u[:d] if form.project is None else form.project @ u)
     vertices = np.unique(np.round(np.array(found), 12), axis=0)
+    if form.project is not None:
+        # Not every vertex of the lifted polyhedron is one of the region.
+        vertices = vertices[[_is_extreme(vertices, i) for i in range(len(vertices))]]
     if len(vertices) > MAX_VERTICES:
         raise ValueError(
             f"solver='milp' has one binary variable per sample and vertex, and {name} with d={d} has {len(vertices)} "
             f"vertices (the limit is {MAX_VERTICES}). Use solver='line-search'."
         )
     return vertices
+
+
+def _is_extreme(points: np.ndarray, i: int) -> bool:
+    """Whether a point is no average of the others."""
+    others = np.delete(points, i, axis=0)
+    if len(others) == 0:
+        return True
+    A = np.vstack([others.T, np.ones(len(others))])
+    return linprog(np.zeros(len(others)), A_eq=A, b_eq=np.append(points[i], 1.0)).status == 2  # infeasible
 
 
 class MILPSolver(Solver):

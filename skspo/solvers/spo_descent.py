@@ -26,9 +26,6 @@ from .base import Progress, Result, Solver
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
 REACH = 4.0
 
-#: rounds of argmins after which what is left of a line search is given up; each one halves or closes every interval
-MAX_ROUNDS = 200
-
 #: lines that are searched at once, as long as they have no more rows than this together
 MAX_LINES, ROWS_AT_ONCE = 16, 2_000
 
@@ -58,10 +55,14 @@ def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.n
     rows = np.arange(k * n)
     left, right = np.full(rows.size, -REACH), np.full(rows.size, REACH)
     W_left, W_right = region.solve_min(P - REACH * G), region.solve_min(P + REACH * G)
-    losses = a * np.einsum("ij,ij->i", C, W_left - np.tile(objective.W, (k, 1)))
+    W: np.ndarray = objective.W  # type: ignore[assignment]
+    losses = a * np.einsum("ij,ij->i", C, W_left - np.tile(W, (k, 1)))
     first = losses.reshape(k, n).sum(axis=1)
     line, at, jump = [np.arange(k)], [np.full(k, -REACH)], [first]
-    for round_ in range(MAX_ROUNDS):
+    # A region that is curved, as one known by its oracle may be, has no end of decisions: the middle is then a guess.
+    most = k * n * (max(64, 4 * P.shape[1]) if hasattr(region, "standard_form") else 16)
+    found = 0
+    while True:
         D = W_right - W_left
         keep = np.abs(D).max(axis=1) > 1e-9
         rows, left, right, W_left, W_right, D = (x[keep] for x in (rows, left, right, W_left, W_right, D))
@@ -78,7 +79,10 @@ def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.n
         known = np.minimum(np.einsum("ij,ij->i", costs, W_left), np.einsum("ij,ij->i", costs, W_right))
         gain = known - np.einsum("ij,ij->i", costs, W)
         inside = (cross > left) & (cross < right)
-        closed = (gain <= 1e-12 * size[rows]) | ~inside | (round_ == MAX_ROUNDS - 1)
+        closed = (gain <= 1e-12 * size[rows]) | ~inside
+        found += rows.size
+        if found > most:
+            closed[:] = True
         line.append(rows[closed] // n)
         at.append(cross[closed])
         jump.append(a[rows[closed]] * np.einsum("ij,ij->i", C[rows[closed]], D[closed]))
@@ -124,7 +128,7 @@ class SPODescentSolver(Solver):
             raise ValueError(f"{self.name} needs coefficients to start from.")
         rng = check_random_state(self.random_state)
         progress = Progress(self.name, objective, self.verbose)
-        limit = self._limit(objective.n_samples)
+        limit = self._limit(objective.C.size)
         norm = float(np.linalg.norm(coef_init)) or 1.0
         best, value, n_iter, stopped = coef_init, objective.value(coef_init), 0, False
         starts = [coef_init, *self._other_starts(objective)]
@@ -156,7 +160,7 @@ class SPODescentSolver(Solver):
         stopped = stopped and self.max_iter is not None
         return Result(best, value, 0.0, n_iter, not stopped, f"max_iter={limit} was reached" if stopped else "")
 
-    def _limit(self, n_samples: int) -> int:
+    def _limit(self, size: int) -> int:
         raise NotImplementedError
 
     def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
@@ -194,7 +198,7 @@ class SPOGradientSolver(SPODescentSolver):
     requires = ("derivative",)
     few_restarts = 2
 
-    def _limit(self, n_samples: int) -> int:
+    def _limit(self, size: int) -> int:
         return 5000 if self.max_iter is None else self.max_iter
 
     def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
@@ -244,7 +248,8 @@ class LineSearchSolver(SPODescentSolver):
     tol : float, default=1e-6
         Relative decrease of the objective that counts as one.
     max_iter : int or None, default=None
-        Line searches of all descents together; None means 2,000,000 / n_samples, between 500 and 50,000.
+        Line searches of all descents together; None means 20,000,000 / (n_samples d), between 300 and
+        50,000.
     random_state : int, RandomState instance or None
     verbose : int, default=0
     """
@@ -253,8 +258,8 @@ class LineSearchSolver(SPODescentSolver):
     requires = ()
     few_restarts = 200
 
-    def _limit(self, n_samples: int) -> int:
-        return int(min(max(2_000_000 // n_samples, 500), 50_000)) if self.max_iter is None else self.max_iter
+    def _limit(self, size: int) -> int:
+        return int(min(max(20_000_000 // size, 300), 50_000)) if self.max_iter is None else self.max_iter
 
     def _descend(
         self,
