@@ -15,6 +15,7 @@ import argparse
 import time
 
 import numpy as np
+from exact import markdown, setting, write_section
 from joblib import Parallel, delayed
 
 from skspo import ShortestPath, SPOPlusRegressorCV, TwoStageRegressor, normalized_spo_loss, spo_plus_path
@@ -45,7 +46,9 @@ def main() -> None:
     parser.add_argument("--degrees", type=int, nargs="+", default=list(TARGETS))
     parser.add_argument("--jobs", type=int, default=1, help="draws at the same time")
     parser.add_argument("--samples", type=int, default=100, help="training samples")
+    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
     args = parser.parse_args()
+    table = []
     columns = "degree", "least squares", "SPO+ CV", "ratio", "target", "", "worst draw", "by SPO loss", "hindsight"
     print(*(f"{name:>13}" for name in (*columns, "s per fit")))
     for degree in args.degrees:
@@ -56,12 +59,15 @@ def main() -> None:
         mean = least_squares.mean()
         ratio, target = chosen.mean() / mean, TARGETS.get(degree, np.nan)
         verdict = "" if np.isnan(target) else "met" if ratio <= target else "missed"
-        print(
-            f"{degree:>13} {mean:>13.4f} {chosen.mean():>13.4f} {ratio:>13.3f} {target:>13.2f} {verdict:>13} "
-            f"{(chosen / least_squares).max():>13.3f} {by_spo_loss.mean() / mean:>13.3f} "
-            f"{hindsight.mean() / mean:>13.3f} {seconds.mean():>13.1f}",
-            flush=True,
-        )
+        row = [str(degree), f"{mean:.4f}", f"{chosen.mean():.4f}", f"{ratio:.3f}", f"{target:.2f}", verdict]
+        row += [
+            f"{x:.3f}" for x in ((chosen / least_squares).max(), by_spo_loss.mean() / mean, hindsight.mean() / mean)
+        ]
+        table.append((*row, f"{seconds.mean():.1f}"))
+        print(*(f"{cell:>13}" for cell in table[-1]), flush=True)
+    if args.out:
+        about = f"{setting('skspo', 'numpy', 'scipy')}. Draws {args.first} to {args.first + args.draws - 1}."
+        write_section(args.out, "small", f"{about}\n\n{markdown((*columns, 's per fit'), table)}")
 
 
 if __name__ == "__main__":
