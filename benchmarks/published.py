@@ -1,4 +1,4 @@
-"""Published figures: shortest path 5x5, n=5000, noise 0.5, no regularisation, normalized SPO loss of 10,000 test samples.
+"""Published figures: shortest path 5x5, n=5000, noise 0.5, no regularisation, normalized SPO loss on test samples.
 
 Medians published for the reference implementation of Elmachtoub and Grigas: degree 4: SPO+ 7.46 %, least squares
 8.64 %; degree 8: 10.04 % and 21.8 %.
