@@ -252,7 +252,7 @@ def cases() -> Iterator[Case]:
     covariance = root @ root.T
     max_risk = 2.0 / float(np.linalg.inv(covariance).sum())  # twice the smallest risk without the bounds
     cone = partial(markowitz, root=root, max_risk=max_risk)
-    yield Case("markowitz", "Markowitz", sk.Markowitz(covariance, max_risk), centred, 300, "conic", cone)
+    yield Case("markowitz", "Markowitz", sk.Markowitz(covariance, max_risk), centred, 300, "interior-point", cone)
 
     two = np.random.default_rng(0).integers(3, 8, size=(2, 32))
     whole = sk.Knapsack(two, [20, 20])

@@ -365,9 +365,7 @@ def make_knapsack(
     array([4.72, 3.47, 4.17, 4.92, 6.23, 5.51, 4.95, 6.59])
     >>> X_test, C_test = make_knapsack(1000, n_items=8, coef=coef, random_state=1)
     """
-    n, p, d, m = _check_sizes(
-        n_samples=n_samples, n_features=n_features, n_items=n_items, n_constraints=n_constraints
-    )
+    n, p, d, m = _check_sizes(n_samples=n_samples, n_features=n_features, n_items=n_items, n_constraints=n_constraints)
     degree, noise = _check_degree_and_noise(degree, noise)
     if return_weights and coef is not None:
         raise ValueError(
@@ -428,9 +426,7 @@ def _check_degree_and_noise(degree: int, noise: float) -> tuple[int, float]:
     return degree, float(noise)
 
 
-def _check_or_draw_coef(
-    coef: ArrayLike | None, shape: tuple[int, ...], rng: np.random.RandomState
-) -> np.ndarray:
+def _check_or_draw_coef(coef: ArrayLike | None, shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray:
     """Validate the coefficients passed by the user, or draw new ones."""
     if coef is None:
         return rng.binomial(1, 0.5, size=shape).astype(np.float64)

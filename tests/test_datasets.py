@@ -60,9 +60,7 @@ def test_formula(name, degree, noise):
     if one_row:
         expected = [cost_of(name, B, x, degree, e, d) for x, e in zip(features, eps, strict=True)]
     else:
-        expected = [
-            [cost_of(name, B[j], features[i], degree, eps[i, j], d) for j in range(d)] for i in range(n)
-        ]
+        expected = [[cost_of(name, B[j], features[i], degree, eps[i, j], d) for j in range(d)] for i in range(n)]
     np.testing.assert_allclose(C, expected, rtol=1e-12)
 
 

@@ -13,6 +13,7 @@ from skspo import (
     Box,
     Knapsack,
     L1Ball,
+    Markowitz,
     Polyhedron,
     ShortestPath,
     Simplex,
@@ -23,8 +24,11 @@ from skspo import (
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.objective import LinearObjective
 from skspo.solvers import ConicSolver
-from skspo.solvers.interior_point import InteriorPointSolver, reduce_form
+from skspo.solvers.interior_point import InteriorPointSolver, region_form
 
+_ROOT = np.random.default_rng(0).normal(size=(4, 4))
+COVARIANCE = _ROOT @ _ROOT.T + 0.1 * np.eye(4)
+SMALLEST = 1.0 / float(np.linalg.inv(COVARIANCE).sum())  # or less: the smallest risk may need negative weights
 REGIONS = [region for region, _ in POLYTOPES] + [
     Box([0, 0, -1, 2], [1, 0, 2, 5]),  # a fixed variable
     Polyhedron([[1, 1, 1, 1], [-1, 2, 0, 1]], [2, 3], bounds=(-1, 1.5)),
@@ -39,6 +43,9 @@ REGIONS = [region for region, _ in POLYTOPES] + [
     Knapsack([1, 2, 3, 4], 5, integer=False),
     Knapsack([[1, 2, 3, 4], [4, 1, 2, 1]], [5, 4], integer=False),
     Assignment(2, sense="max"),
+    Markowitz(COVARIANCE, 1.2 * SMALLEST),
+    Markowitz(COVARIANCE, 3.0 * SMALLEST, sense="max"),
+    Markowitz(COVARIANCE, 0.5 * SMALLEST, budget="at_most"),
 ]
 
 
@@ -49,9 +56,9 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
     assert objective.relative_gap(conic.objective, conic.lower_bound) <= 1e-6
     size = max(conic.objective, 1e-2 * objective.trivial_value())
     slack = 1e-9 * size
-    if isinstance(region, Polyhedron):
-        # Objectives are evaluated by the oracle, here HiGHS, whose tolerance is 1e-9 of |2 c_hat - c|, and coefficients
-        # in flat directions may be large.  ``test_bound_against_all_vertices`` has no such tolerance.
+    if isinstance(region, (Polyhedron, Markowitz)):
+        # Objectives are evaluated by the oracle, here a solver: its tolerance is 1e-9 of |2 c_hat - c|, and
+        # coefficients in flat directions may be large.  ``test_bound_against_all_vertices`` has no such tolerance.
         costs = [2.0 * objective.design.predict(result.coef) - objective.C for result in (conic, ours)]
         slack += 1e-9 * max(float(objective.weight @ np.abs(U).sum(axis=1)) for U in costs)
     assert ours.lower_bound <= conic.objective + slack
@@ -181,11 +188,19 @@ def test_a_region_of_one_point_and_perfect_fits():
     assert perfect.objective_ == pytest.approx(0.0, abs=1e-8)
 
 
+def test_a_risk_limit_without_room_goes_to_conic():
+    """Only the safest portfolio is feasible: no interior, and nothing to choose."""
+    X, C = small_data(3, n=20)
+    model = SPOPlusRegressor(Markowitz(np.eye(3), 1.0 / 3.0)).fit(X, C)
+    assert model.objective_ == pytest.approx(0.0, abs=1e-6)
+
+
 @pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
 def test_reduced_form_is_the_region(region):
     """Its centre is strictly feasible, and its decisions are the region's."""
-    form = reduce_form(region.standard_form(4), region, 4)
+    form = region_form(region, 4)
     assert (form.center > 0).all()
+    assert form.S is None or form.center @ form.S @ form.center < 1
     assert (form.center[form.bounded] < form.h).all()
     assert form.A.shape[0] == 0 or np.linalg.matrix_rank(form.A) == form.A.shape[0]
     w = form.offset + form.E @ form.center

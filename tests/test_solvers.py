@@ -354,7 +354,7 @@ def test_auto_rule():
     assert auto(EntropySimplex(), n=30_000) == ["lbfgs"]
     assert auto(Simplex()) == auto(Knapsack([1, 2, 3, 4], 5, integer=False)) == ["interior-point", "conic"]
     assert auto(Simplex(), n=30_000) == ["interior-point"]
-    assert auto(Markowitz(np.eye(4), 1.0)) == ["conic"]
+    assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
     assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
     assert set(SOLVERS) == {"lbfgs", "interior-point", "conic", "bundle", "sgd"}

@@ -207,7 +207,8 @@ def test_never_worse_than_spo_plus(case):
     start, end = (spo_loss(C, model.predict(X), case.region) for model in (plus, spo))
     # An oracle that is a solver has a tolerance, and at a tie it decides.
     assert end <= start + 1e-7 * max(start, 1e-2)
-    assert spo.objective_ == pytest.approx(end, rel=1e-6, abs=1e-5 if case.id.startswith("cvxpy") else 1e-7)
+    # Coefficients have been brought to other units and back; a conic solver's decisions are only so exact.
+    assert spo.objective_ == pytest.approx(end, rel=1e-6, abs=1e-5 if case.id[:5] in ("cvxpy", "marko") else 1e-7)
     assert spo.lower_bound_ == 0.0
     assert spo.solver_ == ("lbfgs" if hasattr(case.region, "derivative") else "line-search")
 

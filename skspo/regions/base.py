@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_array
 
 CAPABILITIES = {
     "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
+    "quadratic_form": "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
     "support_epigraph": "the support function in cone form, for CVXPY",
     "strong_convexity": "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
     "derivative": "how decisions move with the costs; the SPO loss is then differentiable",
@@ -141,9 +142,7 @@ class Region(BaseEstimator):
         """Number of decision variables, from the region or from the argument; they must not disagree."""
         own = self.n_dim
         if own is None and n_dim is None:
-            raise ValueError(
-                f"{type(self).__name__} exists in every dimension: say which one, for example n_dim=10."
-            )
+            raise ValueError(f"{type(self).__name__} exists in every dimension: say which one, for example n_dim=10.")
         if own is not None and n_dim is not None and own != n_dim:
             raise ValueError(
                 f"{type(self).__name__} has {own} decision variables, but the costs have {n_dim} columns. "

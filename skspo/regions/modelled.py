@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ._conic import Cones, ConicSet
 from .base import CertifiedFloat, Region
+from .polyhedral_base import QuadraticForm, StandardForm
 
 
 def _clone_sharing(region: Region) -> Region:
@@ -379,6 +380,24 @@ class Markowitz(_ConicRegion):
         """One row, (1, ..., 1) / sqrt(d), if the whole budget is spent; none otherwise."""
         d = self.resolve_dim(n_dim)
         return np.full((1, d), 1.0 / np.sqrt(d)) if self._data(d).equal else np.zeros((0, d))
+
+    def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
+        """Portfolios, with a slack for what is not spent, and the limit of the risk."""
+        d = self.resolve_dim(n_dim)
+        data = self._data(d)
+        N = d if data.equal else d + 1
+        standard = StandardForm(sp.csr_array(np.ones((1, N))), np.ones(1), np.zeros(N), np.full(N, np.inf))
+        if not data.equal:
+            standard = standard._replace(project=sp.eye_array(d, N, format="csr"))
+        # From the safest portfolio towards the middle, up to half of the risk that is allowed beyond the smallest.
+        smallest = float(np.square(data.factor @ data.safest).sum())
+        middle, inside = np.full(d, 1.0 / N), None
+        for share in 0.5 ** np.arange(30) if smallest < data.max_risk * (1.0 - 1e-9) else ():
+            w = data.safest + share * (middle - data.safest)
+            if float(np.square(data.factor @ w).sum()) <= 0.5 * (smallest + data.max_risk):
+                inside = w if data.equal else np.append(w, 1.0 - w.sum())
+                break
+        return QuadraticForm(standard, data.covariance, data.max_risk, inside)
 
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` (both minimised), where no asset is just about to enter or leave.

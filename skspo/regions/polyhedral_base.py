@@ -35,6 +35,15 @@ class StandardForm(NamedTuple):
     project: sp.csr_array | None = None
 
 
+class QuadraticForm(NamedTuple):
+    """A polyhedron in standard form, cut by w^T Q w <= limit, and a point strictly inside (None: there is none)."""
+
+    standard: StandardForm
+    Q: np.ndarray
+    limit: float
+    inside: np.ndarray | None
+
+
 @dataclass(frozen=True)
 class InequalityForm:
     """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}."""

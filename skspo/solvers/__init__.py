@@ -4,7 +4,7 @@
 name               what it asks of a region                   when to use it
 =================  =========================================  ==========================================
 ``lbfgs``          ``strong_convexity``, ``repair``           exact; strongly convex regions, any n
-``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions, any n, moderate d
+``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions (and ``quadratic_form``), any n
 ``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, small n
 ``bundle``         nothing but ``argmin``                     exact where it converges; any region, few passes
 ``sgd``            nothing but ``argmin``                     approximate; everything else
@@ -45,7 +45,8 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
 
     ==================  ===============================================================================
     ``lbfgs``           the region is strongly convex: the loss is smooth except where 2 c_hat = c
-    ``interior-point``  the region is a polyhedron and an iteration costs at most INTERIOR_POINT_LIMIT
+    ``interior-point``  the region is a polyhedron, perhaps with a quadratic constraint, and an iteration costs at most
+                        INTERIOR_POINT_LIMIT
     ``conic``           the region has a cone form and there are at most CONIC_LIMIT costs, n * d
     ``bundle``          none of these, and the model has at most BUNDLE_LIMIT coefficients, d * (p + 1)
     ``sgd``             none of these

@@ -24,6 +24,9 @@ Conventions
 
     An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
 
+A quadratic constraint u^T S u <= 1 adds a slack tau = (1 - u^T S u) / 2 with a multiplier lam, lam tau = mu, the term
+lam S u to dual feasibility, and lam S + lam / tau (S u)(S u)^T to D^{-1}, which is then no longer diagonal.
+
 The final decisions w_i are feasible and match the moments, so they prove the lower bound.
 """
 
@@ -51,7 +54,7 @@ LARGE = 1e6
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
-SHORT, GROWN, FAR = 0.5, 4.0, 300.0
+SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
@@ -66,7 +69,20 @@ class ReducedForm(NamedTuple):
     bounded: np.ndarray  # indices of variables with an upper bound
     h: np.ndarray  # their bounds
     center: np.ndarray  # (N,) strictly feasible
+    S: np.ndarray | None  # (N, N): u^T S u <= 1 as well
     directions: np.ndarray  # (d, k) orthonormal basis of the directions of w
+
+
+def region_form(region: Any, d: int) -> ReducedForm | None:
+    """Reduced form of a polyhedral region, or of one with a quadratic constraint; None if that has no interior."""
+    if hasattr(region, "standard_form"):
+        return reduce_form(region.standard_form(d), region, d)
+    quadratic = region.quadratic_form(d)
+    if quadratic.inside is None:
+        return None
+    # Nothing is fixed, shifted or mirrored: there is a point strictly inside, and all lower bounds are zero.
+    form = reduce_form(quadratic.standard, region, d)
+    return form._replace(center=quadratic.inside, S=form.E.T @ quadratic.Q @ form.E / quadratic.limit)
 
 
 def reduce_form(standard: StandardForm, region: Region, d: int) -> ReducedForm:
@@ -106,21 +122,23 @@ def reduce_form(standard: StandardForm, region: Region, d: int) -> ReducedForm:
     null = scipy.linalg.null_space(A) if A.shape[0] else np.eye(A.shape[1])
     U, sv, _ = np.linalg.svd(E @ null, full_matrices=False)
     directions = U[:, sv > 1e-10 * max(float(sv.max(initial=0.0)), 1e-300)] if sv.size else np.zeros((d, 0))
-    return ReducedForm(A, E, offset, bounded, span[bounded], center, directions)
+    return ReducedForm(A, E, offset, bounded, span[bounded], center, None, directions)
 
 
 def predicted_work(objective: LinearObjective) -> float:
     """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
     d, q = objective.shape
-    A = objective.region.standard_form(d).A  # type: ignore[attr-defined]
+    region: Any = objective.region
+    curved = not hasattr(region, "standard_form")
+    A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
     N, k = A.shape[1], d - objective.normals.shape[0]
     null = max(N - A.shape[0], k)
-    small = N * k**2 if A.shape[0] == 1 else 2 * N * null**2 + 2 * null**3
+    small = N * k**2 if A.shape[0] == 1 and not curved else 2 * N * null**2 + 2 * null**3
     return objective.n_samples * float(small + k**2 * q**2) + float(k * q) ** 3
 
 
 class InteriorPointSolver(Solver):
-    """Exact minimisation over polyhedral regions, linear in the number of samples.
+    """Exact minimisation over polyhedra, with or without a quadratic constraint, in time linear in the samples.
 
     Parameters
     ----------
@@ -134,6 +152,12 @@ class InteriorPointSolver(Solver):
     name = "interior-point"
     requires = ("standard_form", "repair")
 
+    @classmethod
+    def missing(cls, region: Region) -> list[str]:
+        """A quadratic form does as well as a standard form."""
+        missing = super().missing(region)
+        return [name for name in missing if name != "standard_form" or not hasattr(region, "quadratic_form")]
+
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
         self.tol = tol
         self.max_iter = max_iter
@@ -144,9 +168,12 @@ class InteriorPointSolver(Solver):
         limit = 100 if self.max_iter is None else self.max_iter
         region, d = objective.region, objective.shape[0]
         if "reduced form" not in objective.derived:
-            objective.derived["reduced form"] = reduce_form(region.standard_form(d), region, d)  # type: ignore[attr-defined]
+            objective.derived["reduced form"] = region_form(region, d)
         form = objective.derived["reduced form"]
         start = objective.least_squares if coef_init is None else coef_init
+        if form is None:
+            candidates = [(start, objective.decisions(start))]
+            return self.finish(objective, candidates, 1, "the region has no interior within its quadratic constraint")
         if form.directions.shape[1] == 0 or form.A.shape[1] == 0:
             # A single feasible decision: every model is optimal for the loss, and the prior for the penalty.
             Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
@@ -157,7 +184,8 @@ class InteriorPointSolver(Solver):
         message, checked, n_iter, stalled = f"max_iter={limit} was reached", np.inf, 0, False
         short, restarted = 0, False
         while True:
-            gap, value = state.gap(), state.value()
+            gap = state.gap()
+            value = state.value() if form.S is None else state.bound() + gap
             progress(n_iter, value, max(value - gap, 0.0))
             close = objective.relative_gap(value, value - gap) <= 0.5 * self.tol
             if close and gap <= 0.3 * checked:
@@ -220,10 +248,11 @@ class _Block:
 
     # -- linear algebra of one sample, batched -------------------------------------------------------------------------
 
-    def factor(self, D: np.ndarray) -> np.ndarray:
+    def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> np.ndarray:
         """What ``apply`` needs of every sample: 1 / (A D A^T) for one equality, else R^{-1}.
 
-        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.
+        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.  With a quadratic
+        constraint, its slack tau and its multiplier lam, D^{-1} becomes D^{-1} + lam S + lam / tau (S u)(S u)^T.
         """
         shared = self.shared
         if shared.simple:
@@ -232,14 +261,60 @@ class _Block:
         F = np.empty((D.shape[0], k, k))
         # While the scaling is moderate the normal equations are accurate enough, and cheaper than an orthogonal factor.
         moderate = D.max(axis=1) < MODERATE * D.min(axis=1)
+        if curvature:
+            tau, lam, g = curvature
+            lowered = (np.sqrt(lam / tau) * g) @ shared.null
         if moderate.any():
-            L = np.linalg.cholesky(((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k))
-            F[moderate] = _inverse_lower(L).transpose(0, 2, 1)
+            G = ((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k)
+            if curvature:
+                low = lowered[moderate]
+                G += lam[moderate][:, :, None] * shared.NSN + low[:, :, None] * low[:, None, :]
+            F[moderate] = _inverse_lower(np.linalg.cholesky(G)).transpose(0, 2, 1)
         if not moderate.all():
             rest = ~moderate
-            R: Any = np.linalg.qr(shared.null / np.sqrt(D[rest])[:, :, None], mode="r")
+            rows = shared.null / np.sqrt(D[rest])[:, :, None]
+            if curvature:
+                more = np.sqrt(lam[rest])[:, :, None] * shared.root
+                rows = np.concatenate([rows, more, lowered[rest][:, None, :]], axis=1)
+            R: Any = np.linalg.qr(rows, mode="r")
             F[rest] = _inverse_lower(R.transpose(0, 2, 1)).transpose(0, 2, 1)
         return F
+
+    # -- upper bounds and the quadratic constraint: slacks t, multipliers r --------------------------------------------
+
+    def spread(self, y: np.ndarray) -> np.ndarray:
+        """Gradients of the upper constraints, times y."""
+        shared = self.shared
+        x = np.zeros_like(self.u)
+        x[:, shared.U] = y[:, : shared.U.size]
+        return x if shared.S is None else x + y[:, -1:] * self.g
+
+    def rises(self, du: np.ndarray) -> np.ndarray:
+        """By how much the left sides of the upper constraints rise, to first order."""
+        rise = du[:, self.shared.U]
+        if self.shared.S is None:
+            return rise
+        return np.concatenate([rise, np.einsum("ij,ij->i", self.g, du)[:, None]], axis=1)
+
+    def room(self, u: np.ndarray) -> np.ndarray:
+        """Slacks t of decisions u."""
+        t = self.shared.h - u[:, self.shared.U]
+        if self.shared.S is None:
+            return t
+        return np.concatenate([t, 0.5 - 0.5 * np.einsum("ij,ij->i", u @ self.shared.S, u)[:, None]], axis=1)
+
+    def decrease(self, du: np.ndarray, dt: np.ndarray, u: np.ndarray, t: np.ndarray) -> float:
+        """Largest relative decrease of u and t along relative steps; that of the quadratic is one over its root."""
+        worst = -float(du.min())
+        if not t.shape[1]:
+            return worst
+        worst = max(worst, -float(dt[:, : self.shared.U.size].min(initial=0.0)))
+        if self.shared.S is not None:
+            step = du * u
+            half = -0.5 * dt[:, -1]
+            bend = 0.5 * np.einsum("ij,ij->i", step @ self.shared.S, step) / t[:, -1]
+            worst = max(worst, float((half + np.sqrt(half * half + bend)).max()))
+        return worst
 
     def apply(self, F: np.ndarray, D: np.ndarray, x: np.ndarray) -> np.ndarray:
         """M x of every sample."""
@@ -292,39 +367,52 @@ class _Block:
 
     def center(self, mu: float) -> None:
         """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
-        f, U, h = self.costs(self.shared.P), self.shared.U, self.shared.h
+        f, U, S = self.costs(self.shared.P), self.shared.U, self.shared.S
         u = np.tile(self.shared.form.center, (f.shape[0], 1))
         todo = np.arange(f.shape[0])
-        s, r = np.empty_like(u), np.empty((u.shape[0], U.size))
+        s, r = np.empty_like(u), np.empty((u.shape[0], U.size + (S is not None)))
         for last in [False] * 25 + [True]:
             uu = u[todo]
             g, inverse = f[todo] - mu / uu, mu / (uu * uu)
-            tt = h - uu[:, U]
-            g[:, U] += mu / tt
-            inverse[:, U] += mu / (tt * tt)
+            tt = self.room(uu)
+            bounds = tt[:, : U.size]
+            g[:, U] += mu / bounds
+            inverse[:, U] += mu / (bounds * bounds)
             D = 1.0 / inverse
-            du = -self.apply(self.factor(D), D, g)
-            ratio = np.maximum((-du / uu).max(axis=1), (du[:, U] / tt).max(axis=1, initial=0.0))
+            curvature: tuple[np.ndarray, ...] = ()
+            if S is not None:
+                slope, tau = uu @ S, tt[:, -1:]
+                g += mu / tau * slope
+                curvature = tau, mu / tau, slope
+            du = -self.apply(self.factor(D, curvature), D, g)
+            rise = du[:, U]
+            if S is not None:
+                rise = np.concatenate([rise, np.einsum("ij,ij->i", slope, du)[:, None]], axis=1)
+            ratio = np.maximum((-du / uu).max(axis=1), (rise / tt).max(axis=1, initial=0.0))
+            if S is not None:
+                half = 0.5 * rise[:, -1] / tau[:, 0]
+                bend = 0.5 * np.einsum("ij,ij->i", du @ S, du) / tau[:, 0]
+                ratio = np.maximum(ratio, half + np.sqrt(half * half + bend))
             decrement = np.sqrt(np.maximum(-(du * g).sum(axis=1), 0.0) / mu)
             done = (decrement < 0.3) & (ratio < 0.9) if not last else np.ones(todo.size, dtype=bool)
             if done.any():
                 # First-order dual slacks: exactly dual feasible.
                 i = todo[done]
                 s[i] = mu / uu[done] * np.maximum(1.0 - du[done] / uu[done], 1e-3)
-                r[i] = mu / tt[done] * np.maximum(1.0 + du[done][:, U] / tt[done], 1e-3)
+                r[i] = mu / tt[done] * np.maximum(1.0 + rise[done] / tt[done], 1e-3)
             step = np.where(ratio > 0.9, 0.9 / np.maximum(ratio, 1e-300), 1.0)
             u[todo] = np.where(done[:, None], uu, uu + step[:, None] * du)
             todo = todo[~done]
             if todo.size == 0:
                 break
         self.u, self.s, self.r = u, s, r
-        self.t = h - u[:, U]
+        self.t = self.room(u)
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
     def complementarity(self) -> float:
         total = np.einsum("ij,ij->i", self.u, self.s)
-        if self.shared.U.size:
+        if self.t.shape[1]:
             total += np.einsum("ij,ij->i", self.t, self.r)
         return float(self.a @ total)
 
@@ -338,10 +426,15 @@ class _Block:
         inverse = s / u
         self.residual = self.costs(P) - s
         if U.size:
-            inverse[:, U] += self.r / self.t
-            self.residual[:, U] += self.r
+            inverse[:, U] += self.r[:, : U.size] / self.t[:, : U.size]
         self.D = 1.0 / inverse
-        self.F = self.factor(self.D)
+        curvature: tuple[np.ndarray, ...] = ()
+        if self.shared.S is not None:
+            self.g = u @ self.shared.S
+            curvature = self.t[:, -1:], self.r[:, -1:], self.g
+        if self.t.shape[1]:
+            self.residual += self.spread(self.r)
+        self.F = self.factor(self.D, curvature)
         if self.shared.simple and self.shared.A.size:
             # The component along A is in the kernel of M; without it there is nothing to cancel.
             A = self.shared.A
@@ -350,10 +443,9 @@ class _Block:
 
     def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
         """First half of a direction for relative complementarity targets rc (of u s) and rt (of t r)."""
-        U = self.shared.U
         x = self.s * rc
-        if U.size:
-            x[:, U] -= self.r * rt
+        if self.t.shape[1]:
+            x -= self.spread(self.r * rt)
         if feasibility:
             x -= self.residual
         self.base = self.apply(self.F, self.D, x)
@@ -366,7 +458,7 @@ class _Block:
         """Second half, once the step of the coefficients is known."""
         rc, rt = self.targets
         du = self.base - self.apply(self.F, self.D, self.Z @ (self.shared.EZ @ dP).T)
-        dt = -du[:, self.shared.U] / self.t
+        dt = -self.rises(du) / self.t
         du /= self.u
         return du, rc - du, dt, rt - dt
 
@@ -379,7 +471,7 @@ class _Block:
         """Targets of Gondzio's corrector: pull outlying products back into [0.1, 10] goal at a longer step."""
         du, ds, dt, dr = move
         rc = _outliers(self.us * (1.0 + ap * du) * (1.0 + ad * ds), goal) / self.us
-        if not self.shared.U.size:
+        if not self.t.shape[1]:
             return rc, np.zeros_like(self.tr)
         return rc, _outliers(self.tr * (1.0 + ap * dt) * (1.0 + ad * dr), goal) / self.tr
 
@@ -387,7 +479,7 @@ class _Block:
         """Complementarity after a step."""
         du, ds, dt, dr = move
         total = (self.us * (1.0 + ap * du) * (1.0 + ad * ds)).sum(axis=1)
-        if self.shared.U.size:
+        if self.t.shape[1]:
             total += (self.tr * (1.0 + ap * dt) * (1.0 + ad * dr)).sum(axis=1)
         return float(self.a @ total)
 
@@ -395,7 +487,9 @@ class _Block:
         du, ds, dt, dr = move
         self.u = self.u * (1.0 + ap * du)
         self.s = self.s * (1.0 + ad * ds)
+        tau = self.room(self.u)[:, self.shared.U.size :]
         self.t = self.t * (1.0 + ap * dt)  # not h - u, which would lose its last digits near the bound
+        self.t[:, self.shared.U.size :] = tau
         self.r = self.r * (1.0 + ad * dr)
 
 
@@ -441,7 +535,8 @@ class _State:
         self.basis = np.eye(objective.shape[0]) if self.lasso else form.directions
         self.k = self.basis.shape[1]
         self.EZ = form.E.T @ self.basis  # (N, k): costs of u from reduced coefficients
-        self.simple = m <= 1  # M is diagonal, or diagonal minus rank one
+        self.S = form.S
+        self.simple = m <= 1 and form.S is None  # M is diagonal, or diagonal minus rank one
         self.plain = m == 1 and bool((form.A == 1.0).all())
         self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
         if not self.lasso and np.array_equal(form.E, np.eye(N)):
@@ -456,6 +551,10 @@ class _State:
         else:
             self.A_pinv = np.linalg.pinv(self.A)
             self.NN = np.ascontiguousarray((self.null[:, :, None] * self.null[:, None, :]).reshape(N, -1))
+        if form.S is not None:
+            values, vectors = np.linalg.eigh(form.S)
+            self.root = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ self.null
+            self.NSN = self.root.T @ self.root
         W = objective.W - form.offset
         self.target = self.basis.T @ ((W * self.a[:, None]).T @ self.Z)  # moments of the optimal decisions
 
@@ -465,8 +564,8 @@ class _State:
         self.prior = 2.0 * self.basis.T @ (objective.prior if objective.alpha > 0 else np.zeros_like(full))
         l2 = objective.l2 if objective.alpha > 0 else np.zeros(self.q)
         self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
-        # With a ridge the coefficients stand on both sides, and the two steps must be one.
-        self.one_step = bool(self.l2.any())
+        # With a ridge the coefficients stand on both sides, with a quadratic the decisions: the two steps must be one.
+        self.one_step = bool(self.l2.any()) or form.S is not None
         size = max(1, CHUNK_ELEMENTS // N)
         self.blocks = [_Block(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.restart(0.3)
@@ -519,6 +618,12 @@ class _State:
     def value(self) -> float:
         return self.objective.value(self.coefficients())
 
+    def bound(self) -> float:
+        """What the decisions prove as they are: cheaper than the objective where the oracle is slow."""
+        u = np.concatenate([block.u for block in self.blocks])
+        V = self.form.offset + u @ self.form.E.T
+        return max(0.0, self.objective.dual_value(V, self.coefficients())[0])
+
     def coefficients(self) -> np.ndarray:
         Theta = 0.5 * self.basis @ self.P @ self.back.T
         return self.objective.canonical(Theta)
@@ -532,8 +637,10 @@ class _State:
         H: Any = 0.0
         for block in self.blocks:
             D = block.u * block.u
-            D[:, U] = 1.0 / (1.0 / D[:, U] + 1.0 / (block.t * block.t))
-            F = block.factor(D)
+            bounds = block.t[:, : U.size]
+            D[:, U] = 1.0 / (1.0 / D[:, U] + 1.0 / (bounds * bounds))
+            tau = block.t[:, -1:]
+            F = block.factor(D, () if self.S is None else (tau, 1.0 / tau, block.u @ self.S))
             scalings.append((D, F))
             H = H + block.normal_matrix(D, F)
         factor = _cholesky(H.reshape(self.k * self.q, -1))
@@ -547,7 +654,7 @@ class _State:
             for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
                 du = block.restore(F, D, u) - block.apply(F, D, block.Z @ (self.EZ @ Y).T)
                 steps.append(du)
-                worst = max(worst, float((-du / u).max()), float((du[:, U] / block.t).max(initial=0.0)))
+                worst = max(worst, float((-du / u).max()), float((du[:, U] / block.t[:, : U.size]).max(initial=0.0)))
             length = min(1.0, 0.9 / max(worst, 1e-300))
             trial = [u + length * du for u, du in zip(decisions, steps, strict=True)]
             R_trial = self.moments(trial)
@@ -575,7 +682,7 @@ class _State:
         if factor is None:
             return failed
         self.H, self.factor, self.R = H, factor, self.moments()
-        count = self.blocks[0].u.shape[1] + self.U.size
+        count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
         mu = sum(block.complementarity() for block in self.blocks) / count
 
         lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
@@ -649,14 +756,14 @@ class _State:
         """Largest relative decreases, primal and dual, of a direction plus a share of another."""
         primal = dual = 0.0
         for b, (du, ds, dt, dr) in enumerate(move.blocks):
+            block = self.blocks[b]
             if extra is not None:
                 eu, es, et, er = extra.blocks[b]
                 du, ds = du + share * eu, ds + share * es
-                if self.U.size:
+                if block.t.shape[1]:
                     dt, dr = dt + share * et, dr + share * er
-            primal, dual = max(primal, -float(du.min())), max(dual, -float(ds.min()))
-            if self.U.size:
-                primal, dual = max(primal, -float(dt.min())), max(dual, -float(dr.min()))
+            primal = max(primal, block.decrease(du, dt, block.u, block.t))
+            dual = max(dual, -float(ds.min()), -float(dr.min(initial=0.0)))
         if self.lasso:
             dg, dp, dn = move.l1 if extra is None else (x + share * y for x, y in zip(move.l1, extra.l1, strict=True))
             primal = max(primal, float((dg / self.slack_p).max()), float((-dg / self.slack_n).max()))
@@ -691,7 +798,7 @@ class _State:
 def _outliers(product: np.ndarray, goal: float) -> np.ndarray:
     """Return what brings products below 0.1 goal up and above 10 goal down, the latter by no more than 10 goal."""
     low, high = 0.1 * goal, 10.0 * goal
-    return np.where(product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0))
+    return np.maximum(np.clip(product, low, high) - product, -high)
 
 
 def _inverse_lower(L: np.ndarray) -> np.ndarray:
