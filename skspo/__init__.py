@@ -3,6 +3,7 @@
 from .estimators import SPOPlusRegressor, TwoStageRegressor
 from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .metrics import make_spo_scorer, normalized_spo_loss, spo_loss, spo_plus_loss
+from .neural import SPOMLPRegressor
 from .path import SPOPlusRegressorCV, spo_plus_path
 from .regions import *  # noqa: F403
 from .regions import __all__ as _regions
@@ -13,6 +14,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AbsoluteLoss",
     "SPOLoss",
+    "SPOMLPRegressor",
     "SPOPlusLoss",
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",

@@ -29,6 +29,21 @@ def _check_ndim(y: Any) -> None:
         raise ValueError(f"y must have shape (n_samples, n_costs) or (n_samples,), got {y.shape}.")
 
 
+def check_training_data(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:
+    """Validated features, costs and weights, and what an estimator is to remember of them if the fit succeeds."""
+    _check_ndim(y)
+    # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
+    noted = copy(estimator)
+    X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
+    C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    names = ("n_features_in_", "feature_names_in_")
+    seen: dict[str, Any] = {name: vars(noted)[name] for name in names if name in vars(noted)}
+    seen["_y_is_1d"] = C.ndim == 1
+    return X_arr, C.reshape(X_arr.shape[0], -1), check_weight(sample_weight, X_arr), seen
+
+
 class DecisionMixin:
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
@@ -125,20 +140,6 @@ class LinearSPOPlusMixin:
             whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
             if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
                 raise ValueError(f"{name} must be None or {what}, got {value!r}.")
-
-    def _check_data(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:
-        """Validated features, costs and weights, and what is to be remembered of them if the fit succeeds."""
-        _check_ndim(y)
-        # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
-        noted = copy(self)
-        X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
-        C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        names = ("n_features_in_", "feature_names_in_")
-        seen: dict[str, Any] = {name: vars(noted)[name] for name in names if name in vars(noted)}
-        seen["_y_is_1d"] = C.ndim == 1
-        return X_arr, C.reshape(X_arr.shape[0], -1), check_weight(sample_weight, X_arr), seen
 
     def _check_regions(self, d: int, n_jobs: int | None = None) -> tuple[Region, Region]:
         """Region of the decisions and region of the training loss, their oracles with ``n_jobs`` if they have none."""
@@ -323,7 +324,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self : SPOPlusRegressor
         """
         self._check_params()
-        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=True)
+        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=True)
         region, training_region = self._check_regions(C.shape[1], self.n_jobs)
         objective = self._objective(training_region, X, C, weight)
         start = None
@@ -362,7 +363,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         """
         self._check_params()
         first = not hasattr(self, "coef_")
-        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=first)
+        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=first)
         if not first and C.shape[1] != self.coef_.shape[0]:
             raise ValueError(
                 f"y has {C.shape[1]} columns, but the model so far has {self.coef_.shape[0]} costs: every chunk must "

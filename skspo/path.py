@@ -44,7 +44,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 
-from .estimators import DecisionMixin, LinearSPOPlusMixin
+from .estimators import DecisionMixin, LinearSPOPlusMixin, check_training_data
 from .losses import SPOPlusLoss
 from .metrics import spo_loss, spo_plus_loss
 from .objective import LinearObjective
@@ -138,7 +138,7 @@ def spo_plus_path(
         verbose=verbose,
     )
     model._check_params()
-    X, C, weight, _ = model._check_data(X, C, sample_weight, reset=True)
+    X, C, weight, _ = check_training_data(model, X, C, sample_weight, reset=True)
     region, _ = model._check_regions(C.shape[1])
     objective = model._objective(region, X, C, weight, standardized=standardize)
     grid = model._grid(objective)
@@ -327,7 +327,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self : SPOPlusRegressorCV
         """
         self._check_params()
-        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=True)
+        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=True)
         region, training_region = self._check_regions(C.shape[1])
         splits = self._splits(X, C, weight)
         objective = self._objective(training_region, X, C, weight)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from .estimators import DecisionMixin, LinearSPOPlusMixin
+from .estimators import DecisionMixin, LinearSPOPlusMixin, check_training_data
 from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
 from .regions.base import Region
@@ -161,7 +161,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         self : SPORegressor
         """
         self._check_params()
-        X, C, weight, seen = self._check_data(X, y, sample_weight, reset=True)
+        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=True)
         region, _ = self._check_regions(C.shape[1], self.n_jobs)
         solver = self._choose_solver(region)
         options: dict[str, Any] = {"alpha": float(self.alpha), "l1_ratio": float(self.l1_ratio)}
