@@ -27,6 +27,10 @@ Conventions
 A quadratic constraint u^T S u <= 1 adds a slack tau = (1 - u^T S u) / 2 with a multiplier lam, lam tau = mu, the term
 lam S u to dual feasibility, and lam S + lam / tau (S u)(S u)^T to D^{-1}, which is then no longer diagonal.
 
+Where the loss is flat, as in the cost of something that is never chosen, nothing holds the coefficients, and the set of
+decisions with the right moments has no interior.  A proximal term mu / PULL^2 |T - start|^2 / 2 holds them; it vanishes
+with mu.
+
 The final decisions w_i are feasible and match the moments, so they prove the lower bound.
 """
 
@@ -55,6 +59,10 @@ LARGE = 1e6
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
+
+#: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; shorter for curved
+#: regions, whose oracles have a tolerance relative to the largest cost
+PULL, CURVED_PULL = 1000.0, 100.0
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
@@ -536,6 +544,8 @@ class _State:
         self.k = self.basis.shape[1]
         self.EZ = form.E.T @ self.basis  # (N, k): costs of u from reduced coefficients
         self.S = form.S
+        self.pull: Any = 0.0  # what the proximal term adds to the right-hand side
+        self.hold = (PULL if form.S is None else CURVED_PULL) ** -2.0
         self.simple = m <= 1 and form.S is None  # M is diagonal, or diagonal minus rank one
         self.plain = m == 1 and bool((form.A == 1.0).all())
         self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
@@ -670,7 +680,9 @@ class _State:
         """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
         failed = 0.0, 0.0
         H = sum(block.prepare(self.P) for block in self.blocks).reshape(self.k * self.q, -1)  # type: ignore[union-attr]
-        curvature = 0.25 * self.l2
+        count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
+        mu = sum(block.complementarity() for block in self.blocks) / count
+        curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
             self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
             self.E = self.p / self.slack_p + self.n / self.slack_n
@@ -682,8 +694,6 @@ class _State:
         if factor is None:
             return failed
         self.H, self.factor, self.R = H, factor, self.moments()
-        count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
-        mu = sum(block.complementarity() for block in self.blocks) / count
 
         lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
         move = self._direction([(-1.0, -1.0)] * len(self.blocks), -lpn[0], -lpn[1], feasibility=True)
@@ -693,7 +703,10 @@ class _State:
         pairs = zip(self.blocks, move.blocks, strict=True)
         targets = [block.second_order(part, goal) for block, part in pairs]
         second = (goal + move.l1[0] * move.l1[1], goal - move.l1[0] * move.l1[2]) if self.lasso else (0.0, 0.0)
-        move, ap, ad = self._combine(move, self._direction(targets, *second), 0.0, 0.0)
+        self.pull = goal * self.hold * (self.P - self.start)
+        corrector = self._direction(targets, *second)
+        self.pull = 0.0
+        move, ap, ad = self._combine(move, corrector, 0.0, 0.0)
         for _ in range(4):
             if min(ap, ad) >= 0.9:
                 break
@@ -724,6 +737,7 @@ class _State:
     ) -> _Move:
         """Newton direction for the blocks' complementarity targets and those of the l1 part."""
         rhs = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
+        rhs = rhs - self.pull
         if feasibility:
             rhs = rhs + self.R
         if self.lasso:

@@ -1,0 +1,56 @@
+"""Command line: ``python -m skspo.experiments portfolio --quick``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .report import write_report
+from .runner import run_study
+from .studies import STUDIES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run studies and write their tables and figures."""
+    parser = argparse.ArgumentParser(prog="python -m skspo.experiments", description="The paper's experiments.")
+    parser.add_argument("study", choices=[*STUDIES, "all"])
+    parser.add_argument("--quick", action="store_true", help="few settings and five trials: about two minutes")
+    parser.add_argument("--trials", type=int, help="trials of every setting (default: 50, quick: 5)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--out", default="experiments", help="folder of the results (default: experiments)")
+    parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True, help="go on where it stopped")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--optimizer", choices=["exact", "adam"], default="exact", help="how linear models are trained")
+    parser.add_argument("--models", choices=["linear", "network"], help="only these, where a study has both")
+    parser.add_argument("--figures", action=argparse.BooleanOptionalAction, default=True)
+    args = parser.parse_args(arguments)
+    trials = args.trials if args.trials is not None else 5 if args.quick else 50
+    for name in STUDIES if args.study == "all" else [args.study]:
+        study = STUDIES[name]
+        conditions = [c for c in study.conditions(args.quick) if args.models in (None, c.get("model", args.models))]
+        try:
+            file = run_study(
+                study,
+                args.out,
+                trials=trials,
+                jobs=args.jobs,
+                seed=args.seed,
+                quick=args.quick,
+                resume=args.resume,
+                optimizer=args.optimizer,
+                conditions=conditions,
+            )
+        except ValueError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print(f"\nStopped. The same command goes on from {Path(args.out) / name}.", file=sys.stderr)
+            return 130
+        written = write_report(study, file, figures=args.figures)
+        print(*[file, *written], sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

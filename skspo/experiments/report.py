@@ -1,0 +1,147 @@
+"""Turn trials into a summary table (CSV and Markdown) and figures (PNG and PDF)."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .runner import write_atomically
+from .studies import Study
+
+#: colours that differ in lightness too
+COLOURS = {
+    "SPO": "#1b7837",
+    "SPO+": "#2166ac",
+    "SPO+ barrier": "#67a9cf",
+    "absolute": "#ef8a62",
+    "least squares": "#b2182b",
+}
+
+
+class Table:
+    """The trials of a study, by setting and method."""
+
+    def __init__(self, file: Path) -> None:
+        with file.open(newline="") as stream:
+            rows = list(csv.reader(stream))
+        self.names = rows[0][:-3]
+        self.values: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for row in rows[1:]:
+            self.values[tuple(row[:-3])][row[-2]].append(float(row[-1]))
+
+    def column(self, name: str) -> int:
+        """Position of a setting's name."""
+        return self.names.index(name)
+
+
+def write_report(study: Study, file: Path, *, figures: bool = True) -> list[Path]:
+    """Write summary.csv, summary.md and the figure next to ``trials.csv``; return what was written."""
+    table = Table(file)
+    written = _summary(study, table, file.parent)
+    return written + _figure(study, table, file.parent) if figures else written
+
+
+def _summary(study: Study, table: Table, folder: Path) -> list[Path]:
+    header = [*table.names, "method", "trials", "mean", "standard error", "median", "lower quartile", "upper quartile"]
+    rows = []
+    for setting, methods in sorted(table.values.items(), key=lambda item: [_number(cell) for cell in item[0]]):
+        for method, values in methods.items():
+            x = np.array(values)
+            error = x.std(ddof=1) / np.sqrt(x.size) if x.size > 1 else np.nan
+            quartiles = np.quantile(x, [0.5, 0.25, 0.75])
+            cells = [f"{v:.5g}" for v in (x.mean(), error, *quartiles)]
+            rows.append([*setting, method, str(x.size), *cells])
+    comma, pipe = folder / "summary.csv", folder / "summary.md"
+    write_atomically(comma, "".join(",".join(row) + "\n" for row in [header, *rows]))
+    lines = [f"# {study.title}", "", f"Values are the {study.metric} of test samples.", ""]
+    lines += [f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows]]
+    write_atomically(pipe, "\n".join(lines) + "\n")
+    return [comma, pipe]
+
+
+def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Figures need matplotlib: pip install skspo[plot], or use --no-figures.") from error
+    across = table.column(study.across)
+    hidden = {study.across, "threshold"}
+    panels: dict[tuple[tuple[str, str], ...], list[tuple[str, ...]]] = defaultdict(list)
+    for setting in table.values:
+        panels[tuple((n, s) for n, s in zip(table.names, setting, strict=True) if n not in hidden)].append(setting)
+    together = study.name == "excess-risk"
+    n_panels = 1 if together else len(panels)
+    columns = min(n_panels, 5 if study.name == "barrier" else 2)
+    rows = -(-n_panels // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4.6 * columns, 3.4 * rows), squeeze=False, sharex=False)
+    for i, (panel, settings) in enumerate(sorted(panels.items())):
+        ax = axes[0, 0] if together else axes[i // columns, i % columns]
+        settings = sorted(settings, key=lambda setting: _number(setting[across]))
+        x = np.array([float(setting[across]) for setting in settings])
+        if together:
+            _curve(ax, x, [table.values[s]["SPO+"] for s in settings], dict(panel)["region"])
+        else:
+            _boxes(ax, settings, across, table)
+            ax.set_title(", ".join(f"{name} {value}" for name, value in panel), fontsize=9)
+        ax.set_xlabel(study.across)
+        ax.set_ylabel(f"{study.metric}, relative to n=100" if together else study.metric)
+    for ax in axes.ravel()[n_panels:]:
+        ax.set_visible(False)
+    axes[0, 0].legend(fontsize=8)
+    figure.suptitle(study.title, fontsize=11)
+    figure.tight_layout()
+    written = []
+    for kind in ("png", "pdf"):
+        written.append(folder / f"{study.name}.{kind}")
+        figure.savefig(written[-1], dpi=150, metadata={"CreationDate": None} if kind == "pdf" else None)
+    plt.close(figure)
+    return written
+
+
+def _boxes(ax: Any, settings: list[tuple[str, ...]], across: int, table: Table) -> None:
+    methods = list(table.values[settings[0]])
+    width = 0.8 / len(methods)
+    for m, method in enumerate(methods):
+        places = np.arange(len(settings)) + (m - (len(methods) - 1) / 2) * width
+        boxes = ax.boxplot(
+            [table.values[setting][method] for setting in settings],
+            positions=places,
+            widths=0.85 * width,
+            patch_artist=True,
+            manage_ticks=False,
+            flierprops={"markersize": 2},
+            medianprops={"color": "black"},
+        )
+        for box in boxes["boxes"]:
+            box.set_facecolor(COLOURS.get(method, "gray"))
+        ax.plot([], [], "s", color=COLOURS.get(method, "gray"), label=method)
+    ax.set_xticks(np.arange(len(settings)), [setting[across] for setting in settings], fontsize=8)
+    ax.grid(axis="y", alpha=0.3)
+
+
+def _curve(ax: Any, x: np.ndarray, values: list[list[float]], name: str) -> None:
+    """Mean over trials, relative to the first size, with its slope on log-log axes."""
+    means = np.array([np.mean(v) for v in values])
+    errors = np.array([np.std(v) / np.sqrt(len(v)) for v in values])
+    means, errors = means / means[0], errors / means[0]
+    positive = means > 0
+    slope = np.polyfit(np.log(x[positive]), np.log(means[positive]), 1)[0] if positive.sum() > 1 else np.nan
+    colour = COLOURS["SPO+"] if name == "polyhedron" else COLOURS["SPO"]
+    ax.errorbar(x, means, errors, color=colour, marker="o", capsize=2, label=f"{name}: slope {slope:.2f}")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.grid(alpha=0.3, which="both")
+
+
+def _number(cell: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(cell), ""
+    except ValueError:
+        return 1, 0.0, cell

@@ -1,0 +1,223 @@
+"""Run the trials of a study, in any order and in several processes, and lose nothing when interrupted.
+
+Every finished trial is appended to ``trials.csv`` by one write.  A run that was killed leaves at most a torn last line,
+which is dropped when the run is resumed; the trial is then done again with the same seed.  At the end the file is
+sorted, so that it does not depend on the order in which trials finished.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import sys
+import time
+import zlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from .studies import Condition, Study
+
+PACKAGES = ("skspo", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "highspy")
+
+
+def key_of(condition: Condition) -> str:
+    """Name of a setting, the same in every run."""
+    return json.dumps(condition, sort_keys=True)
+
+
+def seed_of(seed: int, study: str, condition: Condition, trial: int) -> np.random.SeedSequence:
+    """Seed of a trial: it depends on what is done, not on when or by whom."""
+    return np.random.SeedSequence([seed, zlib.crc32(study.encode()), zlib.crc32(key_of(condition).encode()), trial])
+
+
+def run_study(
+    study: Study,
+    out: str | os.PathLike[str],
+    *,
+    trials: int = 50,
+    jobs: int = 1,
+    seed: int = 0,
+    quick: bool = False,
+    resume: bool = True,
+    optimizer: str = "exact",
+    conditions: list[Condition] | None = None,
+    verbose: int = 1,
+) -> Path:
+    """Run what is missing of a study and return its ``trials.csv``.
+
+    Parameters
+    ----------
+    study : Study
+    out : path
+        A folder; the study gets one of its own inside.
+    trials : int
+        Trials of every setting.
+    jobs : int
+        Processes.
+    seed : int
+    quick : bool
+        Few settings.
+    resume : bool
+        Keep the trials of an earlier run with the same settings; otherwise they are removed.
+    optimizer : {"exact", "adam"}
+        How linear models are trained.
+    conditions : list of dict, optional
+        Settings in place of the study's own.
+    verbose : int
+    """
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1, got {trials}.")
+    folder = Path(out) / study.name
+    folder.mkdir(parents=True, exist_ok=True)
+    file, manifest_file = folder / "trials.csv", folder / "manifest.json"
+    settings = {"study": study.name, "seed": seed, "quick": quick, "optimizer": optimizer}
+    if resume and manifest_file.exists():
+        before = json.loads(manifest_file.read_text())["settings"]
+        if before != settings:
+            raise ValueError(
+                f"{folder} has trials of other settings, {before}, not of {settings}. Use another --out, or "
+                "--no-resume to discard them."
+            )
+    elif file.exists():
+        file.unlink()
+    write_atomically(manifest_file, json.dumps(_manifest(settings, trials), indent=2) + "\n")
+    conditions = study.conditions(quick) if conditions is None else conditions
+    columns = [*sorted({name for condition in conditions for name in condition}), "trial", "method", "value"]
+    done = _read_complete(file, study, columns)
+    _rewrite(file, columns, done)
+    todo = [
+        (condition, trial)
+        for trial in range(trials)
+        for condition in conditions
+        if (key_of(condition), trial) not in done
+    ]
+    progress = _Progress(study.name, len(todo), verbose)
+    # One descriptor in this process only: a whole trial is one write, and writes of this size are not interleaved.
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)
+    try:
+        runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(_one)(study, condition, trial, seed, optimizer) for condition, trial in todo
+        )
+        for condition, trial, values in runs:
+            rows = _rows(condition, trial, values, columns)
+            os.write(descriptor, "".join(_line(row) for row in rows).encode())
+            done[key_of(condition), trial] = rows
+            progress.advance()
+    finally:
+        os.close(descriptor)
+        progress.close()
+    _rewrite(file, columns, done)
+    return file
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace a file by a complete new one, or leave it as it was."""
+    new = file.with_name(file.name + ".new")
+    new.write_text(text)
+    os.replace(new, file)
+
+
+def _one(
+    study: Study, condition: Condition, trial: int, seed: int, optimizer: str
+) -> tuple[Condition, int, dict[str, float]]:
+    # One thread each: trials are what runs in parallel.
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        return condition, trial, study.trial(condition, seed_of(seed, study.name, condition, trial), optimizer)
+
+
+def _rows(condition: Condition, trial: int, values: dict[str, float], columns: list[str]) -> list[list[str]]:
+    fixed = [json.dumps(condition[name]) if name in condition else "" for name in columns[:-3]]
+    return [[*fixed, str(trial), method, repr(value)] for method, value in values.items()]
+
+
+def _line(row: list[str]) -> str:
+    return ",".join(f'"{cell}"' if "," in cell else cell.replace('"', "") for cell in row) + "\n"
+
+
+def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[str, int], list[list[str]]]:
+    """Trials of which every method is there; a torn or unfinished one is left out."""
+    if not file.exists():
+        return {}
+    text = file.read_text()
+    rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
+    if not rows or rows[0] != columns:
+        return {}
+    found: dict[tuple[str, int], list[list[str]]] = {}
+    for row in rows[1:]:
+        if len(row) != len(columns):
+            continue
+        condition = {name: _value(cell) for name, cell in zip(columns[:-3], row, strict=False) if cell != ""}
+        found.setdefault((key_of(condition), int(row[-3])), []).append(row)
+    complete = {}
+    for (key, trial), trial_rows in found.items():
+        if [row[-2] for row in trial_rows] == study.methods(json.loads(key)):
+            complete[key, trial] = trial_rows
+    return complete
+
+
+def _value(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except json.JSONDecodeError:
+        return cell
+
+
+def _rewrite(file: Path, columns: list[str], done: dict[tuple[str, int], list[list[str]]]) -> None:
+    lines = [_line(columns)]
+    for task in sorted(done, key=lambda task: (task[0], task[1])):
+        lines += [_line(row) for row in done[task]]
+    write_atomically(file, "".join(lines))
+
+
+def _manifest(settings: dict[str, Any], trials: int) -> dict[str, Any]:
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "settings": settings,
+        "trials": trials,
+        "command": " ".join(["python -m skspo.experiments", *sys.argv[1:]]),
+        "python": platform.python_version(),
+        "processor": platform.machine(),
+        "versions": versions,
+    }
+
+
+class _Progress:
+    """One line with the trials done and the time left."""
+
+    def __init__(self, name: str, total: int, verbose: int) -> None:
+        self.name, self.total, self.verbose = name, total, verbose
+        self.done, self.start, self.last = 0, time.perf_counter(), 0.0
+
+    def advance(self) -> None:
+        self.done += 1
+        now = time.perf_counter()
+        if not self.verbose or (now - self.last < 0.2 and self.done < self.total):
+            return
+        self.last, spent = now, now - self.start
+        left = spent / self.done * (self.total - self.done)
+        filled = round(30 * self.done / self.total)
+        text = f"{self.name} [{'#' * filled}{'.' * (30 - filled)}] {self.done}/{self.total}"
+        end = "\r" if sys.stderr.isatty() else "\n"
+        print(f"{text}  {_clock(spent)} spent, {_clock(left)} left   ", end=end, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self.verbose and self.done and sys.stderr.isatty():
+            print(file=sys.stderr)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}" if minutes >= 60 else f"{minutes}:{seconds:02d}"
