@@ -162,9 +162,7 @@ def test_weights_of_zero_leave_samples_out(classes):
     X, C = classes
     weight = np.ones(len(X))
     weight[60:] = 0.0
-    model = SPOMLPRegressor(
-        Simplex(), hidden_layer_sizes=(8,), max_iter=5, batch_size=60, random_state=0
-    )
+    model = SPOMLPRegressor(Simplex(), hidden_layer_sizes=(8,), max_iter=5, batch_size=60, random_state=0)
     np.testing.assert_allclose(
         clone(model).fit(X, C, weight).predict(X), clone(model).fit(X[:60], C[:60]).predict(X), rtol=1e-9
     )

@@ -60,7 +60,7 @@ LARGE = 1e6
 #: mu at FAR typical costs
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
-#: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; shorter for curved
+#: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
 PULL, CURVED_PULL = 1000.0, 100.0
 
