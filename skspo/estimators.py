@@ -220,8 +220,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Whether to fit an intercept.
     solver : {"auto", "lbfgs", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, interior-point
-        for polyhedra, conic for other regions in cone form with moderate data (and where the first two cannot close
-        the gap), bundle where there is nothing but an oracle, else sgd.  A Solver instance uses its own parameters.
+        for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where the first two
+        cannot close the gap), bundle where there is nothing but an oracle, else sgd.  A Solver instance uses its own
+        parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None

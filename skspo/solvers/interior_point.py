@@ -62,7 +62,7 @@ SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
-PULL, CURVED_PULL = 1000.0, 100.0
+PULL, CURVED_PULL = 10_000.0, 100.0
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
@@ -415,6 +415,7 @@ class _Block:
                 break
         self.u, self.s, self.r = u, s, r
         self.t = self.room(u)
+        self.scratch = np.empty_like(u), np.empty_like(u)
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -772,8 +773,10 @@ class _State:
         for b, (du, ds, dt, dr) in enumerate(move.blocks):
             block = self.blocks[b]
             if extra is not None:
+                # In two arrays that are used again and again: this is the innermost loop.
                 eu, es, et, er = extra.blocks[b]
-                du, ds = du + share * eu, ds + share * es
+                du = np.add(np.multiply(eu, share, out=block.scratch[0]), du, out=block.scratch[0])
+                ds = np.add(np.multiply(es, share, out=block.scratch[1]), ds, out=block.scratch[1])
                 if block.t.shape[1]:
                     dt, dr = dt + share * et, dr + share * er
             primal = max(primal, block.decrease(du, dt, block.u, block.t))
