@@ -14,12 +14,14 @@ with one batched argmin per round.  The sum of the piecewise constant losses is 
 from __future__ import annotations
 
 from collections.abc import Generator
+from copy import copy
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
+from ..losses import SPOPlusLoss
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
 
@@ -187,7 +189,7 @@ class SPOGradientSolver(SPODescentSolver):
     n_restarts : int or None, default=None
         Further starts, at random around the best point; None means 2.
     tol : float, default=1e-6
-        Size of the gradient, relative to the loss of the zero prediction, at which a descent ends.
+        Size of the gradient, relative to the loss at the start, at which a descent ends.
     max_iter : int or None, default=None
         Iterations of all descents together; None means 5000.
     random_state : int, RandomState instance or None
@@ -330,9 +332,11 @@ class LineSearchSolver(SPODescentSolver):
     def _directions(self, objective: LinearObjective, rng: Any) -> Generator[np.ndarray, np.ndarray, None]:
         """Directions without end, from the current coefficients, which are sent in.
 
-        Slopes of two related losses, least squares, random ones, and the coordinates in random order.
+        Slopes of three related losses, least squares, random ones, and the coordinates in random order.
         """
         d, q = objective.shape
+        surrogate = copy(objective)
+        surrogate.loss = SPOPlusLoss(objective.region)
         Theta = yield np.zeros((d, q))
         while True:
             order = rng.permutation(d * q)
@@ -340,6 +344,7 @@ class LineSearchSolver(SPODescentSolver):
                 if i % 8 == 0:
                     for share in 2.0 ** rng.uniform(-5, 2, size=4):
                         Theta = yield -self._interpolated_gradient(objective, Theta, share)
+                    Theta = yield -surrogate.loss_gradient(Theta)[1]
                     Theta = yield -self._smoothed_gradient(objective, Theta, rng)
                     Theta = yield objective.least_squares - Theta
                     Theta = yield rng.normal(size=(d, q))
