@@ -24,7 +24,8 @@ from skspo import (
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.objective import LinearObjective
 from skspo.solvers import ConicSolver
-from skspo.solvers.interior_point import InteriorPointSolver, region_form
+from skspo.solvers.interior_point import InteriorPointSolver
+from skspo.solvers.reduced_form import region_form
 
 _ROOT = np.random.default_rng(0).normal(size=(4, 4))
 COVARIANCE = _ROOT @ _ROOT.T + 0.1 * np.eye(4)

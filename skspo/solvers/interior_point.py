@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-    Every sample has its own linear program over the same polytope, in reduced form (see ``ReducedForm``)
+    Every sample has its own linear program over the same polytope, in reduced form (see ``reduced_form``)
 
         S = {w = w_off + E u : A u = b, u >= 0, u_U <= h},     costs f_i = E^T (T z_i - c_i),   T = 2 Theta
 
@@ -36,7 +36,7 @@ The final decisions w_i are feasible and match the moments, so they prove the lo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -44,8 +44,8 @@ import scipy.linalg.lapack
 
 from ..objective import LinearObjective
 from ..regions.base import Region
-from ..regions.polyhedral_base import InequalityForm, StandardForm, polyhedral_geometry
 from .base import Progress, Result, Solver
+from .reduced_form import ReducedForm, region_form
 
 #: size of the arrays of a block of samples: small enough for the processor's cache
 CHUNK_ELEMENTS = 65_536
@@ -66,71 +66,6 @@ PULL, CURVED_PULL = 10_000.0, 100.0
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
-
-
-class ReducedForm(NamedTuple):
-    """{w = offset + E u : A u = b, u >= 0, u[bounded] <= h} with A of full row rank and a strictly feasible u."""
-
-    A: np.ndarray  # (m, N)
-    E: np.ndarray  # (d, N)
-    offset: np.ndarray  # (d,)
-    bounded: np.ndarray  # indices of variables with an upper bound
-    h: np.ndarray  # their bounds
-    center: np.ndarray  # (N,) strictly feasible
-    S: np.ndarray | None  # (N, N): u^T S u <= 1 as well
-    directions: np.ndarray  # (d, k) orthonormal basis of the directions of w
-
-
-def region_form(region: Any, d: int) -> ReducedForm | None:
-    """Reduced form of a polyhedral region, or of one with a quadratic constraint; None if that has no interior."""
-    if hasattr(region, "standard_form"):
-        return reduce_form(region.standard_form(d), region, d)
-    quadratic = region.quadratic_form(d)
-    if quadratic.inside is None:
-        return None
-    # Nothing is fixed, shifted or mirrored: there is a point strictly inside, and all lower bounds are zero.
-    form = reduce_form(quadratic.standard, region, d)
-    return form._replace(center=quadratic.inside, S=form.E.T @ quadratic.Q @ form.E / quadratic.limit)
-
-
-def reduce_form(standard: StandardForm, region: Region, d: int) -> ReducedForm:
-    """Remove variables that are fixed, openly or by implication, shift bounds to zero, drop redundant equalities."""
-    lower, upper = standard.lower.copy(), standard.upper.copy()
-    N = lower.size
-    E = np.eye(d, N) if standard.project is None else standard.project.toarray()
-    free = ~np.isfinite(lower) & ~np.isfinite(upper)
-    if free.any():
-        # A variable without bounds has no scaling; bounds that cannot be active change nothing.
-        low, high = region.bounding_box(d)  # type: ignore[attr-defined]
-        room = 1.0 + (high - low)
-        lower[free], upper[free] = (low - room)[free[:d]], (high + room)[free[:d]]
-    form = InequalityForm.build(N, A_eq=standard.A, b_eq=standard.b, lower=lower, upper=upper)
-    geometry = polyhedral_geometry(form)
-    up, low_ = np.isfinite(upper), np.isfinite(lower)
-    # geometry.strict lists the finite upper bounds, then the finite lower bounds.
-    strict_up, strict_low = np.ones(N, dtype=bool), np.ones(N, dtype=bool)
-    strict_up[up] = geometry.strict[: up.sum()]
-    strict_low[low_] = geometry.strict[up.sum() :]
-    kept = strict_up & strict_low
-    fixed = np.where(strict_low, upper, lower)
-    u_fixed = np.where(kept, 0.0, fixed)
-    # Variables with only an upper bound are mirrored, so that every variable has the lower bound zero.
-    sign = np.where(low_, 1.0, -1.0)[kept]
-    base = np.where(low_, lower, upper)[kept]
-    offset = E @ u_fixed + E[:, kept] @ base
-    A = standard.A.toarray()[:, kept] * sign
-    if A.shape[0]:
-        _, R, pivots = scipy.linalg.qr(A.T, mode="economic", pivoting=True)
-        diagonal = np.abs(np.diag(R))
-        A = A[pivots[: int((diagonal > 1e-10 * max(float(diagonal[0]), 1e-300)).sum())]]
-    E = E[:, kept] * sign
-    span = upper[kept] - lower[kept]
-    bounded = np.flatnonzero(np.isfinite(span))
-    center = (geometry.center[kept] - base) * sign
-    null = scipy.linalg.null_space(A) if A.shape[0] else np.eye(A.shape[1])
-    U, sv, _ = np.linalg.svd(E @ null, full_matrices=False)
-    directions = U[:, sv > 1e-10 * max(float(sv.max(initial=0.0)), 1e-300)] if sv.size else np.zeros((d, 0))
-    return ReducedForm(A, E, offset, bounded, span[bounded], center, None, directions)
 
 
 def predicted_work(objective: LinearObjective) -> float:
@@ -680,7 +615,8 @@ class _State:
     def step(self) -> tuple[float, float]:
         """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
         failed = 0.0, 0.0
-        H = sum(block.prepare(self.P) for block in self.blocks).reshape(self.k * self.q, -1)  # type: ignore[union-attr]
+        parts: Any = sum(block.prepare(self.P) for block in self.blocks)
+        H = parts.reshape(self.k * self.q, -1)
         count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
         mu = sum(block.complementarity() for block in self.blocks) / count
         curvature = 0.25 * self.l2 + mu * self.hold
@@ -737,7 +673,7 @@ class _State:
         self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
     ) -> _Move:
         """Newton direction for the blocks' complementarity targets and those of the l1 part."""
-        rhs = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
+        rhs: Any = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
         rhs = rhs - self.pull
         if feasibility:
             rhs = rhs + self.R
@@ -746,8 +682,8 @@ class _State:
             kappa = lp / self.slack_p - ln / self.slack_n
             if feasibility:
                 kappa = kappa + self.p - self.n - 0.5 * (self.P - self.prior)[self.is_l1]
-            rhs[self.is_l1] += 0.5 * kappa / self.E  # type: ignore[index]
-        rhs = rhs.ravel()  # type: ignore[union-attr]
+            rhs[self.is_l1] += 0.5 * kappa / self.E
+        rhs = rhs.ravel()
         x = _solve(self.factor, rhs)
         x += _solve(self.factor, rhs - self.H @ x)
         dP = x.reshape(self.k, self.q)
