@@ -2,17 +2,29 @@
 
 Conventions
 -----------
-    X (n, p) features as given         Z (n, q) standardised features, a column of ones last if there is an intercept
-    c_hat_i = B x_i + b = Theta z_i    Theta (d, q) coefficients in standardised coordinates
+    one model per cost     X (n, p)      c_hat_i = B x_i + b        = Theta z_i     Theta (d, q)   Z (n, q)
+    one shared model       X (n, d p)    c_hat_ij = beta.x_ij + b   = Z_i Theta^T   Theta (1, q)   Z (n, d, q)
 
-Solvers see only ``predict``, ``adjoint`` and ``gram_pinv``; ``from_user`` and ``to_user`` translate coefficients.
+    Z are standardised features, with a column of ones last if there is an intercept: q = p + 1, else q = p.
+
+What decisions cannot see.  On a region with N w = const, N the ``normals``, neither a prediction's component along N nor
+what moves only that changes a decision.  One model per cost: the rows of Theta have such a component.  A shared model:
+the features of a sample do, and it is removed from Z, but a direction of Theta is hidden only if Z_i Theta^T = 0 for
+every sample; such are the intercept and features that are equal for all items of a sample, on a region where the
+decisions have a constant sum.
+
+Solvers see ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`` and ``to_user`` translate coefficients.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.linear_model import LinearRegression
+
+#: part of a shared model's features, or directions of its coefficients, below which they count as hidden
+INVISIBLE = 1e-10
 
 
 class Standardization(NamedTuple):
@@ -23,14 +35,32 @@ class Standardization(NamedTuple):
     used: np.ndarray
 
 
-class LinearDesign:
-    """One coefficient vector per cost: predictions X B^T + b.
+def check_blocks(n_features: int, d: int) -> None:
+    """Raise an error if a shared model cannot cut the features into one block per cost."""
+    if n_features % d:
+        raise ValueError(
+            f"shared=True needs X with {d} consecutive blocks of features, one block for each of the {d} costs, but "
+            f"X has {n_features} features, which is not a multiple of {d}. stack_items makes such an X of a long table."
+        )
+
+
+def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Any) -> np.ndarray:
+    """Predictions (n, d) of coefficients (d, p), or of shared ones (p,), for features as given."""
+    if coef.ndim == 1:
+        return (X.reshape(-1, coef.size) @ coef + intercept).reshape(X.shape[0], -1)
+    return X @ coef.T + intercept
+
+
+class Design:
+    """What both layouts share: the coordinates of features.
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
+    X : ndarray of shape (n, p), or (n, d p) for a shared model
     weight : ndarray of shape (n,)
         Nonnegative, sums to one.
+    normals : ndarray of shape (m, d)
+        Orthonormal directions in which decisions never vary.
     fit_intercept : bool
     center : bool
         Whether columns are centred.  Only allowed if the intercept is free to compensate.
@@ -38,60 +68,281 @@ class LinearDesign:
         Use these coordinates instead of deriving them from X (later chunks of a stream).
     """
 
+    #: whether one coefficient vector serves all costs
+    shared: ClassVar[bool]
+    Z: np.ndarray
+
     def __init__(
         self,
         X: np.ndarray,
         weight: np.ndarray,
+        normals: np.ndarray,
         *,
         fit_intercept: bool,
         center: bool,
         standardization: Standardization | None = None,
     ) -> None:
-        n, p = X.shape
-        self.fit_intercept = fit_intercept
+        self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
+        rows, row_weight = self._rows(X, weight)
+        n, p = rows.shape
         self.n_features = p
         if standardization is None:
-            mean = weight @ X if fit_intercept and center else np.zeros(p)
+            mean = row_weight @ rows if fit_intercept and center else np.zeros(p)
             # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
-            unit = np.exp2(np.floor(np.log2(np.maximum(np.abs(X).max(axis=0, initial=0.0), 1e-300))))
-            spread = unit * np.sqrt(weight @ ((X - mean) / unit) ** 2)
+            largest = np.abs(rows).max(axis=0, initial=0.0)
+            unit = np.exp2(np.floor(np.log2(np.maximum(largest, 1e-300))))
+            spread = unit * np.sqrt(row_weight @ ((rows - mean) / unit) ** 2)
             # A column that is constant up to rounding carries no information beyond the intercept.
-            used = spread > 16 * np.finfo(float).eps * np.abs(X).max(axis=0, initial=0.0)
+            used = spread > 16 * np.finfo(float).eps * largest
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)
         self.standardization = standardization
         self.mean, self.scale, self.used = standardization
-        Z = np.where(self.used, (X - self.mean) / self.scale, 0.0)
-        self.Z = np.concatenate([Z, np.ones((n, 1))], axis=1) if fit_intercept else Z
-        self.weight = weight
+        Z = np.where(self.used, (rows - self.mean) / self.scale, 0.0)
+        self._set_features(np.concatenate([Z, np.ones((n, 1))], axis=1) if fit_intercept else Z)
+
+    def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Feature vectors, one per row, and their weights, which sum to one."""
+        raise NotImplementedError
+
+    def _set_features(self, Z: np.ndarray) -> None:
+        raise NotImplementedError
 
     @property
     def n_coef(self) -> int:
         """Number of columns of Theta."""
-        return self.Z.shape[1]
+        return self.Z.shape[-1]
 
-    def predict(self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Predictions of the given rows, shape (n_rows, d)."""
+    def gram_pinv(self, room: np.ndarray) -> np.ndarray:
+        """Pseudo-inverse of the Gram matrix with further weights of the samples."""
+        return np.linalg.pinv(self.gram(room), rcond=1e-14, hermitian=True)
+
+    # -- the layout ----------------------------------------------------------------------------------------------------
+
+    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+        """Predictions of the given rows, shape (n_rows, d), of an array or a CVXPY expression."""
+        raise NotImplementedError
+
+    def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Gradient in Theta of sum_i g_i.c_hat_i over the given rows."""
+        raise NotImplementedError
+
+    def gram(self, room: np.ndarray) -> np.ndarray:
+        """Gram matrix of the features, shape (q, q), with the samples weighted by a_i room_i."""
+        raise NotImplementedError
+
+    def sensitivity(self, S: np.ndarray) -> np.ndarray:
+        """Gradient in Theta of s_k.c_hat_i for every sample i and every row s_k of S, shape (n, k, size of Theta)."""
+        raise NotImplementedError
+
+    def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Theta that fits C with one weight per sample and cost, by normal equations."""
+        raise NotImplementedError
+
+    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+        """Theta of the least-squares fit to all of C, hidden component included.
+
+        Where it is not unique, or only numerically so, it is the smallest one in the units of X or in those of Z.  The
+        latter does not depend on units: with features of very different sizes LinearRegression drops the small ones.
+        """
+        raise NotImplementedError
+
+    # -- coefficients --------------------------------------------------------------------------------------------------
+
+    def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """L and R, with orthonormal rows and columns: L Theta R is what decisions cannot see of the free columns."""
+        raise NotImplementedError
+
+    def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
+        """Theta without what decisions cannot see (of the free columns, or of all)."""
+        L, R = self.hidden_basis(np.ones(self.n_coef, dtype=bool) if free is None else free)
+        return Theta - L.T @ (L @ Theta @ R) @ R.T if L.size and R.size else Theta
+
+    def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Theta as solvers see it, and what is kept from them to be added to their result."""
+        raise NotImplementedError
+
+    def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Theta with its hidden component in the free columns as near to the reference as can be, in predictions."""
+        raise NotImplementedError
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Coefficients and intercept for features as given."""
+        raise NotImplementedError
+
+    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
+        """Theta of coefficients for features as given; those of constant columns go into the intercept or vanish."""
+        raise NotImplementedError
+
+
+class LinearDesign(Design):
+    """One coefficient vector per cost: predictions X B^T + b."""
+
+    shared = False
+
+    def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return X, weight
+
+    def _set_features(self, Z: np.ndarray) -> None:
+        self.Z = Z
+
+    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+        """Z Theta^T."""
         return self.Z[rows] @ Theta.T
 
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Return sum_i g_i z_i^T over the given rows, shape (d, q)."""
+        """Return sum_i g_i z_i^T, shape (d, q)."""
         return G.T @ self.Z[rows]
 
-    def gram_pinv(self, room: np.ndarray) -> np.ndarray:
-        """Pseudo-inverse of sum_i a_i room_i z_i z_i^T."""
-        gram = (self.Z * (self.weight * room)[:, None]).T @ self.Z
-        return np.linalg.pinv(gram, rcond=1e-14, hermitian=True)
+    def gram(self, room: np.ndarray) -> np.ndarray:
+        """Return sum_i a_i room_i z_i z_i^T."""
+        return (self.Z * (self.weight * room)[:, None]).T @ self.Z
 
-    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients (d, p) and intercept (d,) for features as given."""
+    def sensitivity(self, S: np.ndarray) -> np.ndarray:
+        """Outer products s_k z_i^T."""
+        return np.einsum("kj,iq->ikjq", S, self.Z).reshape(self.Z.shape[0], S.shape[0], -1)
+
+    def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """One system of normal equations per cost."""
+        q = self.n_coef
+        outer = (self.Z[:, :, None] * self.Z[:, None, :]).reshape(self.Z.shape[0], -1)
+        gram = (weight.T @ outer).reshape(-1, q, q)
+        gram += 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(q)
+        return np.linalg.solve(gram, ((weight * C).T @ self.Z)[:, :, None])[:, :, 0]
+
+    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+        """One regression per cost."""
+        features = self.Z[:, : self.n_features] if standardized else X
+        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features, C, sample_weight=self.weight)
+        intercept = np.broadcast_to(ls.intercept_, C.shape[1])
+        if standardized:
+            return np.column_stack([ls.coef_, intercept]) if self.fit_intercept else ls.coef_
+        return self.from_user(ls.coef_, intercept)
+
+    def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The normals, for every free column."""
+        return self.normals, np.eye(self.n_coef)[:, free]
+
+    def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The hidden component is kept: nothing depends on it, and large common costs would blur small differences."""
+        visible = self.visible(Theta)
+        return visible, Theta - visible
+
+    def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Drop the hidden component of free columns; the reference, like all that solvers see, has none."""
+        return self.visible(Theta, free)
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Coefficients (d, p) and intercept (d,)."""
         p = self.n_features
         coef = np.where(self.used, Theta[:, :p] / self.scale, 0.0)
         intercept = Theta[:, p] - coef @ self.mean if self.fit_intercept else np.zeros(Theta.shape[0])
         return coef, intercept
 
-    def from_user(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        """Theta of coefficients for features as given; those of constant columns go into the intercept or vanish."""
+    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
+        """Theta of coefficients (d, p) and intercept (d,)."""
         Theta = np.where(self.used, coef * self.scale, 0.0)
         if self.fit_intercept:
             Theta = np.concatenate([Theta, (intercept + coef @ self.mean)[:, None]], axis=1)
         return Theta
+
+
+class SharedDesign(Design):
+    """One coefficient vector for all costs, each of which has features of its own: predictions x_ij.beta + b."""
+
+    shared = True
+
+    def __init__(self, X: np.ndarray, weight: np.ndarray, normals: np.ndarray, **params: Any) -> None:
+        self.d = normals.shape[1]
+        self._bases: dict[bytes, np.ndarray] = {}
+        super().__init__(X, weight, normals, **params)
+
+    def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return X.reshape(X.shape[0] * self.d, -1), np.repeat(weight, self.d) / self.d
+
+    def _set_features(self, Z: np.ndarray) -> None:
+        self.Z = Z.reshape(-1, self.d, Z.shape[1])
+        #: Gram matrix of the features with their hidden component, for least squares
+        self.full_gram = self.gram(np.ones(self.Z.shape[0]))
+        if self.normals.size:
+            visible = self.Z - np.matmul(self.normals.T, np.matmul(self.normals, self.Z))
+            # What is left of a hidden column is rounding, and nothing may be built on it.
+            left, size = (np.abs(x).max(axis=(0, 1), initial=0.0) for x in (visible, self.Z))
+            self.Z = np.where(left > INVISIBLE * size, visible, 0.0)
+
+    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+        """Z_i Theta^T."""
+        Z = self.Z[rows]
+        return (Z.reshape(-1, self.n_coef) @ Theta.T).reshape((Z.shape[0], self.d), order="C")
+
+    def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return sum_i g_i Z_i, shape (1, q)."""
+        return (G.ravel() @ self.Z[rows].reshape(-1, self.n_coef))[None]
+
+    def gram(self, room: np.ndarray) -> np.ndarray:
+        """Return sum_i a_i room_i Z_i^T Z_i."""
+        flat = self.Z.reshape(-1, self.n_coef)
+        return (flat * np.repeat(self.weight * room, self.d)[:, None]).T @ flat
+
+    def sensitivity(self, S: np.ndarray) -> np.ndarray:
+        """Features weighted with s_k."""
+        return np.matmul(S, self.Z)
+
+    def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """One system of normal equations."""
+        flat = self.Z.reshape(-1, self.n_coef)
+        gram = (flat * weight.ravel()[:, None]).T @ flat
+        gram += 1e-12 * np.trace(gram) * np.eye(self.n_coef)
+        return np.linalg.solve(gram, (weight * C).ravel() @ flat)[None]
+
+    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+        """One regression over all samples and costs."""
+        features, weight = self._rows(X, self.weight)
+        if standardized:
+            features = np.where(self.used, (features - self.mean) / self.scale, 0.0)
+        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features, C.ravel(), sample_weight=weight)
+        if standardized:
+            return np.append(ls.coef_, ls.intercept_)[None, : self.n_coef]
+        return self.from_user(ls.coef_, ls.intercept_)
+
+    def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Directions in the span of the free columns along which no visible prediction changes."""
+        key = free.tobytes()
+        if key not in self._bases:
+            basis = np.zeros((self.n_coef, 0))
+            if self.normals.size and free.any():
+                flat = self.Z.reshape(-1, self.n_coef)[:, free] * np.sqrt(np.repeat(self.weight, self.d))[:, None]
+                _, size, directions = np.linalg.svd(np.linalg.qr(flat, mode="r"))
+                size = np.append(size, np.zeros(directions.shape[0] - size.size))
+                hidden = size <= INVISIBLE * np.sqrt(self.full_gram.diagonal().max())
+                basis = np.eye(self.n_coef)[:, free] @ directions[hidden].T
+            self._bases[key] = basis
+        return np.ones((1, 1)), self._bases[key]
+
+    def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All of it: hidden directions are not orthogonal to the others, and a penalty sees both together."""
+        return Theta, np.zeros_like(Theta)
+
+    def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Least squares along the hidden directions, given the others.
+
+        The least-squares fit solves the normal equations, so that its predictions stand for the costs.
+        """
+        R = self.hidden_basis(free)[1]
+        if not R.size:
+            return Theta
+        Theta = self.visible(Theta, free)
+        inner = np.linalg.pinv(R.T @ self.full_gram @ R, rcond=1e-12, hermitian=True)
+        return Theta + ((reference - Theta) @ self.full_gram @ R @ inner) @ R.T
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Coefficients (p,) and intercept, a number."""
+        p = self.n_features
+        coef = np.where(self.used, Theta[0, :p] / self.scale, 0.0)
+        return coef, float(Theta[0, p] - coef @ self.mean) if self.fit_intercept else 0.0
+
+    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
+        """Theta of coefficients (p,) and a number."""
+        Theta = np.where(self.used, coef * self.scale, 0.0)
+        if self.fit_intercept:
+            Theta = np.append(Theta, intercept + coef @ self.mean)
+        return Theta[None]

@@ -34,9 +34,8 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
 
-from .design import LinearDesign, Standardization
+from .design import LinearDesign, SharedDesign, Standardization
 from .losses import Loss
 from .regions.base import Region
 
@@ -52,8 +51,8 @@ class Coordinates(NamedTuple):
 
     standardization: Standardization
     cost_scale: float
-    least_squares: np.ndarray  # (d, q) visible component of the least-squares fit
-    hidden: np.ndarray  # (d, q) its component that decisions cannot see
+    least_squares: np.ndarray  # the least-squares fit, as solvers see it
+    hidden: np.ndarray  # what is kept from them of its component that decisions cannot see
 
 
 class LinearObjective:
@@ -64,13 +63,15 @@ class LinearObjective:
     loss : Loss
     region : Region
         Validated by ``check_region``.
-    X : ndarray of shape (n, p)
+    X : ndarray of shape (n, p), or (n, d p) for a shared model
     y : ndarray of shape (n, d)
         Costs or values as the user has them.
     sample_weight : ndarray of shape (n,), optional
     alpha, l1_ratio : float
     prior : {"zero", "least_squares"}
     fit_intercept : bool
+    shared : bool
+        Whether one coefficient vector serves all costs.
     coordinates : Coordinates, optional
         Those of an earlier objective; by default they are derived from the data.
     standardized : bool
@@ -89,6 +90,7 @@ class LinearObjective:
         l1_ratio: float = 0.0,
         prior: str = "zero",
         fit_intercept: bool = True,
+        shared: bool = False,
         coordinates: Coordinates | None = None,
         standardized: bool = False,
     ) -> None:
@@ -98,16 +100,17 @@ class LinearObjective:
         C = region.to_min(y)
         anchored = prior == "least_squares"
         self.anchored, self.standardized = anchored, standardized
-        self.design = LinearDesign(
+        # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
+        self.normals = region.equalities(y.shape[1]) if hasattr(region, "equalities") else np.zeros((0, y.shape[1]))
+        self.design = (SharedDesign if shared else LinearDesign)(
             X,
             weight,
+            self.normals,
             fit_intercept=fit_intercept,
             center=standardized or not anchored,
             standardization=None if coordinates is None else coordinates.standardization,
         )
         self.weight = weight
-        # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
-        self.normals = region.equalities(y.shape[1]) if hasattr(region, "equalities") else np.zeros((0, y.shape[1]))
         self.coordinates = self._derive_coordinates(X, C) if coordinates is None else coordinates
         self.cost_scale = self.scale = self.coordinates.cost_scale
         self.least_squares = self.coordinates.least_squares
@@ -156,24 +159,14 @@ class LinearObjective:
         unit = np.ldexp(1.0, np.frexp(np.abs(visible).max())[1] - 1)
         size = float(unit * np.sqrt(self.weight @ np.square(visible / unit).sum(axis=1)))
         cost_scale = size if size > 0 else 1.0
-        # In standardised units also where least squares is not unique, or only numerically so: with features of very
-        # different sizes LinearRegression drops the small ones.
-        features = self.design.Z[:, : X.shape[1]] if self.standardized else X
-        ls = LinearRegression(fit_intercept=self.design.fit_intercept).fit(features, C, sample_weight=self.weight)
-        intercept = np.broadcast_to(ls.intercept_, C.shape[1])
-        if self.standardized:
-            Theta = np.column_stack([ls.coef_, intercept]) if self.design.fit_intercept else ls.coef_
-        else:
-            Theta = self.design.from_user(ls.coef_, intercept)
-        Theta = Theta / cost_scale
-        least_squares = self.project_visible(Theta.T).T
-        return Coordinates(self.design.standardization, cost_scale, least_squares, Theta - least_squares)
+        Theta = self.design.least_squares(X, C, standardized=self.standardized) / cost_scale
+        return Coordinates(self.design.standardization, cost_scale, *self.design.split(Theta))
 
     # -- value and subgradient -----------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape (d, q) of Theta."""
+        """Shape of Theta: (d, q), or (1, q) for a shared model."""
         return self.least_squares.shape
 
     @property
@@ -264,7 +257,7 @@ class LinearObjective:
         Parameters
         ----------
         V : ndarray of shape (n, d)
-        Theta : ndarray of shape (d, q)
+        Theta : ndarray
             The returned coefficients, centre of the ball in which a residual is charged.
         target : float
             Stop as soon as this bound is reached.
@@ -309,15 +302,15 @@ class LinearObjective:
         return C - (C @ self.normals.T) @ self.normals if self.normals.size else C
 
     def canonical(self, Theta: np.ndarray) -> np.ndarray:
-        """Drop what neither the loss nor the penalty can see: the objective does not move."""
-        return np.where(self.free, self.project_visible(Theta.T).T, Theta)
+        """Set what neither the loss nor the penalty can see: the objective does not move."""
+        return self.design.canonical(Theta, self.free, self.least_squares)
 
-    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
         """Coefficients and intercept in the user's units and sense, the hidden component set by least squares."""
         coef, intercept = self.design.to_user((self.canonical(Theta) + self._hidden) * self.cost_scale)
         return self.region.to_min(coef), self.region.to_min(intercept)
 
-    def from_user(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
         """Theta of coefficients in the user's units."""
         Theta = self.design.from_user(self.region.to_min(coef), self.region.to_min(intercept)) / self.cost_scale
         return Theta - self._hidden

@@ -101,11 +101,12 @@ class ConicSolver(Solver):
         d, q = objective.shape
         Theta = cp.Variable((d, q))
         V = cp.Variable(objective.C.shape)
-        link = V == objective.C - 2.0 * objective.design.Z @ Theta.T
+        link = V == objective.C - 2.0 * objective.design.predict(Theta)
         t, constraints = objective.region.support_epigraph(V)
-        if objective.normals.shape[0] and objective.free.any():
+        left, right = objective.design.hidden_basis(objective.free)
+        if left.size and right.size:
             # Directions that nothing identifies would only cost the back-end accuracy.
-            constraints.append(objective.normals @ Theta[:, np.flatnonzero(objective.free)] == 0)
+            constraints.append(left @ Theta @ right == 0)
         a = objective.weight * objective.n_samples  # of order one
         moments = 2.0 * objective.design.adjoint(objective.W * a[:, None])
         cost = a @ t + cp.sum(cp.multiply(moments, Theta))

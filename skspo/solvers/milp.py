@@ -117,8 +117,8 @@ class MILPSolver(Solver):
         """Solve the program; ``coef_init`` is returned if nothing better is found."""
         if objective.alpha > 0:
             raise ValueError("solver='milp' has no penalty: set alpha=0, or use another solver.")
-        d, q = objective.shape
-        n, a, Z = objective.n_samples, objective.weight, objective.design.Z
+        n, d = objective.C.shape
+        a, size = objective.weight, objective.least_squares.size
         V = list_vertices(objective.region, d)
         count = len(V)
         W: np.ndarray = objective.W  # type: ignore[assignment]
@@ -128,20 +128,20 @@ class MILPSolver(Solver):
         pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v]).reshape(-1, 2)
         step = (V[pairs[:, 1]] - V[pairs[:, 0]]) @ visible  # (pairs, d)
         # Rows: sample-major, then pairs.  (Theta z_i).step - (M_i) delta_iv >= MARGIN - M_i
-        left = np.einsum("pj,ik->ipjk", step, Z).reshape(n * len(pairs), d * q)
+        left = objective.design.sensitivity(step).reshape(n * len(pairs), size)
         reach = np.abs(left).sum(axis=1) + MARGIN
         rows = np.arange(n * len(pairs))
         chosen = (np.arange(n)[:, None] * count + pairs[:, 0]).ravel()
         big = sp.csr_array((-reach, (rows, chosen)), shape=(rows.size, n * count))
         best = LinearConstraint(sp.hstack([sp.csr_array(left), big], format="csr"), MARGIN - reach, np.inf)
-        one = sp.hstack([sp.csr_array((n, d * q)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
+        one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
         options: dict[str, Any] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
         if self.time_limit is not None:
             options["time_limit"] = float(self.time_limit)
         result = milp(
-            np.concatenate([np.zeros(d * q), (a[:, None] * costs).ravel()]),
-            integrality=np.repeat([0, 1], [d * q, n * count]),
-            bounds=Bounds(np.repeat([-1.0, 0.0], [d * q, n * count]), 1.0),
+            np.concatenate([np.zeros(size), (a[:, None] * costs).ravel()]),
+            integrality=np.repeat([0, 1], [size, n * count]),
+            bounds=Bounds(np.repeat([-1.0, 0.0], [size, n * count]), 1.0),
             constraints=[best, LinearConstraint(one, 1.0, 1.0)],
             options=options,
         )
@@ -149,7 +149,7 @@ class MILPSolver(Solver):
         bound = 0.0 if bound is None or not np.isfinite(bound) else max(0.0, float(bound))
         candidates = [] if coef_init is None else [coef_init]
         if result.x is not None:
-            candidates.append(objective.project_visible(result.x[: d * q].reshape(d, q).T).T)
+            candidates.append(objective.canonical(result.x[:size].reshape(objective.shape)))
         if not candidates:
             candidates = [objective.least_squares]
         values = [objective.value(Theta) for Theta in candidates]

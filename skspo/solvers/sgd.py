@@ -97,7 +97,7 @@ class SGDSolver(Solver):
     def start(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Stream:
         """Start a run at ``coef_init`` or at least squares."""
         # Costs are scaled to vectors of length one, so a single cost is of size 1 / sqrt(d).
-        rate = self.learning_rate / float(np.sqrt(objective.shape[0]))
+        rate = self.learning_rate / float(np.sqrt(objective.C.shape[1]))
         return Stream(objective.least_squares if coef_init is None else coef_init, rate)
 
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:

@@ -48,7 +48,7 @@ class Pieces(NamedTuple):
 
 
 def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.ndarray) -> Pieces:
-    """SPO loss of Theta + tau Delta as a function of tau, exactly, for several directions, shape (k, d, q)."""
+    """SPO loss of Theta + tau Delta as a function of tau, exactly, for several directions, stacked."""
     region, n, k = objective.region, objective.n_samples, Deltas.shape[0]
     P = np.tile(objective.design.predict(Theta), (k, 1))
     G = np.concatenate([objective.design.predict(Delta) for Delta in Deltas])
@@ -131,6 +131,8 @@ class SPODescentSolver(Solver):
         rng = check_random_state(self.random_state)
         progress = Progress(self.name, objective, self.verbose)
         limit = self._limit(objective.C.size)
+        # A component that changes nothing is no part of the norm.
+        coef_init = objective.design.visible(coef_init, objective.free)
         norm = float(np.linalg.norm(coef_init)) or 1.0
         best, value, n_iter, stopped = coef_init, objective.value(coef_init), 0, False
         starts = [coef_init, *self._other_starts(objective)]
@@ -166,7 +168,7 @@ class SPODescentSolver(Solver):
         raise NotImplementedError
 
     def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
-        return [objective.least_squares]
+        return [objective.design.visible(objective.least_squares)]
 
     def _descend(
         self,
@@ -204,7 +206,7 @@ class SPOGradientSolver(SPODescentSolver):
         return 5000 if self.max_iter is None else self.max_iter
 
     def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
-        return [objective.least_squares, least_absolute(objective)]
+        return [*super()._other_starts(objective), least_absolute(objective)]
 
     def _descend(
         self,
@@ -298,7 +300,7 @@ class LineSearchSolver(SPODescentSolver):
     @staticmethod
     def _visible(objective: LinearObjective, Delta: np.ndarray, norm: float) -> np.ndarray:
         """Direction of the given norm that decisions can see, or zero."""
-        Delta = objective.project_visible(Delta.T).T
+        Delta = objective.design.visible(Delta)
         length = float(np.linalg.norm(Delta))
         return Delta * (norm / length) if length > 0.0 else Delta
 
@@ -381,14 +383,9 @@ class LineSearchSolver(SPODescentSolver):
 
 def least_absolute(objective: LinearObjective, n_iter: int = 30) -> np.ndarray:
     """Coefficients that roughly minimise the absolute error, by reweighted least squares for all costs at once."""
-    Z, a, Theta = objective.design.Z, objective.weight, objective.least_squares
-    outer = (Z[:, :, None] * Z[:, None, :]).reshape(Z.shape[0], -1)
-    q = Z.shape[1]
+    design, Theta = objective.design, objective.least_squares
     for _ in range(n_iter):
-        error = np.abs(objective.C - Z @ Theta.T)
-        weight = a[:, None] / np.maximum(error, 1e-6 + 1e-4 * float(error.mean()))
-        gram = (weight.T @ outer).reshape(-1, q, q)
-        rhs = (weight * objective.C).T @ Z
-        ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(q)
-        Theta = np.linalg.solve(gram + ridge, rhs[:, :, None])[:, :, 0]
-    return objective.project_visible(Theta.T).T
+        error = np.abs(objective.C - design.predict(Theta))
+        weight = objective.weight[:, None] / np.maximum(error, 1e-6 + 1e-4 * float(error.mean()))
+        Theta = design.solve_least_squares(objective.C, weight)
+    return design.visible(Theta)
