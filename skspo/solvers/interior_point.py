@@ -36,6 +36,7 @@ The final decisions w_i are feasible and match the moments, so they prove the lo
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,15 @@ SHARES = (1.0, 0.5, 0.2)
 
 def predicted_work(objective: LinearObjective) -> float:
     """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
-    d, q = objective.shape
+    d, q = objective.C.shape[1], objective.design.n_coef
     region: Any = objective.region
     curved = not hasattr(region, "standard_form")
     A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
     N, k = A.shape[1], d - objective.normals.shape[0]
     null = max(N - A.shape[0], k)
     small = N * k**2 if A.shape[0] == 1 and not curved else 2 * N * null**2 + 2 * null**3
+    if objective.design.shared:
+        return objective.n_samples * float(small + N * null * q + null * q**2) + float(q) ** 3
     return objective.n_samples * float(small + k**2 * q**2) + float(k * q) ** 3
 
 
@@ -109,7 +112,7 @@ class InteriorPointSolver(Solver):
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
         limit = 100 if self.max_iter is None else self.max_iter
-        region, d = objective.region, objective.shape[0]
+        region, d = objective.region, objective.C.shape[1]
         if "reduced form" not in objective.derived:
             objective.derived["reduced form"] = region_form(region, d)
         form = objective.derived["reduced form"]
@@ -170,12 +173,14 @@ class _Block:
 
     def __init__(self, shared: _State, rows: slice) -> None:
         self.shared = shared
-        self.Z = shared.Z[rows]
-        self.aZ = self.Z * shared.a[rows, None]
         self.a = shared.a[rows]
+        self.set_features(shared.Z[rows])
         self.EC = -(shared.objective.C[rows] @ shared.form.E)
         self.u = self.s = self.t = self.r = np.zeros((0, 0))
         self.kept: np.ndarray | None = None
+
+    def set_features(self, Z: np.ndarray) -> None:
+        self.Z, self.aZ = Z, Z * self.a[:, None]
 
     def outer(self) -> np.ndarray:
         """Return a_i z_i z_i^T as rows; kept where features are few."""
@@ -187,7 +192,11 @@ class _Block:
         return rows
 
     def costs(self, P: np.ndarray) -> np.ndarray:
-        return self.EC + self.Z @ (self.shared.EZ @ P).T
+        return self.EC + self.slopes(P)
+
+    def slopes(self, P: np.ndarray) -> np.ndarray:
+        """How the costs of u change with the coefficients."""
+        return self.Z @ (self.shared.EZ @ P).T
 
     # -- linear algebra of one sample, batched -------------------------------------------------------------------------
 
@@ -401,7 +410,7 @@ class _Block:
     def complete(self, dP: np.ndarray) -> tuple[np.ndarray, ...]:
         """Second half, once the step of the coefficients is known."""
         rc, rt = self.targets
-        du = self.base - self.apply(self.F, self.D, self.Z @ (self.shared.EZ @ dP).T)
+        du = self.base - self.apply(self.F, self.D, self.slopes(dP))
         dt = -self.rises(du) / self.t
         du /= self.u
         return du, rc - du, dt, rt - dt
@@ -437,6 +446,33 @@ class _Block:
         self.r = self.r * (1.0 + ad * dr)
 
 
+class _SharedBlock(_Block):
+    """The same for one shared model: T is a row, and E^T Z_i takes the place of E^T Z T z_i."""
+
+    def set_features(self, Z: np.ndarray) -> None:
+        self.Y = np.matmul(self.shared.form.E.T, Z)  # (n, N, q)
+        self.NY = None if self.shared.simple else np.matmul(self.shared.null.T, self.Y)
+
+    def slopes(self, P: np.ndarray) -> np.ndarray:
+        return self.Y @ P[0]
+
+    def moments(self, u: np.ndarray) -> np.ndarray:
+        return (u * self.a[:, None]).ravel()[None] @ self.Y.reshape(u.size, -1)
+
+    def normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """sum_i a_i Y_i^T M_i Y_i as an array with axes (1, q, 1, q)."""
+        shared = self.shared
+        if shared.simple:
+            B = self.Y
+            if shared.A.size:
+                B = B - shared.A.T * (F * np.matmul((D * shared.A)[:, None, :], B)[:, 0])[:, None, :]
+            B = B * np.sqrt(D * self.a[:, None])[:, :, None]
+        else:
+            B = np.matmul(F.transpose(0, 2, 1), self.NY) * np.sqrt(self.a)[:, None, None]
+        B = B.reshape(-1, shared.q)
+        return (B.T @ B)[None, :, None, :]
+
+
 class _Move:
     """A search direction: of the coefficients, of the l1 multipliers, and of every block relative to its iterate."""
 
@@ -465,20 +501,21 @@ class _State:
         self.b = form.A @ form.center
 
         # Without a penalty features are orthonormalised; with one the penalty fixes their coordinates.
-        self.Z = objective.design.Z
-        self.back = np.eye(self.Z.shape[1])
+        design = copy(objective.design)
+        self.back = np.eye(design.n_coef)
         if objective.alpha == 0:
-            gram = (self.Z * self.a[:, None]).T @ self.Z
+            gram = design.gram(np.ones(self.a.size))
             values, vectors = np.linalg.eigh(gram)
             keep = values > 1e-13 * values[-1]
             self.back = vectors[:, keep] / np.sqrt(values[keep])
-            self.Z = self.Z @ self.back
-        self.q = self.Z.shape[1]
+            design.Z = design.Z @ self.back
+        self.Z, self.q = design.Z, design.n_coef
         self.lasso = bool(objective.l1.any())
         # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
-        self.basis = np.eye(objective.shape[0]) if self.lasso else form.directions
+        self.basis = np.eye(objective.shape[0]) if self.lasso or design.shared else form.directions
         self.k = self.basis.shape[1]
-        self.EZ = form.E.T @ self.basis  # (N, k): costs of u from reduced coefficients
+        # (N, k): costs of u from reduced coefficients, if there are some for each cost
+        self.EZ = np.zeros((N, 0)) if design.shared else form.E.T @ self.basis
         self.S = form.S
         self.pull: Any = 0.0  # what the proximal term adds to the right-hand side
         self.hold = (PULL if form.S is None else CURVED_PULL) ** -2.0
@@ -486,7 +523,7 @@ class _State:
         self.plain = m == 1 and bool((form.A == 1.0).all())
         self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
         if not self.lasso and np.array_equal(form.E, np.eye(N)):
-            self.null = self.basis
+            self.null = form.directions
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
         # Products needed to form the matrices of many samples by one matrix product.
@@ -502,7 +539,7 @@ class _State:
             self.root = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ self.null
             self.NSN = self.root.T @ self.root
         W = objective.W - form.offset
-        self.target = self.basis.T @ ((W * self.a[:, None]).T @ self.Z)  # moments of the optimal decisions
+        self.target = self.basis.T @ design.adjoint(W * self.a[:, None])  # moments of the optimal decisions
 
         # P: reduced T = 2 Theta.  Start at the given coefficients, pinned down in the kept coordinates.
         full = 2.0 * Theta if objective.alpha > 0 else 2.0 * Theta @ np.linalg.pinv(self.back).T
@@ -512,8 +549,9 @@ class _State:
         self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
         # With a ridge the coefficients stand on both sides, with a quadratic the decisions: the two steps must be one.
         self.one_step = bool(self.l2.any()) or form.S is not None
-        size = max(1, CHUNK_ELEMENTS // N)
-        self.blocks = [_Block(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
+        size = max(1, CHUNK_ELEMENTS // (N * self.q if design.shared else N))
+        Block = _SharedBlock if design.shared else _Block
+        self.blocks = [Block(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.restart(0.3)
 
     def restart(self, size: float) -> None:
@@ -598,7 +636,7 @@ class _State:
             Y = _solve(factor, R.ravel()).reshape(self.k, self.q)
             steps, worst = [], 0.0
             for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
-                du = block.restore(F, D, u) - block.apply(F, D, block.Z @ (self.EZ @ Y).T)
+                du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
                 steps.append(du)
                 worst = max(worst, float((-du / u).max()), float((du[:, U] / block.t[:, : U.size]).max(initial=0.0)))
             length = min(1.0, 0.9 / max(worst, 1e-300))
