@@ -120,8 +120,9 @@ class InteriorPointSolver(Solver):
         if form is None:
             candidates = [(start, objective.decisions(start))]
             return self.finish(objective, candidates, 1, "the region has no interior within its quadratic constraint")
-        if form.directions.shape[1] == 0 or form.A.shape[1] == 0:
-            # A single feasible decision: every model is optimal for the loss, and the prior for the penalty.
+        if form.directions.shape[1] == 0 or form.A.shape[1] == 0 or not objective.design.Z.any():
+            # A single feasible decision, or no feature that decisions could see: every model is optimal for the loss,
+            # and the prior for the penalty.
             Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
             return self.finish(objective, [(Theta, objective.decisions(Theta))], 1)
         progress = Progress(self.name, objective, self.verbose)
@@ -451,7 +452,7 @@ class _SharedBlock(_Block):
 
     def set_features(self, Z: np.ndarray) -> None:
         self.Y = np.matmul(self.shared.form.E.T, Z)  # (n, N, q)
-        self.NY = None if self.shared.simple else np.matmul(self.shared.null.T, self.Y)
+        self.NY = self.Y if self.shared.simple else np.matmul(self.shared.null.T, self.Y)
 
     def slopes(self, P: np.ndarray) -> np.ndarray:
         return self.Y @ P[0]
