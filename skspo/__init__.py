@@ -1,6 +1,7 @@
 """Machine learning for people who have to decide: Smart Predict-then-Optimize for scikit-learn."""
 
 from .estimators import SPOPlusRegressor, TwoStageRegressor
+from .items import StackedItems, stack_items
 from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .metrics import make_spo_scorer, normalized_spo_loss, spo_loss, spo_plus_loss
 from .neural import SPOMLPRegressor
@@ -20,11 +21,13 @@ __all__ = [
     "SPOPlusRegressorCV",
     "SPORegressor",
     "SquaredLoss",
+    "StackedItems",
     "TwoStageRegressor",
     "make_spo_scorer",
     "normalized_spo_loss",
     "spo_loss",
     "spo_plus_loss",
     "spo_plus_path",
+    "stack_items",
     *_regions,
 ]

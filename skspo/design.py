@@ -7,13 +7,13 @@ Conventions
 
     Z are standardised features, with a column of ones last if there is an intercept: q = p + 1, else q = p.
 
-What decisions cannot see.  On a region with N w = const, N the ``normals``, neither a prediction's component along N nor
-what moves only that changes a decision.  One model per cost: the rows of Theta have such a component.  A shared model:
+What decisions cannot see.  On a region with N w = const, N the ``normals``, a prediction's component along N changes no
+decision.  One model per cost: the rows of Theta have such a component.  A shared model:
 the features of a sample do, and it is removed from Z, but a direction of Theta is hidden only if Z_i Theta^T = 0 for
 every sample; such are the intercept and features that are equal for all items of a sample, on a region where the
 decisions have a constant sum.
 
-Solvers see ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`` and ``to_user`` translate coefficients.
+Solvers see ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`` and ``to_user`` translate.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
+from .design import apply_model, check_blocks
 from .losses import SPOPlusLoss, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
@@ -41,7 +42,10 @@ def check_training_data(
     names = ("n_features_in_", "feature_names_in_")
     seen: dict[str, Any] = {name: vars(noted)[name] for name in names if name in vars(noted)}
     seen["_y_is_1d"] = C.ndim == 1
-    return X_arr, C.reshape(X_arr.shape[0], -1), check_weight(sample_weight, X_arr), seen
+    C = C.reshape(X_arr.shape[0], -1)
+    if getattr(estimator, "shared", False):
+        check_blocks(X_arr.shape[1], C.shape[1])
+    return X_arr, C, check_weight(sample_weight, X_arr), seen
 
 
 class DecisionMixin:
@@ -97,6 +101,7 @@ class LinearSPOPlusMixin:
     l1_ratio: float
     prior: str
     fit_intercept: bool
+    shared: bool
     solver: str | Solver
     tol: float
     max_iter: int | None
@@ -117,8 +122,8 @@ class LinearSPOPlusMixin:
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        C_hat = X @ self.coef_.T + self.intercept_
+        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        C_hat = apply_model(X_arr, self.coef_, self.intercept_)
         return C_hat.ravel() if self._y_is_1d else C_hat
 
     def _check_params(self) -> None:
@@ -133,13 +138,19 @@ class LinearSPOPlusMixin:
                 raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
         if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
             raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+        for name in ("fit_intercept", "shared"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         for name, what in (("max_iter", "an integer of at least 1"), ("n_jobs", "an integer other than 0")):
             value = getattr(self, name)
             whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
             if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
                 raise ValueError(f"{name} must be None or {what}, got {value!r}.")
+
+    def _fits(self, d: int, n_features: int) -> bool:
+        """Whether there are coefficients for so many costs and features."""
+        shape = (n_features // d,) if self.shared else (d, n_features)
+        return hasattr(self, "coef_") and self.coef_.shape == shape
 
     def _check_regions(self, d: int, n_jobs: int | None = None) -> tuple[Region, Region]:
         """Region of the decisions and region of the training loss, their oracles with ``n_jobs`` if they have none."""
@@ -218,6 +229,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         that a large ``alpha`` gives least squares.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
+    shared : bool, default=False
+        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
+        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
     solver : {"auto", "lbfgs", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, interior-point
         for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where the first two
@@ -238,9 +252,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
 
     Attributes
     ----------
-    coef_ : ndarray of shape (d, n_features)
+    coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients.  Their component that decisions cannot see is set by least squares.
-    intercept_ : ndarray of shape (d,)
+    intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
     objective_ : float
         Objective at the returned coefficients, evaluated by the loss itself.
@@ -286,6 +300,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         l1_ratio: float = 0.0,
         prior: str = "zero",
         fit_intercept: bool = True,
+        shared: bool = False,
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -300,6 +315,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self.l1_ratio = l1_ratio
         self.prior = prior
         self.fit_intercept = fit_intercept
+        self.shared = shared
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -329,7 +345,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         region, training_region = self._check_regions(C.shape[1], self.n_jobs)
         objective = self._objective(training_region, X, C, weight)
         start = None
-        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (C.shape[1], X.shape[1]):
+        if self.warm_start and self._fits(C.shape[1], X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
         self._store(objective, result, region, solver.name, seen)
@@ -365,10 +381,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self._check_params()
         first = not hasattr(self, "coef_")
         X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=first)
-        if not first and C.shape[1] != self.coef_.shape[0]:
+        if not first and not self._fits(C.shape[1], X.shape[1]):
             raise ValueError(
-                f"y has {C.shape[1]} columns, but the model so far has {self.coef_.shape[0]} costs: every chunk must "
-                "have the same ones. To start anew, use fit or a new estimator."
+                f"y has {C.shape[1]} columns, which does not fit the model so far, with coefficients of shape "
+                f"{self.coef_.shape}: every chunk must have the same costs. To start anew, use fit or a new estimator."
             )
         region, training_region = self._check_regions(C.shape[1], self.n_jobs)
         running = self.__dict__.get("_stream")
@@ -399,6 +415,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             l1_ratio=float(self.l1_ratio),
             prior=self.prior,
             fit_intercept=self.fit_intercept,
+            shared=self.shared,
             coordinates=coordinates,
         )
 

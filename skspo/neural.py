@@ -79,6 +79,9 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         Number of units of each hidden layer; an empty tuple is a linear model.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden units.
+    shared : bool, default=False
+        Whether one network serves all costs, each of which has features of its own: X then holds d consecutive blocks
+        of q features, one block per cost (see :func:`stack_items`), and the network predicts a cost from its block.
     learning_rate_init : float, default=0.001
         Step size of Adam.
     batch_size : int or "auto", default="auto"
@@ -158,6 +161,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         loss: str = "spo+",
         hidden_layer_sizes: Any = (256,),
         activation: str = "relu",
+        shared: bool = False,
         learning_rate_init: float = 0.001,
         batch_size: int | str = "auto",
         alpha: float = 0.0001,
@@ -174,6 +178,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self.loss = loss
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
+        self.shared = shared
         self.learning_rate_init = learning_rate_init
         self.batch_size = batch_size
         self.alpha = alpha
@@ -276,9 +281,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         sizes = self._check_params()
         first = not hasattr(self, "coefs_")
         X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=first)
-        if not first and C.shape[1] != self.coefs_[-1].shape[1]:
+        known = 0 if first else self.coefs_[-1].shape[1] * (X.shape[1] // self.coefs_[0].shape[0])
+        if not first and C.shape[1] != known:
             raise ValueError(
-                f"y has {C.shape[1]} columns, but the network so far has {self.coefs_[-1].shape[1]} costs: every "
+                f"y has {C.shape[1]} columns, but the network so far has {known} costs: every "
                 "chunk must have the same ones. To start anew, use fit or a new estimator."
             )
         region = self._check_region(C.shape[1])
@@ -305,13 +311,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
-        A = validate_data(self, X, reset=False, dtype=np.float64)
+        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        A = X_arr.reshape(-1, self.coefs_[0].shape[0])
         function = ACTIVATIONS[self._activation][0]
         for i, (coef, intercept) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
             A = A @ coef + intercept
             if i + 1 < len(self.coefs_):
                 A = function(A)
-        return A.ravel() if self._y_is_1d else A
+        return A.ravel() if self._y_is_1d else A.reshape(X_arr.shape[0], -1)
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
@@ -326,6 +333,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         for name in ("max_iter", "n_iter_no_change"):
             if not (_is_whole(getattr(self, name)) and getattr(self, name) >= 1):
                 raise ValueError(f"{name} must be an integer of at least 1, got {getattr(self, name)!r}.")
+        if not isinstance(self.shared, (bool, np.bool_)):
+            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
         if self.batch_size != "auto" and not (_is_whole(self.batch_size) and int(self.batch_size) >= 1):
             raise ValueError(f"batch_size must be 'auto' or an integer of at least 1, got {self.batch_size!r}.")
         for name, low, high, what in (
@@ -388,9 +397,11 @@ class _Network:
         self.loss = LOSSES[model.loss](region)
         self.function, self.slope = ACTIVATIONS[model.activation]
         self.weight = weight
-        sizes = [X.shape[1], *hidden, y.shape[1]]
+        items = y.shape[1] if model.shared else 1  # how often the network is applied to a sample
+        sizes = [X.shape[1] // items, *hidden, y.shape[1] // items]
+        self.n_inputs = sizes[0]
         if previous is None:
-            self.center = np.average(y, axis=0, weights=self.weight)
+            self.center = np.average(y.reshape(-1, sizes[-1]), axis=0, weights=np.repeat(self.weight, items))
             size = float(np.sqrt(np.average(np.square(y).sum(axis=1), weights=self.weight)))
             self.scale = size if size > 0 else 1.0
             self.params = _glorot(sizes, model.activation, rng)
@@ -423,7 +434,7 @@ class _Network:
 
     def forward(self, X: np.ndarray) -> list[np.ndarray]:
         """Values of all layers; the last one is the prediction, less the mean cost, in the user's sense."""
-        values = [X]
+        values = [X.reshape(-1, self.n_inputs)]
         last = len(self.params) // 2 - 1
         for i in range(last + 1):
             Z = values[-1] @ self.params[2 * i] + self.params[2 * i + 1]
@@ -435,10 +446,10 @@ class _Network:
         values = self.forward(self.X[rows])
         weight = self.weight[rows]
         total = float(weight.sum())
-        C_hat = self.region.to_min(values[-1]) + self.offset
+        C_hat = self.region.to_min(values[-1].reshape(rows.size, -1)) + self.offset
         W = None if self.W is None else self.W[rows]
         losses, G = self.loss.value_gradient_min(self.region, self.C[rows], C_hat, W)
-        delta = self.region.to_min(G) * (weight / total)[:, None]
+        delta = (self.region.to_min(G) * (weight / total)[:, None]).reshape(values[-1].shape)
         grads: list[np.ndarray] = [np.zeros(0)] * len(self.params)
         for i in range(len(self.params) // 2 - 1, -1, -1):
             grads[2 * i] = values[i].T @ delta + (self.model.alpha / rows.size) * self.params[2 * i]
@@ -467,7 +478,7 @@ class _Network:
 
     def evaluate(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         """Mean loss of other samples, in the user's units."""
-        C_hat = self.region.to_min(self.forward(X)[-1]) + self.offset
+        C_hat = self.region.to_min(self.forward(X)[-1].reshape(y.shape)) + self.offset
         C = self.region.to_min(y) / self.scale
         W = self.region.solve_min(C) if self.loss.decides else None
         return float(np.average(self.loss.value_min(self.region, C, C_hat, W), weights=weight)) * self.unit()

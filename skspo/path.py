@@ -44,6 +44,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 
+from .design import apply_model
 from .estimators import DecisionMixin, LinearSPOPlusMixin, check_training_data
 from .losses import SPOPlusLoss
 from .metrics import spo_loss, spo_plus_loss
@@ -65,6 +66,7 @@ def spo_plus_path(
     l1_ratio: float = 0.0,
     prior: str = "least_squares",
     fit_intercept: bool = True,
+    shared: bool = False,
     standardize: bool = True,
     sample_weight: ArrayLike | None = None,
     solver: str | Solver = "auto",
@@ -88,7 +90,7 @@ def spo_plus_path(
         means an automatic grid.
     n_alphas : int, default=20
         Length of the automatic grid.
-    l1_ratio, prior, fit_intercept
+    l1_ratio, prior, fit_intercept, shared
         As in :class:`SPOPlusRegressor`.
     standardize : bool, default=True
         Whether ``alphas`` refer to standardised features and normalised costs (see :class:`SPOPlusRegressorCV`), or,
@@ -102,8 +104,8 @@ def spo_plus_path(
     -------
     alphas : ndarray of shape (n_alphas,)
         In decreasing order.
-    coefs : ndarray of shape (n_alphas, d, n_features)
-    intercepts : ndarray of shape (n_alphas, d)
+    coefs : ndarray of shape (n_alphas, d, n_features), or (n_alphas, q) if shared
+    intercepts : ndarray of shape (n_alphas, d), or (n_alphas,) if shared
     objectives : ndarray of shape (n_alphas,)
         Objectives, penalty included, in units of cost.
     gaps : ndarray of shape (n_alphas,)
@@ -131,6 +133,7 @@ def spo_plus_path(
         l1_ratio=l1_ratio,
         prior=prior,
         fit_intercept=fit_intercept,
+        shared=shared,
         solver=solver,
         tol=tol,
         max_iter=max_iter,
@@ -200,6 +203,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Where the penalty shrinks to.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
+    shared : bool, default=False
+        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
+        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
     scoring : {"spo_plus_loss", "spo_loss"}, scorer name, callable or None, default=None
@@ -230,11 +236,11 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         "mean_test_score", over all held-out samples together (a scorer: over folds); "std_test_score", over folds;
         "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss", over all held-out samples together,
         whatever ``scoring`` is.
-    coef_ : ndarray of shape (d, n_features)
+    coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients for features and costs as given.
-    intercept_ : ndarray of shape (d,)
+    intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
-    feature_scale_ : ndarray of shape (n_features,)
+    feature_scale_ : ndarray of shape (n_features,), or (q,) if shared
         Spread of each feature in the training data.
     cost_scale_ : float
         Typical size of the part of costs that decisions can see.
@@ -285,6 +291,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         l1_ratio: float = 0.0,
         prior: str = "least_squares",
         fit_intercept: bool = True,
+        shared: bool = False,
         cv: Any = None,
         scoring: Any = None,
         solver: str | Solver = "auto",
@@ -301,6 +308,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self.l1_ratio = l1_ratio
         self.prior = prior
         self.fit_intercept = fit_intercept
+        self.shared = shared
         self.cv = cv
         self.scoring = scoring
         self.solver = solver
@@ -390,6 +398,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             weight,
             prior=self.prior,
             fit_intercept=self.fit_intercept,
+            shared=self.shared,
             standardized=standardized,
         )
 
@@ -465,7 +474,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         held_out = {} if weight is None else {"sample_weight": weight[test]}
         for k, point in enumerate(points):
             coef, intercept = point.objective.to_user(point.result.coef)
-            C_hat = X[test] @ coef.T + intercept
+            C_hat = apply_model(X[test], coef, intercept)
             spo[k] = spo_loss(C[test], C_hat, region, **held_out)
             spo_plus[k] = spo_plus_loss(C[test], C_hat, region, **held_out)
         if self._pooled:

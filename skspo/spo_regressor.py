@@ -52,6 +52,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
     fit_intercept : bool, default=True
         Whether to fit an intercept.
+    shared : bool, default=False
+        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
+        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
     tol : float, default=1e-6
         lbfgs: size of the gradient; line-search: relative decrease that counts; milp: relative gap.  The start is
         fitted with the same tolerance.
@@ -70,9 +73,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
 
     Attributes
     ----------
-    coef_ : ndarray of shape (d, n_features)
+    coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients, of the norm of the start.  Their component that decisions cannot see is set by least squares.
-    intercept_ : ndarray of shape (d,)
+    intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
     objective_ : float
         Mean SPO loss of the training data plus the penalty.
@@ -121,6 +124,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         alpha: float = 0.0,
         l1_ratio: float = 0.0,
         fit_intercept: bool = True,
+        shared: bool = False,
         tol: float = 1e-6,
         max_iter: int | None = None,
         time_limit: float | None = None,
@@ -136,6 +140,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
+        self.shared = shared
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -165,9 +170,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         region, _ = self._check_regions(C.shape[1], self.n_jobs)
         solver = self._choose_solver(region)
         options: dict[str, Any] = {"alpha": float(self.alpha), "l1_ratio": float(self.l1_ratio)}
-        options["fit_intercept"] = self.fit_intercept
+        options |= {"fit_intercept": self.fit_intercept, "shared": self.shared}
         objective = LinearObjective(SPOLoss(region), region, X, C, weight, **options)
-        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (C.shape[1], X.shape[1]):
+        if self.warm_start and self._fits(C.shape[1], X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)
         else:
             start = self._start(objective, region, X, C, weight, options)
