@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
 from .design import apply_model, check_blocks
-from .losses import SPOPlusLoss, check_weight
+from .losses import SPOPlusLoss, check_offset, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
 from .regions.base import Region, check_region
@@ -30,10 +30,31 @@ def _check_ndim(y: Any) -> None:
         raise ValueError(f"y must have shape (n_samples, n_costs) or (n_samples,), got {y.shape}.")
 
 
+class TrainingData(NamedTuple):
+    """Validated data, and what an estimator is to remember of them if the fit succeeds."""
+
+    X: np.ndarray
+    C: np.ndarray
+    weight: np.ndarray | None
+    offset: np.ndarray | None
+    seen: dict[str, Any]
+
+    def take(self, rows: np.ndarray) -> TrainingData:
+        """Some of the samples."""
+        weight, offset = (None if array is None else array[rows] for array in (self.weight, self.offset))
+        return TrainingData(self.X[rows], self.C[rows], weight, offset, self.seen)
+
+
 def check_training_data(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:
-    """Validated features, costs and weights, and what an estimator is to remember of them if the fit succeeds."""
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    offset: ArrayLike | None,
+    *,
+    reset: bool,
+) -> TrainingData:
+    """Validate features, costs, weights and offset."""
     _check_ndim(y)
     # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
     noted = copy(estimator)
@@ -45,7 +66,7 @@ def check_training_data(
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):
         check_blocks(X_arr.shape[1], C.shape[1])
-    return X_arr, C, check_weight(sample_weight, X_arr), seen
+    return TrainingData(X_arr, C, check_weight(sample_weight, X_arr), check_offset(offset, C.shape), seen)
 
 
 class DecisionMixin:
@@ -53,37 +74,61 @@ class DecisionMixin:
 
     region_: Region
 
-    def decide(self, X: ArrayLike) -> np.ndarray:
+    def decide(self, X: ArrayLike, offset: ArrayLike | None = None, region_params: Any = None) -> np.ndarray:
         """Decisions for the predicted costs.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------
         W : ndarray of shape (n_samples, d)
             One feasible decision per sample.
         """
-        C_hat = self.predict(X)  # type: ignore[attr-defined]
-        return self.region_.argmin(C_hat[:, None] if C_hat.ndim == 1 else C_hat)
+        C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+        C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
+        return self.region_.with_rows(region_params, *C_hat.shape).argmin(C_hat)
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> float:
         """Minus the normalized SPO loss: 0 is as good as knowing the costs.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d)
-            True costs.
+            True costs, offset included.
         sample_weight : array-like of shape (n_samples,), optional
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------
         score : float
         """
-        C_hat = self.predict(X)  # type: ignore[attr-defined]
-        return -float(normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight))
+        C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+        return -float(
+            normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight, region_params=region_params)
+        )
+
+    @staticmethod
+    def _plus(C_hat: np.ndarray, offset: ArrayLike | None) -> np.ndarray:
+        """Predictions with the known part of the costs."""
+        known = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
+        return C_hat if known is None else C_hat + known.reshape(C_hat.shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -110,12 +155,14 @@ class LinearSPOPlusMixin:
     verbose: int
     _y_is_1d: bool
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict costs.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
 
         Returns
         -------
@@ -124,7 +171,7 @@ class LinearSPOPlusMixin:
         check_is_fitted(self)
         X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
         C_hat = apply_model(X_arr, self.coef_, self.intercept_)
-        return C_hat.ravel() if self._y_is_1d else C_hat
+        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
 
     def _check_params(self) -> None:
         largest = np.finfo(float).max
@@ -147,13 +194,20 @@ class LinearSPOPlusMixin:
             if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
                 raise ValueError(f"{name} must be None or {what}, got {value!r}.")
 
-    def _fits(self, d: int, n_features: int) -> bool:
+    def _fits(self, data: TrainingData) -> bool:
         """Whether there are coefficients for so many costs and features."""
+        d, n_features = data.C.shape[1], data.X.shape[1]
         shape = (n_features // d,) if self.shared else (d, n_features)
         return hasattr(self, "coef_") and self.coef_.shape == shape
 
-    def _check_regions(self, d: int, n_jobs: int | None = None) -> tuple[Region, Region]:
-        """Region of the decisions and region of the training loss, their oracles with ``n_jobs`` if they have none."""
+    def _check_regions(
+        self, C: np.ndarray, region_params: Any = None, n_jobs: int | None = None
+    ) -> tuple[Region, Region, Region]:
+        """Region to be remembered, and regions of these samples: of their decisions, and of the training loss.
+
+        Oracles get ``n_jobs`` if they have none.
+        """
+        n, d = C.shape
         region = check_region(self.region, n_dim=d)
         regions = [region]
         if self.surrogate_region is not None:
@@ -172,7 +226,15 @@ class LinearSPOPlusMixin:
             for r in regions:
                 if r.get_params(deep=False).get("n_jobs", 0) is None:
                     r.set_params(n_jobs=n_jobs)
-        return regions[0], regions[-1]
+        views = []
+        for r in regions:
+            try:
+                views.append(r.with_rows(region_params, n, d))
+            except (TypeError, ValueError) as error:
+                if r is not region:
+                    error.add_note("This is about surrogate_region, which gets the same region_params.")
+                raise
+        return region, views[0], views[-1]
 
     def _solve(self, objective: LinearObjective, start: np.ndarray | None = None) -> tuple[Result, Solver]:
         """Result of the first solver that closes the gap, or of the last one."""
@@ -324,7 +386,14 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOPlusRegressor:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOPlusRegressor:
         """Fit the model.
 
         Parameters
@@ -335,20 +404,24 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             Cost vectors (C in the documentation), one column per decision variable.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------
         self : SPOPlusRegressor
         """
         self._check_params()
-        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=True)
-        region, training_region = self._check_regions(C.shape[1], self.n_jobs)
-        objective = self._objective(training_region, X, C, weight)
+        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
+        objective = self._objective(training_region, data)
         start = None
-        if self.warm_start and self._fits(C.shape[1], X.shape[1]):
+        if self.warm_start and self._fits(data):
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
-        self._store(objective, result, region, solver.name, seen)
+        self._store(objective, result, region, solver.name, data.seen)
         self.__dict__.pop("_stream", None)
         if not result.converged:
             why = f" because {result.message}" if result.message else ""
@@ -361,7 +434,14 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             )
         return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOPlusRegressor:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOPlusRegressor:
         """Take one stochastic pass over a chunk of data (always with sgd).
 
         The first chunk sets the scale of features and costs and the start (its least-squares fit, or the coefficients
@@ -373,6 +453,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d) or (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
+        offset, region_params
+            As in ``fit``.
 
         Returns
         -------
@@ -380,15 +462,16 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         """
         self._check_params()
         first = not hasattr(self, "coef_")
-        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=first)
-        if not first and not self._fits(C.shape[1], X.shape[1]):
+        data = check_training_data(self, X, y, sample_weight, offset, reset=first)
+        if not first and not self._fits(data):
+            known = self.coef_.shape[0] if self.coef_.ndim == 2 else data.X.shape[1] // self.coef_.size
             raise ValueError(
-                f"y has {C.shape[1]} columns, which does not fit the model so far, with coefficients of shape "
-                f"{self.coef_.shape}: every chunk must have the same costs. To start anew, use fit or a new estimator."
+                f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
+                "have the same ones, and the same shared. To start anew, use fit or a new estimator."
             )
-        region, training_region = self._check_regions(C.shape[1], self.n_jobs)
+        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
         running = self.__dict__.get("_stream")
-        objective = self._objective(training_region, X, C, weight, coordinates=running and running[0])
+        objective = self._objective(training_region, data, coordinates=running and running[0])
         if running is None:
             start = None if first else objective.from_user(self.coef_, self.intercept_)
             stream = SGDSolver().start(objective, start)
@@ -398,19 +481,18 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
         SGDSolver().run_epoch(objective, stream, rng)
         value = objective.value(stream.average)
-        self._store(objective, Result(stream.average, value, 0.0, stream.epoch, False), region, "sgd", seen)
+        self._store(objective, Result(stream.average, value, 0.0, stream.epoch, False), region, "sgd", data.seen)
         self._stream = (coordinates, stream, rng)
         return self
 
-    def _objective(
-        self, region: Region, X: np.ndarray, C: np.ndarray, weight: np.ndarray | None, coordinates: Any = None
-    ) -> LinearObjective:
+    def _objective(self, region: Region, data: TrainingData, coordinates: Any = None) -> LinearObjective:
         return LinearObjective(
             SPOPlusLoss(region),
             region,
-            X,
-            C,
-            weight,
+            data.X,
+            data.C,
+            data.weight,
+            offset=data.offset,
             alpha=float(self.alpha),
             l1_ratio=float(self.l1_ratio),
             prior=self.prior,
@@ -461,7 +543,14 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         self.regressor = regressor
         self.region = region
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TwoStageRegressor:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> TwoStageRegressor:
         """Fit the regressor.
 
         Parameters
@@ -470,6 +559,10 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         y : array-like of shape (n_samples, d) or (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Passed to the regressor, which must accept it.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the regressor is fitted to the rest.
+        region_params : dict of array-like, or the like, optional
+            Checked, and not used: the regressor does not know the region.
 
         Returns
         -------
@@ -486,6 +579,10 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
         d = 1 if C.ndim == 1 else C.shape[1]
         region = check_region(self.region, n_dim=d)
+        region.with_rows(region_params, C.shape[0], d)
+        known = check_offset(offset, (C.shape[0], d))
+        if known is not None:
+            C = C - known.reshape(C.shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
         fit_params = {}
         if sample_weight is not None:
@@ -506,12 +603,14 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         self.region_ = region
         return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict costs with the fitted regressor.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the regressor predicts.
 
         Returns
         -------
@@ -521,7 +620,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         if getattr(X, "ndim", 2) == 2:  # anything else is for the regressor to refuse, with its own message
             validate_data(self, X, reset=False, skip_check_array=True)
         C_hat = np.asarray(self.regressor_.predict(X))
-        return C_hat.reshape(C_hat.shape[0], *self._target_shape)
+        return self._plus(C_hat.reshape(C_hat.shape[0], *self._target_shape), offset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

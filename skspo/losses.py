@@ -55,6 +55,10 @@ class Loss:
         value, G = self.value_gradient_min(region, region.to_min(C), region.to_min(C_hat), W)
         return value, region.to_min(G)
 
+    def absorb(self, C: np.ndarray, offset: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Costs and offset that give the same loss, W being the same, with no offset if that is possible."""
+        return C, offset
+
     def value_min(self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None) -> np.ndarray:
         """Value of each sample, for costs to be minimised."""
         return self.value_gradient_min(region, C, C_hat, W)[0]
@@ -109,6 +113,22 @@ def check_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
     return weight
 
 
+def check_offset(offset: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Finite offset of shape (n_samples, d), from one of that shape or (d,); None stays None."""
+    if offset is None:
+        return None
+    n, d = shape
+    known = check_array(offset, dtype=np.float64, ensure_2d=False, input_name="offset")
+    if known.shape == (n,) and d == 1:
+        known = known[:, None]
+    if known.shape not in ((n, d), (d,)):
+        raise ValueError(
+            f"offset, the known part of the costs, must have shape {(n, d)}, or ({d},) if it is the same for all "
+            f"samples; got {known.shape}."
+        )
+    return np.array(np.broadcast_to(known, (n, d)))
+
+
 class SPOPlusLoss(Loss):
     """SPO+ loss: the convex surrogate of the decision loss.
 
@@ -126,6 +146,10 @@ class SPOPlusLoss(Loss):
     >>> loss.gradient([[1.0, 2.0]], [[2.0, 1.0]])
     array([[ 2., -2.]])
     """
+
+    def absorb(self, C: np.ndarray, offset: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """The loss depends on 2 c_hat - c and w*(c) alone, so that an offset o of c_hat is one of -2 o of c."""
+        return (C, None) if offset is None else (C - 2.0 * offset, None)
 
     def value_gradient_min(
         self,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
-from .losses import SPOLoss, SPOPlusLoss, check_costs, check_weight
+from .losses import SPOLoss, SPOPlusLoss, check_costs, check_offset, check_weight
 from .regions.base import CAPABILITIES, Region, check_region
 
 
@@ -22,6 +22,8 @@ def spo_loss(
     region: Region | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: Any = None,
     per_sample: bool = False,
     ties: str = "oracle",
 ) -> float | np.ndarray:
@@ -35,6 +37,10 @@ def spo_loss(
         Feasible region; None means the unit Box.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
+    offset : array-like of shape (n_samples, d) or (d,), optional
+        Known part of the costs, to be added to ``y_pred``, where that does not contain it.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
         Return the loss of each sample instead of the mean.
     ties : {"oracle", "worst"}, default="oracle"
@@ -54,7 +60,7 @@ def spo_loss(
     >>> spo_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex(), ties="worst")
     2.0
     """
-    loss, _ = _spo_losses(y_true, y_pred, region, ties)
+    loss, _ = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
     return _average(loss, sample_weight, per_sample)
 
 
@@ -64,6 +70,8 @@ def spo_plus_loss(
     region: Region | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: Any = None,
     per_sample: bool = False,
 ) -> float | np.ndarray:
     """Mean SPO+ loss, the convex upper bound of the SPO loss that training minimises.
@@ -76,6 +84,10 @@ def spo_plus_loss(
         Feasible region; None means the unit Box.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
+    offset : array-like of shape (n_samples, d) or (d,), optional
+        Known part of the costs, to be added to ``y_pred``, where that does not contain it.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
         Return the loss of each sample instead of the mean.
 
@@ -89,7 +101,9 @@ def spo_plus_loss(
     >>> spo_plus_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex())
     2.0
     """
-    return _average(SPOPlusLoss(region).value(y_true, y_pred), sample_weight, per_sample)
+    region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params)
+    value = SPOPlusLoss(region).value_min(region, C, C_hat, region.solve_min(C))
+    return _average(value, sample_weight, per_sample)
 
 
 def normalized_spo_loss(
@@ -98,6 +112,8 @@ def normalized_spo_loss(
     region: Region | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: Any = None,
     per_sample: bool = False,
     ties: str = "oracle",
 ) -> float | np.ndarray:
@@ -111,6 +127,10 @@ def normalized_spo_loss(
         Feasible region; None means the unit Box.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of both sums.
+    offset : array-like of shape (n_samples, d) or (d,), optional
+        Known part of the costs, to be added to ``y_pred``, where that does not contain it.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
         Return each sample's contribution, scaled so that the (weighted) mean is the metric.
     ties : {"oracle", "worst"}, default="oracle"
@@ -128,7 +148,7 @@ def normalized_spo_loss(
     >>> normalized_spo_loss([[1.0, 3.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]], Simplex())
     1.0
     """
-    loss, z = _spo_losses(y_true, y_pred, region, ties)
+    loss, z = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
     size = float(_average(np.abs(z), sample_weight, False))
     if size == 0 and loss.any():
         warnings.warn(
@@ -156,7 +176,8 @@ def make_spo_scorer(
 
     Returns
     -------
-    scorer : callable ``scorer(estimator, X, y, sample_weight=None)``
+    scorer : callable ``scorer(estimator, X, y, sample_weight=None, offset=None, region_params=None)``
+        All but the first three are routed metadata: ``scorer.set_score_request(region_params=True)``.
 
     Examples
     --------
@@ -181,15 +202,29 @@ def make_spo_scorer(
     return make_scorer(metrics[metric], greater_is_better=False, region=region, **kwargs)
 
 
+def _prepare(
+    y_true: ArrayLike, y_pred: ArrayLike, region: Region | None, offset: ArrayLike | None, region_params: Any
+) -> tuple[Region, np.ndarray, np.ndarray]:
+    """Region of these samples, and their costs, true and predicted, to be minimised."""
+    C, C_hat = check_costs(y_true, y_pred)
+    known = check_offset(offset, C.shape)
+    C_hat = C_hat if known is None else C_hat + known
+    region = check_region(region, n_dim=C.shape[1]).with_rows(region_params, *C.shape)
+    return region, region.to_min(C), region.to_min(C_hat)
+
+
 def _spo_losses(
-    y_true: ArrayLike, y_pred: ArrayLike, region: Region | None, ties: str
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    region: Region | None,
+    ties: str,
+    offset: ArrayLike | None,
+    region_params: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """SPO loss and best cost of each sample."""
     if ties not in ("oracle", "worst"):
         raise ValueError(f"ties must be 'oracle' or 'worst', got {ties!r}.")
-    C, C_hat = check_costs(y_true, y_pred)
-    region = check_region(region, n_dim=C.shape[1])
-    C, C_hat = region.to_min(C), region.to_min(C_hat)
+    region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params)
     W = region.solve_min(C)
     if ties == "oracle":
         loss = SPOLoss(region).value_min(region, C, C_hat, W)
@@ -197,7 +232,7 @@ def _spo_losses(
         loss = np.einsum("ij,ij->i", C, region.worst_argmin(C_hat, C) - W)
     else:
         raise ValueError(
-            f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {type(region).__name__} cannot compute. "
+            f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {region.label} cannot compute. "
             "Use ties='oracle'."
         )
     # Optimal decisions come from a finite-precision oracle: a loss of -1e-17 is zero.

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .estimators import DecisionMixin, check_training_data
+from .estimators import DecisionMixin, TrainingData, check_training_data
 from .losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .objective import merge_rows
 from .regions.base import Region, check_region
@@ -193,7 +193,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOMLPRegressor:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOMLPRegressor:
         """Train the network.
 
         Parameters
@@ -203,20 +210,24 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             Cost vectors, one column per decision variable.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the network is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------
         self : SPOMLPRegressor
         """
         sizes = self._check_params()
-        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=True)
-        region = self._check_region(C.shape[1])
-        X, C, weight = merge_rows(X, C, weight)  # a weight of two is a repeated row
+        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        plain = self._check_region(data.C.shape[1])
+        region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = check_random_state(self.random_state)
         again = self.warm_start and hasattr(self, "coefs_")
-        train, test = self._split(X.shape[0], rng)
-        network = _Network(self, region, X[train], C[train], weight[train], sizes, rng, self if again else None)
-        held_out = None if test is None else (X[test], C[test], weight[test])
+        train, test = self._split(data.X.shape[0], rng)
+        network = _Network(self, region.take(train), data.take(train), sizes, rng, self if again else None)
+        held_out = None if test is None else (region.take(test), data.take(test))
         curve: list[float] = list(self.loss_curve_) if again else []
         validation: list[float] = []
         best, best_params, idle, stopped = np.inf, network.copy(), 0, False
@@ -249,7 +260,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 break
         if held_out is not None:
             network.params = best_params
-        self._store(network, region, seen)
+        self._store(network, plain, data.seen)
         self.loss_curve_, self.loss_, self.best_loss_ = curve, curve[-1], best
         self.n_iter_ = len(curve)
         if held_out is not None:
@@ -263,7 +274,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             )
         return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOMLPRegressor:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOMLPRegressor:
         """Train for one epoch over the given samples, going on from earlier ones.
 
         The first call sets the typical size of the costs.
@@ -273,6 +291,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d) or (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
+        offset, region_params
+            As in ``fit``.
 
         Returns
         -------
@@ -280,31 +300,33 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         """
         sizes = self._check_params()
         first = not hasattr(self, "coefs_")
-        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=first)
-        known = 0 if first else self.coefs_[-1].shape[1] * (X.shape[1] // self.coefs_[0].shape[0])
-        if not first and C.shape[1] != known:
+        data = check_training_data(self, X, y, sample_weight, offset, reset=first)
+        known = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
+        if not first and data.C.shape[1] != known:
             raise ValueError(
-                f"y has {C.shape[1]} columns, but the network so far has {known} costs: every "
+                f"y has {data.C.shape[1]} columns, but the network so far has {known} costs: every "
                 "chunk must have the same ones. To start anew, use fit or a new estimator."
             )
-        region = self._check_region(C.shape[1])
-        X, C, weight = merge_rows(X, C, weight)
+        plain = self._check_region(data.C.shape[1])
+        region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
-        network = _Network(self, region, X, C, weight, sizes, rng, None if first else self)
+        network = _Network(self, region, data, sizes, rng, None if first else self)
         loss = network.epoch(rng)
-        self._store(network, region, seen)
+        self._store(network, plain, data.seen)
         self._rng = rng
         self.loss_, self.best_loss_ = loss, min(loss, getattr(self, "best_loss_", np.inf))
         self.loss_curve_ = [*getattr(self, "loss_curve_", []), loss]
         self.n_iter_ = len(self.loss_curve_)
         return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict costs.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the network predicts.
 
         Returns
         -------
@@ -318,7 +340,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             A = A @ coef + intercept
             if i + 1 < len(self.coefs_):
                 A = function(A)
-        return A.ravel() if self._y_is_1d else A.reshape(X_arr.shape[0], -1)
+        return self._plus(A.ravel() if self._y_is_1d else A.reshape(X_arr.shape[0], -1), offset)
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
@@ -359,6 +381,12 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             )
         return region
 
+    @staticmethod
+    def _merge(region: Region, data: TrainingData) -> tuple[Region, TrainingData]:
+        """Merge equal samples: a weight of two is a repeated row."""
+        rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region.row_table(data.X.shape[0]))
+        return region.take(rows), data.take(rows)._replace(weight=weight)
+
     def _split(self, n: int, rng: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows to train on and rows to hold out."""
         if not self.early_stopping:
@@ -386,9 +414,7 @@ class _Network:
         self,
         model: SPOMLPRegressor,
         region: Region,
-        X: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray,
+        data: TrainingData,
         hidden: list[int],
         rng: Any,
         previous: SPOMLPRegressor | None,
@@ -396,12 +422,14 @@ class _Network:
         self.model, self.region = model, region
         self.loss = LOSSES[model.loss](region)
         self.function, self.slope = ACTIVATIONS[model.activation]
-        self.weight = weight
+        X, y = data.X, data.C
+        self.weight: np.ndarray = data.weight  # type: ignore[assignment]
+        unknown = y if data.offset is None else y - data.offset
         items = y.shape[1] if model.shared else 1  # how often the network is applied to a sample
         sizes = [X.shape[1] // items, *hidden, y.shape[1] // items]
         self.n_inputs = sizes[0]
         if previous is None:
-            self.center = np.average(y.reshape(-1, sizes[-1]), axis=0, weights=np.repeat(self.weight, items))
+            self.center = np.average(unknown.reshape(-1, sizes[-1]), axis=0, weights=np.repeat(self.weight, items))
             size = float(np.sqrt(np.average(np.square(y).sum(axis=1), weights=self.weight)))
             self.scale = size if size > 0 else 1.0
             self.params = _glorot(sizes, model.activation, rng)
@@ -421,8 +449,13 @@ class _Network:
             self.adam.rate = model.learning_rate_init
         self.X = X
         self.C = region.to_min(y) / self.scale
-        self.offset = region.to_min(self.center) / self.scale
+        self.offset = self.known_part(region, data)
         self.W = region.solve_min(self.C) if self.loss.decides else None
+
+    def known_part(self, region: Region, data: TrainingData) -> np.ndarray:
+        """What is added to the network's output for each sample: the mean cost and the offset."""
+        known = np.broadcast_to(self.center, data.C.shape)
+        return region.to_min(known if data.offset is None else known + data.offset) / self.scale
 
     def copy(self) -> list[np.ndarray]:
         return [p.copy() for p in self.params]
@@ -446,10 +479,11 @@ class _Network:
         values = self.forward(self.X[rows])
         weight = self.weight[rows]
         total = float(weight.sum())
-        C_hat = self.region.to_min(values[-1].reshape(rows.size, -1)) + self.offset
+        region = self.region.take(rows)
+        C_hat = region.to_min(values[-1].reshape(rows.size, -1)) + self.offset[rows]
         W = None if self.W is None else self.W[rows]
-        losses, G = self.loss.value_gradient_min(self.region, self.C[rows], C_hat, W)
-        delta = (self.region.to_min(G) * (weight / total)[:, None]).reshape(values[-1].shape)
+        losses, G = self.loss.value_gradient_min(region, self.C[rows], C_hat, W)
+        delta = (region.to_min(G) * (weight / total)[:, None]).reshape(values[-1].shape)
         grads: list[np.ndarray] = [np.zeros(0)] * len(self.params)
         for i in range(len(self.params) // 2 - 1, -1, -1):
             grads[2 * i] = values[i].T @ delta + (self.model.alpha / rows.size) * self.params[2 * i]
@@ -476,12 +510,12 @@ class _Network:
         """Turn a loss into the user's units: squared ones for the squared error."""
         return self.scale**2 if isinstance(self.loss, SquaredLoss) else self.scale
 
-    def evaluate(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+    def evaluate(self, region: Region, data: TrainingData) -> float:
         """Mean loss of other samples, in the user's units."""
-        C_hat = self.region.to_min(self.forward(X)[-1].reshape(y.shape)) + self.offset
-        C = self.region.to_min(y) / self.scale
-        W = self.region.solve_min(C) if self.loss.decides else None
-        return float(np.average(self.loss.value_min(self.region, C, C_hat, W), weights=weight)) * self.unit()
+        C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.known_part(region, data)
+        C = region.to_min(data.C) / self.scale
+        W = region.solve_min(C) if self.loss.decides else None
+        return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
 
 
 def _glorot(sizes: list[int], activation: str, rng: Any) -> list[np.ndarray]:

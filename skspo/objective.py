@@ -67,6 +67,8 @@ class LinearObjective:
     y : ndarray of shape (n, d)
         Costs or values as the user has them.
     sample_weight : ndarray of shape (n,), optional
+    offset : ndarray of shape (n, d), optional
+        Known part of the costs: predictions are the offset plus what the model says.
     alpha, l1_ratio : float
     prior : {"zero", "least_squares"}
     fit_intercept : bool
@@ -86,6 +88,7 @@ class LinearObjective:
         y: np.ndarray,
         sample_weight: np.ndarray | None = None,
         *,
+        offset: np.ndarray | None = None,
         alpha: float = 0.0,
         l1_ratio: float = 0.0,
         prior: str = "zero",
@@ -94,10 +97,12 @@ class LinearObjective:
         coordinates: Coordinates | None = None,
         standardized: bool = False,
     ) -> None:
+        rows, weight = merge_rows(sample_weight, X, y, offset, region.row_table(X.shape[0]))
+        X, y, region = X[rows], y[rows], region.take(rows)
         self.loss, self.region = loss, region
-        X, y, weight = merge_rows(X, y, sample_weight)
         weight = weight / weight.sum()
         C = region.to_min(y)
+        known = None if offset is None else region.to_min(offset[rows])
         anchored = prior == "least_squares"
         self.anchored, self.standardized = anchored, standardized
         # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
@@ -111,10 +116,11 @@ class LinearObjective:
             standardization=None if coordinates is None else coordinates.standardization,
         )
         self.weight = weight
-        self.coordinates = self._derive_coordinates(X, C) if coordinates is None else coordinates
+        self.coordinates = self._derive_coordinates(X, C, known) if coordinates is None else coordinates
         self.cost_scale = self.scale = self.coordinates.cost_scale
         self.least_squares = self.coordinates.least_squares
-        self.C = self.project_visible(C) / self.cost_scale
+        known = None if known is None else self.project_visible(known) / self.cost_scale
+        self.C, self.offset = loss.absorb(self.project_visible(C) / self.cost_scale, known)
         self.W = region.solve_min(C) if loss.decides else None
 
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
@@ -153,13 +159,14 @@ class LinearObjective:
         other._set_penalty(alpha, l1_ratio)
         return other
 
-    def _derive_coordinates(self, X: np.ndarray, C: np.ndarray) -> Coordinates:
+    def _derive_coordinates(self, X: np.ndarray, C: np.ndarray, known: np.ndarray | None) -> Coordinates:
         visible = self.project_visible(C)
         # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
         unit = np.ldexp(1.0, np.frexp(np.abs(visible).max())[1] - 1)
         size = float(unit * np.sqrt(self.weight @ np.square(visible / unit).sum(axis=1)))
         cost_scale = size if size > 0 else 1.0
-        Theta = self.design.least_squares(X, C, standardized=self.standardized) / cost_scale
+        unknown = C if known is None else C - known
+        Theta = self.design.least_squares(X, unknown, standardized=self.standardized) / cost_scale
         return Coordinates(self.design.standardization, cost_scale, *self.design.split(Theta))
 
     # -- value and subgradient -----------------------------------------------------------------------------------------
@@ -189,6 +196,18 @@ class LinearObjective:
         D = Theta - self.prior
         return np.sign(D) * self.l1 + D * self.l2
 
+    def predict(self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Predicted costs of the given rows, offset included, as the loss compares them with ``C``."""
+        C_hat = self.design.predict(Theta, rows)
+        return C_hat if self.offset is None else C_hat + self.offset[rows]
+
+    def with_loss(self, loss: Loss) -> LinearObjective:
+        """Return the same data with another loss of the same region."""
+        other = copy(self)
+        other.loss, (other.C, other.offset) = loss, loss.absorb(self.C, self.offset)
+        other._trivial = None
+        return other
+
     def loss_gradient(
         self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None), weight: np.ndarray | None = None
     ) -> tuple[float, np.ndarray, np.ndarray]:
@@ -196,13 +215,13 @@ class LinearObjective:
         weight = self.weight[rows] if weight is None else weight
         W = None if self.W is None else self.W[rows]
         memory = self.memory if isinstance(rows, slice) and rows == slice(None) else None
-        C_hat = self.design.predict(Theta, rows)
-        value, G = self.loss.value_gradient_min(self.region, self.C[rows], C_hat, W, memory)
+        region = self.region if memory is not None else self.region.take(rows)
+        value, G = self.loss.value_gradient_min(region, self.C[rows], self.predict(Theta, rows), W, memory)
         return float(weight @ value), self.design.adjoint(G * weight[:, None], rows), G
 
     def value(self, Theta: np.ndarray) -> float:
         """Objective at Theta."""
-        value = self.loss.value_min(self.region, self.C, self.design.predict(Theta), self.W)
+        value = self.loss.value_min(self.region, self.C, self.predict(Theta), self.W)
         return float(self.weight @ value) + self.penalty(Theta)
 
     def value_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -219,7 +238,8 @@ class LinearObjective:
     def trivial_value(self) -> float:
         """Loss of the zero prediction: the mean distance between the best and the worst decision."""
         if self._trivial is None:
-            value = self.loss.value_min(self.region, self.C, np.zeros_like(self.C), self.W)
+            nothing = np.zeros_like(self.C) if self.offset is None else self.offset
+            value = self.loss.value_min(self.region, self.C, nothing, self.W)
             self._trivial = float(self.weight @ value)
         return self._trivial
 
@@ -316,17 +336,29 @@ class LinearObjective:
         return Theta - self._hidden
 
 
-def merge_rows(
-    X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def merge_rows(sample_weight: np.ndarray | None, *arrays: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Drop rows of weight zero, merge equal rows, and sort.
 
     A weight of two is then the same problem as a repeated row, bit for bit, and the order of rows does not matter: the
     optimum of a linear program is not unique, so equal problems must reach the solver as equal numbers.
+
+    Parameters
+    ----------
+    sample_weight : ndarray of shape (n,) or None
+    *arrays : ndarray of shape (n, m) or None
+        What samples have to agree in to be equal.
+
+    Returns
+    -------
+    rows : ndarray of int
+        One row of each kind.
+    weight : ndarray
+        Total weight of its kind.
     """
-    weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    given = [array for array in arrays if array is not None]
+    weight = np.ones(given[0].shape[0]) if sample_weight is None else sample_weight
     keep = np.flatnonzero(weight > 0)
-    rows = np.concatenate([X[keep], y[keep]], axis=1)
+    rows = np.concatenate([array[keep] for array in given], axis=1)
     # One number per row orders almost all rows; numpy sums each row in the same order wherever it stands.
     key = (rows * np.cos(np.arange(1.0, rows.shape[1] + 1.0))).sum(axis=1)
     order = np.argsort(key, kind="stable")
@@ -336,5 +368,4 @@ def merge_rows(
     new = np.ones(rows.shape[0], dtype=bool)
     new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     weight = np.add.reduceat(weight[keep][order], np.flatnonzero(new))
-    rows = rows[new]
-    return np.ascontiguousarray(rows[:, : X.shape[1]]), np.ascontiguousarray(rows[:, X.shape[1] :]), weight
+    return keep[order[new]], weight

@@ -45,7 +45,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 
 from .design import apply_model
-from .estimators import DecisionMixin, LinearSPOPlusMixin, check_training_data
+from .estimators import DecisionMixin, LinearSPOPlusMixin, TrainingData, check_training_data
 from .losses import SPOPlusLoss
 from .metrics import spo_loss, spo_plus_loss
 from .objective import LinearObjective
@@ -69,6 +69,8 @@ def spo_plus_path(
     shared: bool = False,
     standardize: bool = True,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: Any = None,
     solver: str | Solver = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
@@ -97,6 +99,8 @@ def spo_plus_path(
         as in :class:`SPOPlusRegressor`, to the data as given.
     sample_weight : array-like of shape (n_samples,), optional
         Nonnegative weights of the samples.
+    offset, region_params
+        As in :meth:`SPOPlusRegressor.fit`.
     solver, tol, max_iter, random_state, verbose
         As in :class:`SPOPlusRegressor`.
 
@@ -141,9 +145,9 @@ def spo_plus_path(
         verbose=verbose,
     )
     model._check_params()
-    X, C, weight, _ = check_training_data(model, X, C, sample_weight, reset=True)
-    region, _ = model._check_regions(C.shape[1])
-    objective = model._objective(region, X, C, weight, standardized=standardize)
+    data = check_training_data(model, X, C, sample_weight, offset, reset=True)
+    _, region, _ = model._check_regions(data.C, region_params)
+    objective = model._objective(region, data, standardized=standardize)
     grid = model._grid(objective)
     points = model._path(objective, grid)
     _warn_once([point.outcome for point in points], tol, "on the path")
@@ -318,7 +322,14 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPOPlusRegressorCV:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOPlusRegressorCV:
         """Choose the penalty by cross-validation and fit the model to all data.
 
         Parameters
@@ -329,20 +340,28 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             Cost vectors (C in the documentation), one column per decision variable.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples, in training and in held-out losses.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------
         self : SPOPlusRegressorCV
         """
         self._check_params()
-        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=True)
-        region, training_region = self._check_regions(C.shape[1])
-        splits = self._splits(X, C, weight)
-        objective = self._objective(training_region, X, C, weight)
+        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        plain, region, training_region = self._check_regions(data.C, region_params)
+        if not self._pooled and (offset is not None or region_params is not None):
+            raise ValueError(
+                f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
+                "'spo_plus_loss', or GridSearchCV with metadata routing."
+            )
+        splits = self._splits(data)
+        objective = self._objective(training_region, data)
         alphas = self._grid(objective)
         folds = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fold)(region, training_region, X, C, weight, alphas, train, test, seen)
-            for train, test in splits
+            delayed(self._fold)(region, training_region, data, alphas, train, test) for train, test in splits
         )
         scores = np.array([fold.scores for fold in folds])
         # Losses add up over samples, so that a fold counts by its size; an arbitrary scorer is averaged over folds.
@@ -353,7 +372,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         best = int(np.flatnonzero(mean >= mean.max() - 1e-9 * np.abs(mean).max())[0])
         (final,) = self._path(objective, alphas[best : best + 1])
 
-        self._store(final.objective, final.result, region, final.outcome.solver, seen)
+        self._store(final.objective, final.result, plain, final.outcome.solver, data.seen)
         self.alpha_ = float(alphas[best])
         self.alphas_ = alphas
         self.feature_scale_ = objective.design.scale
@@ -382,20 +401,14 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         if not whole or self.n_alphas < 1:
             raise ValueError(f"n_alphas must be an integer of at least 1, got {self.n_alphas!r}.")
 
-    def _objective(
-        self,
-        region: Region,
-        X: np.ndarray,
-        C: np.ndarray,
-        weight: np.ndarray | None,
-        standardized: bool = True,
-    ) -> LinearObjective:
+    def _objective(self, region: Region, data: TrainingData, standardized: bool = True) -> LinearObjective:
         return LinearObjective(
             SPOPlusLoss(region),
             region,
-            X,
-            C,
-            weight,
+            data.X,
+            data.C,
+            data.weight,
+            offset=data.offset,
             prior=self.prior,
             fit_intercept=self.fit_intercept,
             shared=self.shared,
@@ -419,12 +432,12 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             )
         return np.sort(alphas)[::-1]
 
-    def _splits(self, X: np.ndarray, C: np.ndarray, weight: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
-        n = X.shape[0]
+    def _splits(self, data: TrainingData) -> list[tuple[np.ndarray, np.ndarray]]:
+        n, weight = data.X.shape[0], data.weight
         if n < 2:
             raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
         cv = KFold(min(5, n)) if self.cv is None else check_cv(self.cv)
-        splits = list(cv.split(X, C))
+        splits = list(cv.split(data.X, data.C))
         if weight is not None:
             for train, _ in splits:
                 if not weight[train].any():
@@ -455,37 +468,37 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self,
         region: Region,
         training_region: Region,
-        X: np.ndarray,
-        C: np.ndarray,
-        weight: np.ndarray | None,
+        data: TrainingData,
         alphas: np.ndarray,
         train: np.ndarray,
         test: np.ndarray,
-        seen: dict[str, Any],
     ) -> _Fold:
         """Fit the path to the training part and judge it by the held-out part."""
-        objective = self._objective(training_region, X[train], C[train], None if weight is None else weight[train])
+        objective = self._objective(training_region.take(train), data.take(train))
+        X, C, weight, offset, seen = data.take(test)
         points = self._path(objective, alphas)
         outcomes = [point.outcome for point in points]
-        size = float(len(test) if weight is None else weight[test].sum())
+        size = float(len(test) if weight is None else weight.sum())
         spo, spo_plus, scores = np.zeros((3, len(alphas)))
         if size == 0:  # nothing is held out, so all are equal
             return _Fold(scores, size, spo, spo_plus, outcomes)
-        held_out = {} if weight is None else {"sample_weight": weight[test]}
+        held_out: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
+        here = region.take(test)
         for k, point in enumerate(points):
             coef, intercept = point.objective.to_user(point.result.coef)
-            C_hat = apply_model(X[test], coef, intercept)
-            spo[k] = spo_loss(C[test], C_hat, region, **held_out)
-            spo_plus[k] = spo_plus_loss(C[test], C_hat, region, **held_out)
+            C_hat = apply_model(X, coef, intercept)
+            C_hat = C_hat if offset is None else C_hat + offset
+            spo[k] = spo_loss(C, C_hat, here, **held_out)
+            spo_plus[k] = spo_plus_loss(C, C_hat, here, **held_out)
         if self._pooled:
             return _Fold(-spo if self.scoring == "spo_loss" else -spo_plus, size, spo, spo_plus, outcomes)
         model = copy(self)
         scorer = check_scoring(model, self.scoring)
-        y = C[test].ravel() if seen["_y_is_1d"] else C[test]
+        y = C.ravel() if seen["_y_is_1d"] else C
         for k, point in enumerate(points):
             model._store(point.objective, point.result, region, point.outcome.solver, seen)
             model.__dict__.pop("feature_names_in_", None)  # X is an array by now
-            scores[k] = scorer(model, X[test], y, **held_out)
+            scores[k] = scorer(model, X, y, **held_out)
         return _Fold(scores, size, spo, spo_plus, outcomes)
 
 

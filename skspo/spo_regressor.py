@@ -149,7 +149,14 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         self.verbose = verbose
         self.warm_start = warm_start
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SPORegressor:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPORegressor:
         """Fit the model.
 
         Parameters
@@ -160,24 +167,37 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             Cost vectors (C in the documentation), one column per decision variable.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------
         self : SPORegressor
         """
         self._check_params()
-        X, C, weight, seen = check_training_data(self, X, y, sample_weight, reset=True)
-        region, _ = self._check_regions(C.shape[1], self.n_jobs)
+        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
-        options: dict[str, Any] = {"alpha": float(self.alpha), "l1_ratio": float(self.l1_ratio)}
-        options |= {"fit_intercept": self.fit_intercept, "shared": self.shared}
-        objective = LinearObjective(SPOLoss(region), region, X, C, weight, **options)
-        if self.warm_start and self._fits(C.shape[1], X.shape[1]):
+        objective = LinearObjective(
+            SPOLoss(region),
+            region,
+            data.X,
+            data.C,
+            data.weight,
+            offset=data.offset,
+            alpha=float(self.alpha),
+            l1_ratio=float(self.l1_ratio),
+            fit_intercept=self.fit_intercept,
+            shared=self.shared,
+        )
+        if self.warm_start and self._fits(data):
             start = objective.from_user(self.coef_, self.intercept_)
         else:
-            start = self._start(objective, region, X, C, weight, options)
+            start = self._start(objective)
         result = solver.solve(objective, start)
-        self._store(objective, result, region, solver.name, seen)
+        self._store(objective, result, plain, solver.name, data.seen)
         if not result.converged:
             warnings.warn(
                 f"The {solver.name} solver stopped early: {result.message}. The coefficients are the best found, at "
@@ -212,20 +232,13 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         check_solver_serves(solver, region, SPO_SOLVERS)
         return solver
 
-    def _start(
-        self,
-        objective: LinearObjective,
-        region: Region,
-        X: np.ndarray,
-        C: np.ndarray,
-        weight: np.ndarray | None,
-        options: dict[str, Any],
-    ) -> np.ndarray:
+    def _start(self, objective: LinearObjective) -> np.ndarray:
         if self.init == "least_squares":
             return objective.least_squares
         if self.init == "absolute_error":
             return least_absolute(objective)
-        surrogate = LinearObjective(SPOPlusLoss(region), region, X, C, weight, **options)
+        region = objective.region
+        surrogate = objective.with_loss(SPOPlusLoss(region))
         start = surrogate.least_squares
         for solver in make_solvers(
             "auto", region, surrogate, tol=self.tol, random_state=self.random_state, verbose=self.verbose

@@ -26,6 +26,7 @@ from skspo import (
     spo_plus_loss,
 )
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
+from skspo.estimators import TrainingData
 from skspo.neural import ACTIVATIONS, LOSSES, _Network
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -45,7 +46,7 @@ def test_gradients(loss, activation, hidden, region):
     rng = np.random.RandomState(0)
     X, y, weight = rng.normal(size=(15, 3)), 10 * rng.normal(size=(15, 4)), rng.rand(15)
     model = SPOMLPRegressor(region, loss=loss, activation=activation, alpha=0.3)
-    network = _Network(model, region, X, y, weight, list(hidden), rng, None)
+    network = _Network(model, region, TrainingData(X, y, weight, None, {}), list(hidden), rng, None)
     rows = np.arange(2, 12)
 
     def value():

@@ -461,7 +461,7 @@ def test_stream_and_warm_start():
     assert model.objective_ <= 1.1 * exact.objective_
     first = exact.n_iter_
     assert exact.fit(X, C).n_iter_ < first
-    with pytest.raises(ValueError, match="every chunk must have the same costs"):
+    with pytest.raises(ValueError, match="but the model so far has 4 costs"):
         model.partial_fit(X, C[:, :3])
 
 

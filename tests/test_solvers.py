@@ -291,11 +291,13 @@ def test_repeated_rows_are_weights_bit_for_bit():
     rng = np.random.default_rng(1)
     repeats = rng.integers(0, 4, size=len(X))
     order = rng.permutation(repeats.sum())
-    many = merge_rows(np.repeat(X, repeats, axis=0)[order], np.repeat(C, repeats, axis=0)[order], None)
-    few = merge_rows(X, C, repeats.astype(float))
-    for a, b in zip(many, few, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert many[2].sum() == repeats.sum()
+    X_many, C_many = np.repeat(X, repeats, axis=0)[order], np.repeat(C, repeats, axis=0)[order]
+    many, many_weight = merge_rows(None, X_many, C_many)
+    few, few_weight = merge_rows(repeats.astype(float), X, C)
+    np.testing.assert_array_equal(X_many[many], X[few])
+    np.testing.assert_array_equal(C_many[many], C[few])
+    np.testing.assert_array_equal(many_weight, few_weight)
+    assert many_weight.sum() == repeats.sum()
 
 
 @pytest.mark.parametrize("region", [Simplex(), ShortestPath.grid(2, 3), TopK(2), EntropySimplex()], ids=str)

@@ -7,6 +7,7 @@ from .integer import Knapsack, MixedInteger
 from .level_sets import EntropySimplex, LogBarrierSimplex
 from .modelled import CvxpyRegion, Markowitz, OracleRegion
 from .polyhedron import Polyhedron
+from .rows import row_params
 from .simplex import Box, Simplex, TopK
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "StrongConvexity",
     "TopK",
     "check_region",
+    "row_params",
 ]

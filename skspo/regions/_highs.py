@@ -58,6 +58,7 @@ def solve_rows(
     integrality: np.ndarray | None = None,
     n_jobs: int | None = None,
     time_limit: float | None = None,
+    rhs: np.ndarray | None = None,
 ) -> np.ndarray:
     """Minimise every row of ``C`` over a polyhedron, or over its points with integer coordinates.
 
@@ -72,6 +73,8 @@ def solve_rows(
         Number of threads.  The result does not depend on it, nor on how rows are grouped into calls.
     time_limit : float, default=None
         Seconds for each row.
+    rhs : ndarray of shape (n, m + k), default=None
+        Right-hand sides of each row, of the m inequalities and then of the k equalities; None means those of ``form``.
 
     Returns
     -------
@@ -84,21 +87,24 @@ def solve_rows(
     RuntimeError
         If HiGHS stops without a solution, for instance at the time limit.
     """
+    sides = () if rhs is None else (rhs * np.concatenate([_row_factors(form.A_ub), _row_factors(form.A_eq)]),)
     form, C = _scale_constraints(form), _scale_costs(C)
     integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
 
-    def chunk(first: int, C: np.ndarray) -> np.ndarray:
+    def chunk(first: int, C: np.ndarray, *sides: np.ndarray) -> np.ndarray:
         if integers is not None:
-            return _mixed_integer_chunk(form, C, integers, time_limit, first)
+            return _mixed_integer_chunk(form, C, integers, time_limit, first, *sides)
         W = np.empty_like(C)
         if C.shape[0]:
             model = _LinearModel(form, time_limit)
             for i, c in enumerate(C):
+                for side in sides:
+                    model.set_sides(side[i])
                 model.minimise(c, first + i)
                 W[i] = model.values()
         return W
 
-    return _checked(form, map_rows(chunk, C, n_jobs=n_jobs))
+    return _checked(form, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides)
 
 
 def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
@@ -182,21 +188,29 @@ def _scale_costs(C: np.ndarray) -> np.ndarray:
     return np.ldexp(C, -_power_of_two(np.abs(C).max(axis=1, initial=0.0))[:, None])
 
 
+def _row_factors(A: sp.csr_array) -> np.ndarray:
+    return np.ldexp(1.0, -_power_of_two(abs(A).max(axis=1).toarray().ravel())) if A.shape[0] else np.zeros(0)
+
+
 def _scale_constraints(form: InequalityForm) -> InequalityForm:
     def scaled(A: sp.csr_array, b: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
-        if not b.size:
-            return A, b
-        factor = np.ldexp(1.0, -_power_of_two(abs(A).max(axis=1).toarray().ravel()))
+        factor = _row_factors(A)
         return sp.csr_array(sp.diags_array(factor) @ A), b * factor
 
     return InequalityForm(*scaled(form.A_ub, form.b_ub), *scaled(form.A_eq, form.b_eq), form.lower, form.upper)
 
 
-def _checked(form: InequalityForm, W: np.ndarray) -> np.ndarray:
+def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndarray:
     """Clip to the bounds, and do not take the solver's word for the other constraints."""
     W = np.clip(W, form.lower, form.upper) + 0.0  # no negative zeros
     if W.shape[0]:
-        excess = form.violation(W) / (1.0 + np.abs(W).max(axis=1, initial=0.0))
+        violation = form.violation(W)
+        for side in sides:
+            m = form.b_ub.size
+            over = (form.A_ub @ W.T).T - side[:, :m]
+            off = np.abs((form.A_eq @ W.T).T - side[:, m:])
+            violation = np.maximum(over.max(axis=1, initial=0.0), off.max(axis=1, initial=0.0))
+        excess = violation / (1.0 + np.abs(W).max(axis=1, initial=0.0))
         i = int(excess.argmax())
         if not excess[i] <= FEASIBLE:
             raise RuntimeError(f"HiGHS returned a decision for row {i} that violates a constraint by {excess[i]:.1e}.")
@@ -231,8 +245,10 @@ def _new_model(
     return highs, row_lower, row_upper
 
 
-def _raise(highs: highspy.Highs, status: Any, row: int) -> None:
+def _raise(highs: highspy.Highs, status: Any, row: int, varies: bool = False) -> None:
     """Turn a status that is not optimal into an error."""
+    if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
+        raise ValueError(f"The region of row {row} is empty: no decision satisfies its constraints (region_params).")
     if status == Status.kInfeasible:
         raise ValueError("The region is empty: its constraints are infeasible, no decision satisfies all of them.")
     if status in (Status.kUnbounded, Status.kUnboundedOrInfeasible):
@@ -256,6 +272,7 @@ class _LinearModel:
         self.highs, self.row_lower, self.row_upper = _new_model(form, options)
         self.columns = np.arange(form.lower.size, dtype=np.int32)
         self.rows = np.arange(self.row_lower.size, dtype=np.int32)
+        self.varies = False
         self.basis: Any = None
         self.minimise(np.zeros(form.lower.size), 0)
         self.basis = self.highs.getBasis()
@@ -287,7 +304,14 @@ class _LinearModel:
         """Like ``run``, but insist on an optimum."""
         status = self.run(c, restart)
         if status != Status.kOptimal:
-            _raise(self.highs, status, row)
+            _raise(self.highs, status, row, self.varies)
+
+    def set_sides(self, side: np.ndarray) -> None:
+        """Change the right-hand sides."""
+        self.varies, self.row_upper = True, side
+        self.row_lower = np.where(np.isfinite(self.row_lower), side, -np.inf)
+        if self.rows.size:
+            self._change_rows(self.row_lower)
 
     def values(self) -> np.ndarray:
         return np.array(self.highs.getSolution().col_value, dtype=np.float64)
@@ -319,7 +343,7 @@ class _LinearModel:
 
 
 def _mixed_integer_chunk(
-    form: InequalityForm, C: np.ndarray, integers: np.ndarray, time_limit: float | None, first: int
+    form: InequalityForm, C: np.ndarray, integers: np.ndarray, time_limit: float | None, first: int, *sides: np.ndarray
 ) -> np.ndarray:
     """Branch and bound for every row, integers rounded, then the continuous decisions once more."""
     W = np.empty_like(C)
@@ -333,11 +357,17 @@ def _mixed_integer_chunk(
         "dual_feasibility_tolerance": 1e-9,
         "time_limit": np.inf if time_limit is None else float(time_limit),
     }
-    highs, _, _ = _new_model(form, options, integers)
+    highs, row_lower, _ = _new_model(form, options, integers)
+    rows = np.arange(row_lower.size, dtype=np.int32)
     columns = np.arange(C.shape[1], dtype=np.int32)
     fixed = np.flatnonzero(integers).astype(np.int32)
     polish = None if integers.all() else _new_model(form, {"primal_feasibility_tolerance": 1e-10})[0]
     for i, c in enumerate(C):
+        for side in sides:
+            low = np.where(np.isfinite(row_lower), side[i], -np.inf)
+            for model in (highs,) if polish is None else (highs, polish):
+                change: Any = model.changeRowsBounds  # type: ignore[attr-defined]  # missing from the stubs, as above
+                change(rows.size, rows, low, side[i])
         highs.changeColsCost(columns.size, columns, c)
         # Nothing may survive from the row before: an old incumbent would decide ties.
         highs.clearSolver()
@@ -350,7 +380,7 @@ def _mixed_integer_chunk(
             status = highs.getModelStatus()
             highs.setOptionValue("presolve", "choose")
         if status != Status.kOptimal:
-            _raise(highs, status, first + i)
+            _raise(highs, status, first + i, bool(sides))
         W[i] = highs.getSolution().col_value
         W[i, integers] = np.rint(W[i, integers])
         if polish is not None:

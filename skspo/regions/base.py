@@ -134,6 +134,53 @@ class Region(BaseEstimator):
         """``_argmin`` for a region that can use what it found for nearby costs."""
         return self._argmin(C, data)
 
+    # -- parameters that vary by sample --------------------------------------------------------------------------------
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Parameters that may differ from sample to sample, and the shape of one sample's value."""
+        return {}
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> Region:
+        """Region with the given values of ``row_shapes`` for each row."""
+        raise NotImplementedError
+
+    def with_rows(self, region_params: Any, n_rows: int, n_dim: int) -> Region:
+        """Return the region whose parameters differ from sample to sample.
+
+        Parameters
+        ----------
+        region_params : dict of array-like, DataFrame, structured ndarray or None
+            Values of parameters, one row per sample; None gives the region itself.
+        n_rows : int
+            Number of samples.
+        n_dim : int
+            Number of decision variables.
+
+        Returns
+        -------
+        region : Region
+            Its ``argmin`` takes exactly ``n_rows`` rows of costs.
+        """
+        if region_params is None:
+            return self
+        from .rows import read_rows
+
+        self._data(n_dim)
+        return self._view(read_rows(self, region_params, n_rows, n_dim), n_dim)
+
+    def take(self, rows: slice | np.ndarray) -> Region:
+        """Region of some of the samples: itself, unless it varies by sample."""
+        return self
+
+    def row_table(self, n: int) -> np.ndarray:
+        """Numbers of this region that belong to one sample, shape (n, m): none, unless it varies by sample."""
+        return np.zeros((n, 0))
+
+    @property
+    def label(self) -> str:
+        """Name in error messages."""
+        return type(self).__name__
+
     def to_min(self, C: np.ndarray) -> np.ndarray:
         """Turn costs or values (or their gradients, or coefficients) into costs to be minimised, and back."""
         return -C if self.sense == "max" else C

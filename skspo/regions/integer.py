@@ -13,7 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from ._highs import coordinate_bounds, solve_rows, worst_rows
 from .base import CertifiedFloat, Region
 from .polyhedral_base import InequalityForm, PolyhedralRegion
-from .polyhedron import count_decisions, read_constraints, read_numbers
+from .polyhedron import RowPolyhedron, count_decisions, read_constraints, read_numbers, stack_sides
+from .rows import RowRegion
 
 TABLE = 2**26  # bytes of the table of choices in dynamic programming
 CHUNK = 2**17  # numbers per block of rows in dynamic programming, so that it stays in the cache
@@ -115,10 +116,28 @@ class MixedInteger(Region):
     def _argmin(self, C: np.ndarray, data: _MixedIntegerData) -> np.ndarray:
         return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, time_limit=self.time_limit)
 
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Right-hand sides may vary by sample."""
+        form = self._data(d).form
+        return {name: b.shape for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq)) if b.size}
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
+        return _RowMixedInteger(self, {"rhs": stack_sides(self._data(d).form, rows)})
+
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Diagonal of a box around the linear relaxation: an upper bound."""
         data = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(float(np.linalg.norm(data.high - data.low)), "upper bound")
+
+
+class _RowMixedInteger(RowPolyhedron):
+    """The same with integers."""
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        region = self.region
+        form, integers, *_ = region._data(C.shape[1])
+        options = {"n_jobs": region.n_jobs, "time_limit": region.time_limit}
+        return solve_rows(form, C, integrality=integers, rhs=data["rhs"], **options)
 
 
 def _fractional(region: Knapsack) -> bool:
@@ -134,7 +153,7 @@ class _KnapsackData(NamedTuple):
     form: InequalityForm  # the linear relaxation; for integer=True without the items that never fit
     method: str  # "all", "table", "search", "ratio" or "linear"
     weights: np.ndarray  # (m, d); for "table" integers without a common factor, only rows that can bind
-    capacity: np.ndarray  # (m,)
+    capacity: np.ndarray  # (m,); for "table" (1, m)
 
 
 class Knapsack(PolyhedralRegion):
@@ -214,8 +233,7 @@ class Knapsack(PolyhedralRegion):
             raise ValueError(
                 f"Knapsack: the region is empty, the capacity {capacity.min()} is negative; it must be at least 0."
             )
-        # Capacities are often computed, as 0.1 * total: one that misses a sum of weights by rounding only means it.
-        room = capacity * (1.0 + 1e-12)
+        room = capacity * (1.0 + 1e-12)  # see _whole_numbers
         fits = (weights <= room[:, None]).all(axis=0)
         upper = fits.astype(np.float64) if self.integer else 1.0
         form = InequalityForm.build(d, A_ub=weights, b_ub=capacity, upper=upper)
@@ -223,14 +241,10 @@ class Knapsack(PolyhedralRegion):
             return _KnapsackData(form, "all", weights, capacity)
         if not self.integer:
             return _KnapsackData(form, "ratio" if m == 1 else "linear", weights, capacity)
-        if weights.max() < 2**53 and (weights == np.floor(weights)).all():
-            binding = weights.sum(axis=1) > room
-            whole = weights[binding].astype(np.int64)
-            divisors = np.gcd.reduce(whole, axis=1)
-            limits = np.floor(room[binding] / divisors)
-            if d * np.prod(limits + 1.0) <= LARGEST:
-                return _KnapsackData(form, "table", whole // divisors[:, None], limits.astype(np.int64))
-        return _KnapsackData(form, "search", weights, capacity)
+        table = _whole_numbers(weights, capacity[None])
+        if table is None:
+            return _KnapsackData(form, "search", weights, capacity)
+        return _KnapsackData(form, "table", *table)
 
     def _argmin(self, C: np.ndarray, data: _KnapsackData) -> np.ndarray:
         if data.method == "all":
@@ -238,11 +252,24 @@ class Knapsack(PolyhedralRegion):
         if data.method == "table":
             return _pack_whole(C, data.weights, data.capacity)
         if data.method == "ratio":
-            return _pack_fractions(C, data.weights[0], float(data.capacity[0]))
+            return _pack_fractions(C, data.weights[0], data.capacity)
         integers = np.ones(C.shape[1], dtype=bool) if data.method == "search" else None
         W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs)
         # Leaving out what is worth nothing costs nothing and always fits.
         return np.where(C < 0, W, 0.0)
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """The capacity may vary by sample."""
+        return {"capacity": self._data(d).form.b_ub.shape}
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowKnapsack:
+        capacity = rows["capacity"]
+        if (capacity < 0).any():
+            row = int(np.argmax((capacity < 0).any(axis=1)))
+            raise ValueError(f"Knapsack: the region of row {row} is empty, the capacity {capacity.min()} is negative.")
+        # Beyond the weight of all items capacity makes no difference, and tables grow with it.
+        total = self._data(d).form.A_ub.sum(axis=1)
+        return _RowKnapsack(self, {"capacity": np.minimum(capacity, np.asarray(total).ravel())})
 
     @_if_fractional
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
@@ -270,16 +297,56 @@ class Knapsack(PolyhedralRegion):
     width = _if_fractional(PolyhedralRegion.width)
 
 
+class _RowKnapsack(RowRegion):
+    """Knapsacks with capacities of their own."""
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        region, capacity = self.region, data["capacity"]
+        plain = region._data(C.shape[1]).form
+        weights = plain.A_ub.toarray()
+        table = _whole_numbers(weights, capacity) if region.integer else None
+        if table is not None:
+            return _pack_whole(C, *table)
+        if not region.integer and weights.shape[0] == 1:
+            return _pack_fractions(C, weights[0], capacity)
+        # Without the upper bounds of the plain region, which leave out what does not fit there.
+        form = InequalityForm.build(C.shape[1], A_ub=weights, b_ub=plain.b_ub, upper=1.0)
+        integers = np.ones(C.shape[1], dtype=bool) if region.integer else None
+        W = solve_rows(form, C, integrality=integers, n_jobs=region.n_jobs, rhs=capacity)
+        return np.where(C < 0, W, 0.0)
+
+
+def _whole_numbers(weights: np.ndarray, capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Integer weights (m, d) without a common factor and capacities (n, m), of resources that can run out.
+
+    None if weights are not integers, or the table of dynamic programming would be too large.
+    """
+    if not (weights.max(initial=0.0) < 2**53 and (weights == np.floor(weights)).all()):
+        return None
+    # Capacities are often computed, as 0.1 * total: one that misses a sum of weights by rounding only means it.
+    room = capacity * (1.0 + 1e-12)
+    binding = (weights.sum(axis=1) > room).any(axis=0)
+    whole = weights[binding].astype(np.int64)
+    divisors = np.gcd.reduce(whole, axis=1)
+    limits = np.floor(room[:, binding] / divisors)
+    if weights.shape[1] * np.prod(limits.max(axis=0, initial=0.0) + 1.0) > LARGEST:
+        return None
+    return whole // divisors[:, None], limits.astype(np.int64)
+
+
 def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.ndarray:
     """Whole items with integer weights: dynamic programming over items and capacities, last item first.
 
     best[r] is the value of the best choice among items j, ..., d - 1 that weighs at most r (one index per resource),
     take[j, r] whether it contains item j.  Items are then read off in order, so that lower indices win ties.
+    The table is that of the largest capacity; each row starts to read where its own ends, shape (n, m) or (1, m).
     """
     n, d = C.shape
-    shape = tuple(int(r) + 1 for r in capacity)
+    largest = capacity.max(axis=0, initial=0)
+    shape = tuple(int(r) + 1 for r in largest)
     cells = int(np.prod(shape))
     stride = cells // np.cumprod(shape)  # how far apart in memory r and r + 1 are, for each resource
+    start = np.broadcast_to(capacity @ stride, (n,))
     W = np.zeros((n, d))
     size = max(min(CHUNK // cells, n), 16)
     size = max(min(size, TABLE // (d * cells)), 1)
@@ -291,14 +358,14 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
         with_item = np.empty_like(best)
         take = np.zeros((d, *shape, rows.size), dtype=bool)
         for j in reversed(range(d)):
-            if (weights[:, j] <= capacity).all():
+            if (weights[:, j] <= largest).all():
                 before = tuple(slice(0, k - int(w)) for k, w in zip(shape, weights[:, j], strict=True))
                 after = tuple(slice(int(w), None) for w in weights[:, j])
                 np.add(best[before], values[j], out=with_item[after])
                 np.greater_equal(with_item[after], best[after], out=take[j][after])
                 np.maximum(with_item[after], best[after], out=best[after])
         take = take.reshape(d, cells, rows.size)
-        room = np.full(rows.size, cells - 1)
+        room = start[a : a + size].copy()
         for j in range(d):
             taken = take[j, room, rows]
             W[a + rows, j] = taken
@@ -306,8 +373,8 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
     return W
 
 
-def _pack_fractions(C: np.ndarray, weights: np.ndarray, capacity: float) -> np.ndarray:
-    """Fractional items: best value per weight first, until the knapsack is full."""
+def _pack_fractions(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """Fractional items: best value per weight first, until the knapsack, or each row's own, is full."""
     free = weights == 0
     with np.errstate(over="ignore"):
         # Weightless items come first and take no room; worthless ones are removed at the end.

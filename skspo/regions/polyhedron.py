@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ._highs import coordinate_bounds, solve_rows, worst_rows
 from .polyhedral_base import InequalityForm, PolyhedralRegion
+from .rows import RowRegion
 
 
 def read_numbers(what: str, value: Any) -> np.ndarray:
@@ -156,6 +157,14 @@ class Polyhedron(PolyhedralRegion):
     def _argmin(self, C: np.ndarray, data: _PolyhedronData) -> np.ndarray:
         return solve_rows(data.form, C, n_jobs=self.n_jobs)
 
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Right-hand sides may vary by sample."""
+        form = self._data(d).form
+        return {name: b.shape for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq)) if b.size}
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> RowPolyhedron:
+        return RowPolyhedron(self, {"rhs": stack_sides(self._data(d).form, rows)})
+
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         return worst_rows(self._data(C.shape[1]).form, C, C_true, n_jobs=self.n_jobs)
@@ -173,3 +182,28 @@ class Polyhedron(PolyhedralRegion):
         low[below] = self.solve_min(eye[below])[:, below].diagonal()
         high[above] = self.solve_min(-eye[above])[:, above].diagonal()
         return low, high
+
+
+def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray:
+    """Right-hand sides of every row, inequalities first; those that do not vary are the form's."""
+    n = next(iter(rows.values())).shape[0]
+    sides = [rows.get(name, np.broadcast_to(b, (n, b.size))) for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq))]
+    return np.concatenate(sides, axis=1)
+
+
+class RowPolyhedron(RowRegion):
+    """Polyhedra with right-hand sides of their own, solved with HiGHS."""
+
+    def _form(self, d: int) -> InequalityForm:
+        return self.region._data(d).form
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        return solve_rows(self._form(C.shape[1]), C, n_jobs=self.region.n_jobs, rhs=data["rhs"])
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Orthonormal basis of the given equalities: others may hold for some samples only."""
+        form = self._form(self.resolve_dim(n_dim))
+        if not form.b_eq.size:
+            return np.zeros((0, form.lower.size))
+        _, sv, Vt = np.linalg.svd(form.A_eq.toarray(), full_matrices=False)
+        return Vt[sv > 1e-10 * max(float(sv[0]), 1e-300)]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from .base import CertifiedFloat
 from .polyhedral_base import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
+from .rows import RowRegion
 
 
 class Simplex(PolyhedralRegion):
@@ -117,6 +118,20 @@ class Box(PolyhedralRegion):
         lower, upper = data
         return np.where(C < 0, upper, lower)
 
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Both bounds may vary by sample."""
+        return {"lower": (d,), "upper": (d,)}
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowBox:
+        n = next(iter(rows.values())).shape[0]
+        for name, bound in zip(("lower", "upper"), self._data(d), strict=True):
+            rows.setdefault(name, np.broadcast_to(bound, (n, d)))
+        empty = (rows["lower"] > rows["upper"]).any(axis=1)
+        if empty.any():
+            row = int(np.argmax(empty))
+            raise ValueError(f"Box: the region of row {row} is empty, a lower bound is above the upper one.")
+        return _RowBox(self, rows)
+
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         return self.solve_min(np.where(C == 0, -C_true, C))
@@ -154,6 +169,31 @@ class Box(PolyhedralRegion):
         """Shortest edge."""
         lower, upper = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(float((upper - lower).min()))
+
+
+class _RowBox(RowRegion):
+    """Boxes with bounds of their own."""
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        return np.where(C < 0, data["upper"], data["lower"])
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        return self.solve_min(np.where(C == 0, -C_true, C))
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Unit vectors of the coordinates that are fixed in every sample."""
+        lower, upper = self.rows["lower"], self.rows["upper"]
+        return np.eye(lower.shape[1])[(lower == upper).all(axis=0)]
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        return np.clip(W, self.rows["lower"], self.rows["upper"])
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        import cvxpy as cp
+
+        lower, upper = self.rows["lower"], self.rows["upper"]
+        T = cp.Variable(V.shape, nonneg=True)
+        return cp.sum(cp.multiply(lower, V) + cp.multiply(upper - lower, T), axis=1), [T >= V]
 
 
 class TopK(PolyhedralRegion):

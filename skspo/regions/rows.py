@@ -1,0 +1,149 @@
+"""Regions whose parameters differ from sample to sample: one capacity, one set of bounds, one right-hand side per row.
+
+Conventions
+-----------
+    region     the plain region, which says which parameters may vary (``Region.row_shapes``)
+    rows       dict from such a parameter to an array with one row per sample
+
+A view takes exactly these rows of costs; ``take`` selects some of them, and is the identity for a plain region.  What
+solvers may ask of a view are the same optional methods as of every region.  The polyhedra of different samples have no
+common standard form, so that only ``Box``, whose cone form is elementary, offers more than an oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .base import Region
+
+
+def row_params(**params: ArrayLike) -> np.ndarray:
+    """Parameters that vary by sample, in a form that cross-validation can split.
+
+    Every method takes ``region_params`` as a dict of arrays.  scikit-learn's cross-validation passes a dict on as it
+    is, and splits an array: this is the same as a structured array with one entry per sample.
+
+    Parameters
+    ----------
+    **params : array-like of shape (n_samples,) or (n_samples, m)
+        The values of each parameter of the region.
+
+    Returns
+    -------
+    rows : structured ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> from skspo import row_params
+    >>> rows = row_params(capacity=[10, 12, 9])
+    >>> rows[:2]["capacity"]
+    array([10., 12.])
+    """
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
+    if not arrays or any(array.ndim == 0 for array in arrays.values()):
+        raise ValueError("row_params needs arrays with one row per sample, for example capacity=[10, 12, 9].")
+    lengths = {name: array.shape[0] for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"All parameters must have one row per sample, got {lengths} rows.")
+    dtype = [(name, np.float64, array.shape[1:]) for name, array in arrays.items()]
+    rows = np.empty(next(iter(lengths.values())), dtype=dtype)
+    for name, array in arrays.items():
+        rows[name] = array
+    return rows
+
+
+def read_rows(region: Region, region_params: Any, n: int, d: int) -> dict[str, np.ndarray]:
+    """Validated float arrays with ``n`` rows, by name of the region's parameters."""
+    name = type(region).__name__
+    shapes = region.row_shapes(d)
+    if isinstance(region_params, np.ndarray) and region_params.dtype.names:
+        given: dict[str, Any] = {key: region_params[key] for key in region_params.dtype.names}
+    elif isinstance(region_params, Mapping) or hasattr(region_params, "columns"):
+        given = {str(key): region_params[key] for key in region_params}
+    else:
+        raise TypeError(
+            "region_params must be a dict of arrays with one row per sample, a DataFrame, or what row_params returns; "
+            f"got {type(region_params).__name__}."
+        )
+    if not shapes:
+        raise ValueError(
+            f"region_params is given, but {name} has no parameters that may vary by sample. Box (lower, upper), "
+            "Knapsack (capacity) and Polyhedron (b_ub, b_eq) have."
+        )
+    if not given:
+        raise ValueError(f"region_params is empty; {name} can vary in {sorted(shapes)}.")
+    rows = {}
+    for key, value in given.items():
+        if key not in shapes:
+            raise ValueError(f"region_params: {name} cannot vary by sample in {key!r}, only in {sorted(shapes)}.")
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"region_params: {key} must be an array of numbers with one row per sample.") from None
+        if array.ndim == 0 or array.shape[0] != n:
+            raise ValueError(
+                f"region_params: {key} must have one row for each of the {n} samples, got shape {array.shape}. In "
+                "cross-validation pass row_params(...), which is split with the samples; a dict is not."
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"region_params: {key} must be finite.")
+        shape = shapes[key]
+        if array.shape[1:] not in ((), shape):
+            raise ValueError(f"region_params: {key} must have shape ({n},) or {(n, *shape)}, got {array.shape}.")
+        column = array.reshape(n, *(1 for _ in shape)) if array.ndim == 1 else array
+        rows[key] = np.ascontiguousarray(np.broadcast_to(column, (n, *shape)))
+    return rows
+
+
+class RowRegion(Region):
+    """View of a region with parameters of its own for every row of costs; see ``Region.with_rows``.
+
+    Parameters
+    ----------
+    region : Region
+        Validated.
+    rows : dict of ndarray
+        Whatever the oracle needs of each row, one row per sample.
+    """
+
+    def __init__(self, region: Any, rows: dict[str, np.ndarray]) -> None:
+        self.region = region
+        self.rows = rows
+
+    @property
+    def sense(self) -> str:  # type: ignore[override]
+        """That of the plain region."""
+        return self.region.sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """That of the plain region."""
+        return self.region.n_dim
+
+    @property
+    def label(self) -> str:
+        """Name in error messages."""
+        return f"{self.region.label} that varies by sample (region_params)"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return int(next(iter(self.rows.values())).shape[0])
+
+    def take(self, rows: slice | np.ndarray) -> RowRegion:
+        """View of some of the rows."""
+        return type(self)(self.region, {name: array[rows] for name, array in self.rows.items()})
+
+    def row_table(self, n: int) -> np.ndarray:
+        """All numbers that belong to a row, so that equal samples can be told."""
+        return np.concatenate([array.reshape(n, -1) for array in self.rows.values()], axis=1)
+
+    def solve_min(self, C: np.ndarray, memory: dict[str, Any] | None = None) -> np.ndarray:
+        """Minimise the costs of exactly these rows."""
+        if C.shape[0] != self.n_rows:
+            raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {self.n_rows} rows.")
+        return self._argmin(C, self.rows)
