@@ -79,7 +79,7 @@ def check_solver_serves(solver: Solver, region: Region, others: dict[str, type[S
         able = [repr(name) for name, cls in others.items() if not cls.missing(region)]
         what = "; ".join(f"{name} ({CAPABILITIES[name]})" for name in missing)
         raise ValueError(
-            f"solver={solver.name!r} cannot serve the region {type(region).__name__}, which lacks: {what}. "
+            f"solver={solver.name!r} cannot serve the region {region.label}, which lacks: {what}. "
             f"Solvers that can: {', '.join(able)}; or leave solver='auto'."
         )
 

@@ -117,6 +117,9 @@ class MILPSolver(Solver):
         """Solve the program; ``coef_init`` is returned if nothing better is found."""
         if objective.alpha > 0:
             raise ValueError("solver='milp' has no penalty: set alpha=0, or use another solver.")
+        if objective.offset is not None:
+            # Nothing bounds the coefficients then: with an offset their size matters.
+            raise ValueError("solver='milp' cannot serve an offset. Use solver='line-search'.")
         n, d = objective.C.shape
         a, size = objective.weight, objective.least_squares.size
         V = list_vertices(objective.region, d)

@@ -2,7 +2,7 @@
 
 The loss of a prediction does not change when it is multiplied by a positive number.  All coefficients here have the
 norm of the first start, and the penalty is that of coefficients of this norm: without a fixed scale it could be made
-as small as one likes at no cost.
+as small as one likes at no cost.  With an offset it does change, and the norm is free.
 
 Exact line search.  Along Theta + tau Delta the costs of a sample are p + tau g, and its decision changes at finitely
 many tau (on a polyhedron, or with finitely many decisions).  If the decisions at the ends of an interval differ, the
@@ -14,7 +14,6 @@ with one batched argmin per round.  The sum of the piecewise constant losses is 
 from __future__ import annotations
 
 from collections.abc import Generator
-from copy import copy
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -49,8 +48,9 @@ class Pieces(NamedTuple):
 
 def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.ndarray) -> Pieces:
     """SPO loss of Theta + tau Delta as a function of tau, exactly, for several directions, stacked."""
-    region, n, k = objective.region, objective.n_samples, Deltas.shape[0]
-    P = np.tile(objective.design.predict(Theta), (k, 1))
+    n, k = objective.n_samples, Deltas.shape[0]
+    region = objective.region.take(np.tile(np.arange(n), k))
+    P = np.tile(objective.predict(Theta), (k, 1))
     G = np.concatenate([objective.design.predict(Delta) for Delta in Deltas])
     C, a = np.tile(objective.C, (k, 1)), np.tile(objective.weight, k)
     size = np.abs(P).max(axis=1) + REACH * np.abs(G).max(axis=1)
@@ -77,7 +77,7 @@ def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.n
             cross = np.where(slope < 0, -level / slope, 0.5 * (left + right))
         cross = np.clip(np.where(np.isfinite(cross), cross, left), left, right)
         costs = P[rows] + cross[:, None] * G[rows]
-        W = region.solve_min(costs)
+        W = region.take(rows).solve_min(costs)
         known = np.minimum(np.einsum("ij,ij->i", costs, W_left), np.einsum("ij,ij->i", costs, W_right))
         gain = known - np.einsum("ij,ij->i", costs, W)
         inside = (cross > left) & (cross < right)
@@ -150,9 +150,9 @@ class SPODescentSolver(Solver):
             length = float(np.linalg.norm(start))
             if length == 0.0:
                 continue
-            Theta, new, steps, exhausted = self._descend(
-                objective, start * (norm / length), norm, limit - n_iter, rng, progress, n_iter
-            )
+            if objective.offset is None:
+                start = start * (norm / length)
+            Theta, new, steps, exhausted = self._descend(objective, start, norm, limit - n_iter, rng, progress, n_iter)
             n_iter += steps
             if new < value:
                 best, value = Theta, new
@@ -224,7 +224,8 @@ class SPOGradientSolver(SPODescentSolver):
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             nonlocal best, value, count
-            length = float(np.linalg.norm(theta))
+            # The length is given, and no part of the problem, unless there is an offset to compare with.
+            length = float(np.linalg.norm(theta)) if objective.offset is None else 1.0
             unit = theta / length
             Theta = norm * unit.reshape(shape)
             new, G = objective.value_gradient(Theta)
@@ -233,7 +234,9 @@ class SPOGradientSolver(SPODescentSolver):
             count += 1
             progress(count, new)
             g = G.ravel()
-            return new, (norm / length) * (g - unit * float(unit @ g))
+            if objective.offset is None:
+                g = g - unit * float(unit @ g)
+            return new, (norm / length) * g
 
         options = {"maxiter": max(budget, 1), "maxfun": 3 * max(budget, 1), "maxcor": 20, "ftol": 1e-12}
         options["gtol"] = self.tol * max(value, 1e-300)
@@ -317,7 +320,7 @@ class LineSearchSolver(SPODescentSolver):
             shares = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
             taus = left[order, None] + (right - left)[order, None] * shares
             points = [
-                self._scaled(Theta + tau * Deltas[line[i]], norm)
+                self._scaled(objective, Theta + tau * Deltas[line[i]], norm)
                 for i, row in zip(order, taus, strict=True)
                 for tau in row
             ]
@@ -325,10 +328,12 @@ class LineSearchSolver(SPODescentSolver):
             return points[int(np.argmin(totals))]
         best = np.flatnonzero(value <= value.min() + 1e-12 * max(float(np.abs(value).max()), 1e-300))
         i = best[int(np.argmax((right - left)[best]))]
-        return self._scaled(Theta + 0.5 * (left[i] + right[i]) * Deltas[line[i]], norm)
+        return self._scaled(objective, Theta + 0.5 * (left[i] + right[i]) * Deltas[line[i]], norm)
 
     @staticmethod
-    def _scaled(Theta: np.ndarray, norm: float) -> np.ndarray:
+    def _scaled(objective: LinearObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
+        if objective.offset is not None:
+            return Theta
         return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
 
     def _directions(self, objective: LinearObjective, rng: Any) -> Generator[np.ndarray, np.ndarray, None]:
@@ -337,8 +342,7 @@ class LineSearchSolver(SPODescentSolver):
         Slopes of three related losses, least squares, random ones, and the coordinates in random order.
         """
         d, q = objective.shape
-        surrogate = copy(objective)
-        surrogate.loss = SPOPlusLoss(objective.region)
+        surrogate = objective.with_loss(SPOPlusLoss(objective.region))
         Theta = yield np.zeros((d, q))
         while True:
             order = rng.permutation(d * q)
@@ -361,14 +365,14 @@ class LineSearchSolver(SPODescentSolver):
         With t = 1 / 2 and the decisions of c in place of those of c_hat it is the subgradient of the SPO+ loss; as it
         stands it is what Pogancic et al. (2020) follow.  ``share`` is t in units that make t c as large as c_hat.
         """
-        C_hat = objective.design.predict(Theta)
+        C_hat = objective.predict(Theta)
         t = share * float(np.linalg.norm(C_hat)) / max(float(np.linalg.norm(objective.C)), 1e-300)
         G = objective.region.solve_min(C_hat) - objective.region.solve_min(C_hat - t * objective.C)
         return objective.design.adjoint(G * objective.weight[:, None])
 
     def _smoothed_gradient(self, objective: LinearObjective, Theta: np.ndarray, rng: Any) -> np.ndarray:
         """Gradient of the mean loss of predictions with normal noise: E[c.w*(c_hat + sigma e) e] / sigma."""
-        C_hat = objective.design.predict(Theta)
+        C_hat = objective.predict(Theta)
         sigma = float(rng.choice([0.03, 0.1, 0.3])) * float(np.sqrt(np.mean(C_hat * C_hat)))
         if sigma == 0.0:
             return np.zeros_like(Theta)
@@ -384,8 +388,9 @@ class LineSearchSolver(SPODescentSolver):
 def least_absolute(objective: LinearObjective, n_iter: int = 30) -> np.ndarray:
     """Coefficients that roughly minimise the absolute error, by reweighted least squares for all costs at once."""
     design, Theta = objective.design, objective.least_squares
+    C = objective.C if objective.offset is None else objective.C - objective.offset
     for _ in range(n_iter):
-        error = np.abs(objective.C - design.predict(Theta))
+        error = np.abs(C - design.predict(Theta))
         weight = objective.weight[:, None] / np.maximum(error, 1e-6 + 1e-4 * float(error.mean()))
-        Theta = design.solve_least_squares(objective.C, weight)
+        Theta = design.solve_least_squares(C, weight)
     return design.visible(Theta)
