@@ -118,7 +118,14 @@ def check_offset(offset: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray
     if offset is None:
         return None
     n, d = shape
-    known = check_array(offset, dtype=np.float64, ensure_2d=False, input_name="offset")
+    known = check_array(
+        np.atleast_1d(offset),
+        dtype=np.float64,
+        ensure_2d=False,
+        allow_nd=True,
+        ensure_min_samples=0,
+        input_name="offset",
+    )
     if known.shape == (n,) and d == 1:
         known = known[:, None]
     if known.shape not in ((n, d), (d,)):
