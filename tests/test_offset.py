@@ -195,6 +195,7 @@ def test_equal_samples_with_different_offsets_stay_apart():
 # -- the SPO loss ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_line_search_is_the_best_of_all_numbers():
     """One coefficient: the loss on a fine grid of the line, on which its sign and its size matter."""
     rng = np.random.default_rng(3)

@@ -345,7 +345,7 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
     largest = capacity.max(axis=0, initial=0)
     shape = tuple(int(r) + 1 for r in largest)
     cells = int(np.prod(shape))
-    stride = cells // np.cumprod(shape)  # how far apart in memory r and r + 1 are, for each resource
+    stride = cells // np.cumprod(shape, dtype=np.int64)  # how far apart in memory r and r + 1 are, for each resource
     start = np.broadcast_to(capacity @ stride, (n,))
     W = np.zeros((n, d))
     size = max(min(CHUNK // cells, n), 16)
