@@ -39,6 +39,10 @@ INTERIOR_POINT_LIMIT = 2e11
 #: largest number of coefficients for which "auto" takes the bundle method: its program grows with them
 BUNDLE_LIMIT = 5_000
 
+#: largest number of coefficients of a shared model for which "auto" tries the bundle method before all but lbfgs: its
+#: program is tiny then, and a dozen passes of the oracle close the gap
+FEW_COEFFICIENTS = 100
+
 
 def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     """Return the solvers that ``solver="auto"`` tries, in order, until the duality gap is closed.
@@ -48,13 +52,16 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     ``interior-point``  the region is a polyhedron, perhaps with a quadratic constraint, and an iteration costs at most
                         INTERIOR_POINT_LIMIT
     ``conic``           the region has a cone form and there are at most CONIC_LIMIT costs, n * d
-    ``bundle``          none of these, and the model has at most BUNDLE_LIMIT coefficients, d * (p + 1)
+    ``bundle``          none of these, and the model has at most BUNDLE_LIMIT coefficients, d * (p + 1); for a shared
+                        model with at most FEW_COEFFICIENTS before interior-point and conic
     ``sgd``             none of these
     ==================  ===============================================================================
     """
     names = []
     if not LBFGSSolver.missing(region):
         names.append("lbfgs")
+    elif objective.design.shared and objective.least_squares.size <= FEW_COEFFICIENTS:
+        names.append("bundle")
     if not InteriorPointSolver.missing(region) and predicted_work(objective) <= INTERIOR_POINT_LIMIT:
         names.append("interior-point")
     if not ConicSolver.missing(region) and objective.C.size <= CONIC_LIMIT:
@@ -94,6 +101,7 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
 __all__ = [
     "BUNDLE_LIMIT",
     "CONIC_LIMIT",
+    "FEW_COEFFICIENTS",
     "INTERIOR_POINT_LIMIT",
     "SOLVERS",
     "BundleSolver",
