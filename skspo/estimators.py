@@ -297,7 +297,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     solver : {"auto", "lbfgs", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, interior-point
         for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where the first two
-        cannot close the gap), bundle where there is nothing but an oracle, else sgd.  A Solver instance uses its own
+        cannot close the gap), bundle where there is nothing but an oracle and for shared models with few coefficients,
+        else sgd.  A Solver instance uses its own
         parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
@@ -512,6 +513,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         cost.
     region : Region or None, default=None
         Feasible region of the decisions; None means the unit Box.
+    shared : bool, default=False
+        Whether the regressor predicts one cost at a time, from features of its own, and serves all of them: X then
+        holds d consecutive blocks of q features, one block per cost (see :func:`stack_items`).
 
     Attributes
     ----------
@@ -539,9 +543,10 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     True
     """
 
-    def __init__(self, regressor: Any = None, region: Region | None = None) -> None:
+    def __init__(self, regressor: Any = None, region: Region | None = None, *, shared: bool = False) -> None:
         self.regressor = regressor
         self.region = region
+        self.shared = shared
 
     def fit(
         self,
@@ -584,7 +589,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         if known is not None:
             C = C - known.reshape(C.shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
-        fit_params = {}
+        fit_params: dict[str, Any] = {}
         if sample_weight is not None:
             if not has_fit_parameter(regressor, "sample_weight"):
                 raise ValueError(
@@ -592,10 +597,16 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
                     "without sample_weight."
                 )
             fit_params["sample_weight"] = check_weight(sample_weight, X)
-        if d > 1 and not get_tags(regressor).target_tags.multi_output:
-            regressor = MultiOutputRegressor(regressor)
-        # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
-        regressor.fit(X, C, **fit_params)
+        if not isinstance(self.shared, (bool, np.bool_)):
+            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
+        if self.shared:
+            fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
+            regressor.fit(self._items(X, d), C.ravel(), **fit_params)
+        else:
+            if d > 1 and not get_tags(regressor).target_tags.multi_output:
+                regressor = MultiOutputRegressor(regressor)
+            # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
+            regressor.fit(X, C, **fit_params)
         # Only now is anything stored: a fit that fails leaves an earlier model as it was.
         validate_data(self, X, skip_check_array=True)
         self.regressor_ = regressor
@@ -619,12 +630,20 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         check_is_fitted(self)
         if getattr(X, "ndim", 2) == 2:  # anything else is for the regressor to refuse, with its own message
             validate_data(self, X, reset=False, skip_check_array=True)
-        C_hat = np.asarray(self.regressor_.predict(X))
-        return self._plus(C_hat.reshape(C_hat.shape[0], *self._target_shape), offset)
+        rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X
+        C_hat = np.asarray(self.regressor_.predict(rows))
+        return self._plus(C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel(), offset)
+
+    def _items(self, X: ArrayLike, d: int) -> np.ndarray:
+        """One row of features per cost; what is in them is for the regressor to check."""
+        rows = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
+        check_blocks(rows.shape[1], d)
+        return rows.reshape(rows.shape[0] * d, -1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(LinearRegression() if self.regressor is None else self.regressor)
         tags.input_tags = inner.input_tags
+        tags.input_tags.sparse &= not self.shared
         tags.non_deterministic = inner.non_deterministic
         return tags

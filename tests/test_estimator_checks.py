@@ -40,6 +40,7 @@ ESTIMATORS = [
     TwoStageRegressor(),
     TwoStageRegressor(Ridge(), Simplex()),
     TwoStageRegressor(DecisionTreeRegressor(random_state=0), L1Ball()),
+    TwoStageRegressor(shared=True),
 ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -29,6 +30,7 @@ from skspo import (
     SPOPlusRegressorCV,
     SPORegressor,
     TopK,
+    TwoStageRegressor,
     spo_loss,
     spo_plus_loss,
     spo_plus_path,
@@ -200,10 +202,10 @@ def test_many_equalities_and_many_samples():
     """More than one block of samples, and a region whose matrices are factored orthogonally."""
     X, C = items_data(40, n=400, q=2)
     region = ShortestPath.grid(5, 5)
-    exact = SPOPlusRegressor(region, shared=True).fit(X, C)
-    assert exact.solver_ == "interior-point"
+    exact = SPOPlusRegressor(region, shared=True, solver="interior-point").fit(X, C)
     assert exact.duality_gap_ <= 1e-6
-    bundle = SPOPlusRegressor(region, shared=True, solver="bundle").fit(X, C)
+    bundle = SPOPlusRegressor(region, shared=True).fit(X, C)
+    assert bundle.solver_ == "bundle"  # few coefficients
     assert bundle.duality_gap_ <= 1e-6
     assert bundle.objective_ == pytest.approx(exact.objective_, rel=2e-6)
 
@@ -276,7 +278,7 @@ def test_hidden_coefficients_are_least_squares_given_the_others(solver):
 
 def test_a_penalty_decides_about_hidden_slopes_and_the_free_intercept_keeps_the_mean():
     X, C = items_data(4)
-    model = SPOPlusRegressor(Simplex(), shared=True, alpha=0.3).fit(X, C)
+    model = SPOPlusRegressor(Simplex(), shared=True, alpha=0.3, solver="interior-point").fit(X, C)
     assert model.coef_[2] == pytest.approx(0.0, abs=1e-7)
     assert model.predict(X).mean() == pytest.approx(C.mean())
 
@@ -451,6 +453,19 @@ def test_network_goes_on():
         model.partial_fit(X, C[:, :3])
 
 
+def test_two_stage_is_pooled():
+    X, C = items_data(4)
+    weight = np.random.default_rng(0).uniform(size=len(X))
+    rows, costs, weights = X.reshape(-1, 3), C.ravel(), np.repeat(weight, 4)
+    for regressor in (LinearRegression(), RandomForestRegressor(n_estimators=3, random_state=0)):
+        model = TwoStageRegressor(regressor, Simplex(), shared=True).fit(X, C, sample_weight=weight)
+        by_hand = clone(regressor).fit(rows, costs, sample_weight=weights).predict(rows).reshape(C.shape)
+        np.testing.assert_allclose(model.predict(X), by_hand)
+        np.testing.assert_array_equal(model.decide(X), Simplex().argmin(by_hand))
+    with pytest.raises(ValueError, match="13 features"):
+        model.predict(np.zeros((2, 13)))
+
+
 def test_stream_and_warm_start():
     X, C = items_data(4, n=200)
     model = SPOPlusRegressor(Simplex(), shared=True, random_state=0)
@@ -495,13 +510,15 @@ def test_oracle_regions():
     )
 
 
-@pytest.mark.parametrize("cls", [SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor, SPOMLPRegressor])
+@pytest.mark.parametrize(
+    "cls", [SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor, SPOMLPRegressor, TwoStageRegressor]
+)
 def test_bad_input(cls):
     X, C = items_data(4)
     with pytest.raises(ValueError, match="X has 11 features, which is not a multiple of 4"):
-        cls(Simplex(), shared=True).fit(X[:, :11], C)
+        cls(region=Simplex(), shared=True).fit(X[:, :11], C)
     with pytest.raises(ValueError, match="shared must be True or False, got 'yes'"):
-        cls(Simplex(), shared="yes").fit(X, C)
+        cls(region=Simplex(), shared="yes").fit(X, C)
 
 
 # -- long tables -------------------------------------------------------------------------------------------------------
