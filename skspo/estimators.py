@@ -352,6 +352,17 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     True
     >>> model.decide(X[:1]).shape
     (1, 10)
+
+    With features of each alternative rather than of the sample, one model serves all of them:
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 10 * 2))  # ten blocks of two features
+    >>> C = X.reshape(100, 10, 2) @ [1.0, -2.0] + 3.0
+    >>> model = SPOPlusRegressor(region=Simplex(), shared=True).fit(X, C)
+    >>> model.coef_.shape
+    (2,)
+    >>> bool(model.score(X, C) > -1e-6)
+    True
     """
 
     def __init__(

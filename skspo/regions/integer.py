@@ -168,7 +168,8 @@ class Knapsack(PolyhedralRegion):
     weights : array-like of shape (d,) or (m, d)
         Nonnegative weights of the items, in one or several resources.
     capacity : float or array-like of shape (m,)
-        How much of each resource there is.
+        How much of each resource there is.  It may vary by sample, with ``region_params={"capacity": ...}`` in the
+        methods of an estimator.
     integer : bool, default=True
         Whether items are taken whole.
     n_jobs : int, default=None

@@ -109,7 +109,8 @@ class Polyhedron(PolyhedralRegion):
         Inequalities A_ub w <= b_ub.
     A_eq : array-like or sparse matrix of shape (k, d), default=None
     b_eq : array-like of shape (k,), default=None
-        Equalities A_eq w = b_eq.
+        Equalities A_eq w = b_eq.  Right-hand sides may vary by sample, with ``region_params={"b_eq": ...}`` in the
+        methods of an estimator.
     bounds : pair or list of d pairs, default=(0, None)
         Lower and upper bound of all decisions, or of each; None means that there is no bound.
     n_jobs : int, default=None

@@ -38,10 +38,20 @@ def row_params(**params: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    >>> from skspo import row_params
-    >>> rows = row_params(capacity=[10, 12, 9])
-    >>> rows[:2]["capacity"]
-    array([10., 12.])
+    >>> import numpy as np
+    >>> import sklearn
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skspo import Knapsack, SPOPlusRegressor, row_params
+    >>> rng = np.random.default_rng(0)
+    >>> X, C = rng.normal(size=(40, 2)), rng.normal(size=(40, 3))
+    >>> rows = row_params(capacity=rng.integers(3, 12, size=40))
+    >>> model = SPOPlusRegressor(Knapsack([3, 4, 5], 8)).fit(X, C, region_params=rows)
+    >>> bool((model.decide(X, region_params=rows) @ [3, 4, 5] <= rows["capacity"]).all())
+    True
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     model.set_fit_request(region_params=True).set_score_request(region_params=True)
+    ...     search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3).fit(X, C, region_params=rows)
+    SPOPlusRegressor(region=Knapsack(capacity=8, weights=[3, 4, 5]))
     """
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
     if not arrays or any(array.ndim == 0 for array in arrays.values()):

@@ -76,7 +76,8 @@ class Box(PolyhedralRegion):
     Parameters
     ----------
     lower, upper : float or array-like of shape (d,), default=0.0 and 1.0
-        Finite bounds.  Two numbers make a region that exists in every dimension.
+        Finite bounds.  Two numbers make a region that exists in every dimension.  Both may vary by sample, with
+        ``region_params={"upper": ...}`` in the methods of an estimator.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
