@@ -27,6 +27,9 @@ from .base import Progress, Result, Solver
 #: entries of the matrices M of a block of samples
 BLOCK_ELEMENTS = 2**20
 
+#: curvature, in units of typical costs and features, below which the loss counts as linear, and the longest step there
+FLAT, LONGEST = 1e-12, 100.0
+
 #: share of the tolerance that smoothing may cost at the end
 LAST = 0.3
 
@@ -159,14 +162,15 @@ class _Path:
         matrix[np.diag_indices_from(matrix)] += np.broadcast_to(obj.l2, (d, q)).ravel()
         for shift in 10.0 ** np.arange(-14.0, 1.0, 2.0):
             shifted = matrix.copy()
-            shifted[np.diag_indices_from(shifted)] += shift * max(size, 1e-300)
+            shifted[np.diag_indices_from(shifted)] += shift * max(size, FLAT)
             try:
                 factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
                 continue
             step = -cho_solve(factor, G.ravel(), check_finite=False).reshape(d, q)
-            if np.isfinite(step).all():
-                return step
+            length = float(np.linalg.norm(step))
+            if np.isfinite(length):
+                return step * min(1.0, LONGEST / max(length, 1e-300))
         return -G  # a matrix that is not even nearly semidefinite is rounding noise
 
     def line_search(
