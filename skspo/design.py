@@ -10,6 +10,7 @@ Solvers see only ``predict``, ``adjoint`` and ``gram_pinv``; ``from_user`` and `
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +69,12 @@ class LinearDesign:
     def n_coef(self) -> int:
         """Number of columns of Theta."""
         return self.Z.shape[1]
+
+    def thinned(self, rows: slice, weight: np.ndarray) -> LinearDesign:
+        """Return the same map for some of the rows."""
+        other = copy(self)
+        other.Z, other.weight = self.Z[rows], weight
+        return other
 
     def predict(self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Predictions of the given rows, shape (n_rows, d)."""

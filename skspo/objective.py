@@ -150,6 +150,17 @@ class LinearObjective:
         other._set_penalty(alpha, l1_ratio)
         return other
 
+    def thinned(self, step: int) -> LinearObjective:
+        """Return the same problem with every ``step``-th row only, in the same coordinates."""
+        rows = slice(None, None, step)
+        other = copy(self)
+        other.weight = self.weight[rows] / self.weight[rows].sum()
+        other.design = self.design.thinned(rows, other.weight)
+        other.C = self.C[rows]
+        other.W = None if self.W is None else self.W[rows]
+        other.memory, other._trivial = {}, None
+        return other
+
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray) -> Coordinates:
         visible = self.project_visible(C)
         # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
