@@ -40,6 +40,7 @@ class Study(NamedTuple):
     conditions: Callable[[bool], list[Condition]]
     methods: Callable[[Condition], list[str]]
     trial: Callable[[Condition, np.random.SeedSequence, str], dict[str, float]]
+    curves: str = ""  # the setting of which each value is a curve on log-log axes; otherwise box plots
 
 
 def fit_and_score(
@@ -229,6 +230,7 @@ STUDIES: dict[str, Study] = {
             _excess_conditions,
             _only_spo_plus,
             _excess_trial,
+            "region",
         ),
         Study(
             "threshold",
