@@ -18,7 +18,8 @@ Solvers see ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.linear_model import LinearRegression
@@ -116,6 +117,12 @@ class Design:
         """Pseudo-inverse of the Gram matrix with further weights of the samples."""
         return np.linalg.pinv(self.gram(room), rcond=1e-14, hermitian=True)
 
+    def thinned(self, rows: slice, weight: np.ndarray) -> Self:
+        """Return the same map for some of the rows."""
+        other = copy(self)
+        other.Z, other.weight = self.Z[rows], weight
+        return other
+
     # -- the layout ----------------------------------------------------------------------------------------------------
 
     def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
@@ -128,6 +135,10 @@ class Design:
 
     def gram(self, room: np.ndarray) -> np.ndarray:
         """Gram matrix of the features, shape (q, q), with the samples weighted by a_i room_i."""
+        raise NotImplementedError
+
+    def curvature(self, M: np.ndarray, rows: slice) -> np.ndarray:
+        """Hessian in the entries of Theta of sum_i a_i c_hat_i.M_i c_hat_i / 2 over the given rows."""
         raise NotImplementedError
 
     def sensitivity(self, S: np.ndarray) -> np.ndarray:
@@ -196,6 +207,13 @@ class LinearDesign(Design):
     def gram(self, room: np.ndarray) -> np.ndarray:
         """Return sum_i a_i room_i z_i z_i^T."""
         return (self.Z * (self.weight * room)[:, None]).T @ self.Z
+
+    def curvature(self, M: np.ndarray, rows: slice) -> np.ndarray:
+        """Return sum_i a_i M_i (x) z_i z_i^T."""
+        Z, (d, q) = self.Z[rows], (M.shape[1], self.n_coef)
+        outer = np.einsum("ij,ik->ijk", Z * self.weight[rows, None], Z)
+        H = M.reshape(-1, d * d).T @ outer.reshape(-1, q * q)
+        return H.reshape(d, d, q, q).transpose(0, 2, 1, 3).reshape(d * q, d * q)
 
     def sensitivity(self, S: np.ndarray) -> np.ndarray:
         """Outer products s_k z_i^T."""
@@ -268,6 +286,9 @@ class SharedDesign(Design):
             # What is left of a hidden column is rounding, and nothing may be built on it.
             left, size = (np.abs(x).max(axis=(0, 1), initial=0.0) for x in (visible, self.Z))
             self.Z = np.where(left > INVISIBLE * size, visible, 0.0)
+            flat = self.Z.reshape(-1, self.n_coef) * np.sqrt(np.repeat(self.weight, self.d))[:, None]
+            #: what hidden directions are found from: R of the QR factorisation of all features
+            self.triangle: Any = np.linalg.qr(flat, mode="r")
 
     def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
         """Z_i Theta^T."""
@@ -282,6 +303,11 @@ class SharedDesign(Design):
         """Return sum_i a_i room_i Z_i^T Z_i."""
         flat = self.Z.reshape(-1, self.n_coef)
         return (flat * np.repeat(self.weight * room, self.d)[:, None]).T @ flat
+
+    def curvature(self, M: np.ndarray, rows: slice) -> np.ndarray:
+        """Return sum_i a_i Z_i^T M_i Z_i."""
+        Z, q = self.Z[rows], self.n_coef
+        return (np.matmul(M, Z) * self.weight[rows, None, None]).reshape(-1, q).T @ Z.reshape(-1, q)
 
     def sensitivity(self, S: np.ndarray) -> np.ndarray:
         """Features weighted with s_k."""
@@ -310,8 +336,7 @@ class SharedDesign(Design):
         if key not in self._bases:
             basis = np.zeros((self.n_coef, 0))
             if self.normals.size and free.any():
-                flat = self.Z.reshape(-1, self.n_coef)[:, free] * np.sqrt(np.repeat(self.weight, self.d))[:, None]
-                _, size, directions = np.linalg.svd(np.linalg.qr(flat, mode="r"))
+                _, size, directions = np.linalg.svd(self.triangle[:, free])
                 size = np.append(size, np.zeros(directions.shape[0] - size.size))
                 hidden = size <= INVISIBLE * np.sqrt(self.full_gram.diagonal().max())
                 basis = np.eye(self.n_coef)[:, free] @ directions[hidden].T

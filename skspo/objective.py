@@ -159,6 +159,18 @@ class LinearObjective:
         other._set_penalty(alpha, l1_ratio)
         return other
 
+    def thinned(self, step: int) -> LinearObjective:
+        """Return the same problem with every ``step``-th row only, in the same coordinates."""
+        rows = slice(None, None, step)
+        other = copy(self)
+        other.weight = self.weight[rows] / self.weight[rows].sum()
+        other.design = self.design.thinned(rows, other.weight)
+        other.C, other.region = self.C[rows], self.region.take(rows)
+        other.offset = None if self.offset is None else self.offset[rows]
+        other.W = None if self.W is None else self.W[rows]
+        other.memory, other._trivial = {}, None
+        return other
+
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray, known: np.ndarray | None) -> Coordinates:
         visible = self.project_visible(C)
         # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.

@@ -130,9 +130,9 @@ CASES = [
     # -- solvers
     (
         "solver-unknown",
-        lambda: fit(solver="newton"),
+        lambda: fit(solver="gradient"),
         ValueError,
-        r"'auto' or one of .*'interior-point'.*newton",
+        r"'auto' or one of .*'interior-point'.*got 'gradient'",
     ),
     ("solver-none", lambda: fit(solver=None), ValueError, "solver must be 'auto' or one of"),
     ("solver-class", lambda: fit(solver=SGDSolver), ValueError, "solver must be 'auto' or one of.*a Solver"),
@@ -503,7 +503,7 @@ FAILURES = [
     ("region-class", {"X": other_names()}, {"region": Simplex}),
     ("region-empty", {"X": other_names()}, {"region": Polyhedron(np.ones((1, 4)), [-1])}),
     ("surrogate", {"X": other_names()}, {"surrogate_region": Simplex(sense="max")}),
-    ("solver-unknown", {"X": other_names()}, {"solver": "newton"}),
+    ("solver-unknown", {"X": other_names()}, {"solver": "gradient"}),
     ("solver-unable", {"X": other_names()}, {"solver": "lbfgs"}),
     ("solver-backend", {"X": other_names()}, {"solver": ConicSolver(backend="HIGHS"), "alpha": 1.0}),
 ]

@@ -110,6 +110,20 @@ def test_report(tmp_path):
     assert all((file.parent / name).stat().st_size > 1000 for name in names[2:])
 
 
+def test_slopes_of_curves(tmp_path):
+    """Values 3 n^-0.5, with noise of mean one: the slope is found, in the summary and in the figure."""
+    pytest.importorskip("matplotlib")
+    conditions = [{"region": "polyhedron", "n": n} for n in (100, 400, 1600)]
+
+    def trial(condition, seed, optimizer):
+        return {"SPO+": 3.0 * condition["n"] ** -0.5 * float(np.random.default_rng(seed).uniform(0.99, 1.01))}
+
+    study = Study("curve", "A curve", "loss", "n", lambda quick: conditions, lambda c: ["SPO+"], trial, "region")
+    written = write_report(study, run_study(study, tmp_path, trials=3, verbose=0))
+    assert "polyhedron: slope -0.50 on log-log axes." in written[1].read_text()
+    assert written[2].stat().st_size > 1000
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_runs(name, tmp_path, monkeypatch, capsys):
     """The quick settings with few test samples and one trial; all settings have a name for every value."""

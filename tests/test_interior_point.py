@@ -208,3 +208,32 @@ def test_reduced_form_is_the_region(region):
     np.testing.assert_allclose(region.repair(w[None, :])[0], w, atol=1e-9)
     assert form.directions.shape[1] + region.equalities(4).shape[0] == 4
     np.testing.assert_allclose(region.equalities(4) @ form.directions, 0.0, atol=1e-9)
+
+
+def test_few_samples_tell_whether_to_start_far_away(monkeypatch):
+    """Ten classes can nearly be separated: a start far away saves the steps that find that out."""
+    from skspo.solvers import interior_point
+
+    X, C = make_cost_sensitive_classification(4000, degree=2, noise=0.5, random_state=0)
+    plain = SPOPlusRegressor(Simplex()).fit(X, C)
+    monkeypatch.setattr(interior_point, "PILOT", 4000)
+    monkeypatch.setattr(interior_point, "PILOT_STEP", 5)
+    pilot = SPOPlusRegressor(Simplex()).fit(X, C)
+    assert max(plain.duality_gap_, pilot.duality_gap_) <= 1e-6
+    assert pilot.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+    assert pilot.n_iter_ <= plain.n_iter_ - 3
+
+
+def test_thinned_objective_is_that_of_the_rows():
+    X, C = small_data(4, n=30)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=30)
+    whole = LinearObjective(SPOPlusLoss(Simplex()), Simplex(), X, C, weight)
+    Theta = np.random.default_rng(1).normal(size=whole.shape)
+    parts = [whole.loss_gradient(Theta, slice(i, None, 3)) for i in range(3)]
+    thin = whole.thinned(3)
+    assert thin.n_samples == 10
+    assert thin.weight.sum() == pytest.approx(1.0)
+    share = whole.weight[::3].sum()
+    assert thin.value(Theta) * share == pytest.approx(parts[0][0])
+    np.testing.assert_allclose(thin.value_gradient(Theta)[1] * share, parts[0][1])
+    assert whole.value(Theta) == pytest.approx(sum(part[0] for part in parts))

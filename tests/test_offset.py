@@ -118,7 +118,10 @@ def test_exact_training(region, vertices, penalty):
 @pytest.mark.parametrize("region", [Ellipsoid(), EntropySimplex(), LogBarrierSimplex()], ids=lambda r: type(r).__name__)
 def test_smooth_regions(region):
     X, C, O = known_data(4)
-    models = [SPOPlusRegressor(region, solver=solver, alpha=0.1).fit(X, C, offset=O) for solver in ("lbfgs", "conic")]
+    models = [
+        SPOPlusRegressor(region, solver=solver, alpha=0.1).fit(X, C, offset=O)
+        for solver in ("newton", "lbfgs", "conic")
+    ]
     assert all(model.duality_gap_ <= 1e-6 for model in models)
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-6)
     # The definition, by a minimiser that knows nothing of our objective.

@@ -485,7 +485,7 @@ def test_strong_convexity_has_the_balls_it_promises(case):
 def test_capabilities_are_what_the_family_has():
     has = {case.id: {name for name in CAPABILITIES if hasattr(case.region, name)} for case in REGIONS}
     polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width"}
-    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "derivative"}
+    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "derivative", "smoothed"}
     for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
         assert has[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):

@@ -181,7 +181,8 @@ def test_smooth_regions(region, penalty):
 
     best = region.argmin(C)
     truth = tied_optimum(X, C, support, best=best, **penalty)
-    for solver in ("lbfgs", "conic", "auto"):
+    smooth = ["newton"] if penalty.get("l1_ratio", 0.0) == 0 else []
+    for solver in ("lbfgs", "conic", "auto", *smooth):
         model = SPOPlusRegressor(region, shared=True, solver=solver, **penalty).fit(X, C)
         assert model.duality_gap_ <= 1e-6
         assert model.objective_ == pytest.approx(truth, rel=2e-6)
@@ -323,6 +324,11 @@ def test_design_contract(cls, normals):
     np.testing.assert_allclose(
         design.adjoint(G[rows], rows), design.adjoint(np.where(np.isin(range(25), rows)[:, None], G, 0))
     )
+    M = rng.normal(size=(len(X), 4, 4))
+    M = M + M.transpose(0, 2, 1)
+    H = sum(design.curvature(M[rows], rows) for rows in (slice(0, 10), slice(10, None)))
+    C_hat = design.predict(Theta)
+    assert Theta.ravel() @ H @ Theta.ravel() == pytest.approx(weight @ np.einsum("ij,ijk,ik->i", C_hat, M, C_hat))
     S = rng.normal(size=(2, 4))
     np.testing.assert_allclose(design.sensitivity(S) @ Theta.ravel(), design.predict(Theta) @ S.T, atol=1e-12)
     if design.shared:

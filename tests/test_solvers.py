@@ -352,14 +352,15 @@ def test_auto_rule():
         X, C = small_data(d, n=n)
         return choose_solvers(region, LinearObjective(SPOPlusLoss(region), region, X, C))
 
-    assert auto(EntropySimplex()) == auto(Ellipsoid()) == ["lbfgs", "conic"]
-    assert auto(EntropySimplex(), n=30_000) == ["lbfgs"]
+    assert auto(EntropySimplex()) == auto(Ellipsoid()) == ["newton", "lbfgs", "conic"]
+    assert auto(EntropySimplex(), n=30_000) == ["newton", "lbfgs"]
+    assert auto(EntropySimplex(), d=60) == ["lbfgs", "newton", "conic"]
     assert auto(Simplex()) == auto(Knapsack([1, 2, 3, 4], 5, integer=False)) == ["interior-point", "conic"]
     assert auto(Simplex(), n=30_000) == ["interior-point"]
     assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
     assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
-    assert set(SOLVERS) == {"lbfgs", "interior-point", "conic", "bundle", "sgd"}
+    assert set(SOLVERS) == {"lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"}
 
 
 def test_exhausted_max_iter_gives_best_point_bound_and_warning():

@@ -59,6 +59,8 @@ def _summary(study: Study, table: Table, folder: Path) -> list[Path]:
     write_atomically(comma, "".join(",".join(row) + "\n" for row in [header, *rows]))
     lines = [f"# {study.title}", "", f"Values are the {study.metric} of test samples.", ""]
     lines += [f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows]]
+    for name, sizes, trials in _curves(study, table):
+        lines += ["", f"{name}: slope {_slope(sizes, trials):.2f} on log-log axes."]
     write_atomically(pipe, "\n".join(lines) + "\n")
     return [comma, pipe]
 
@@ -76,22 +78,21 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     panels: dict[tuple[tuple[str, str], ...], list[tuple[str, ...]]] = defaultdict(list)
     for setting in table.values:
         panels[tuple((n, s) for n, s in zip(table.names, setting, strict=True) if n not in hidden)].append(setting)
-    together = study.name == "excess-risk"
-    n_panels = 1 if together else len(panels)
+    n_panels = 1 if study.curves else len(panels)
     columns = min(n_panels, 5 if study.name == "barrier" else 2)
     rows = -(-n_panels // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(4.6 * columns, 3.4 * rows), squeeze=False, sharex=False)
-    for i, (panel, settings) in enumerate(sorted(panels.items())):
-        ax = axes[0, 0] if together else axes[i // columns, i % columns]
-        settings = sorted(settings, key=lambda setting: _number(setting[across]))
-        x = np.array([float(setting[across]) for setting in settings])
-        if together:
-            _curve(ax, x, [table.values[s]["SPO+"] for s in settings], dict(panel)["region"])
-        else:
-            _boxes(ax, settings, across, table)
-            ax.set_title(", ".join(f"{name} {value}" for name, value in panel), fontsize=9)
+    for i, (panel, settings) in enumerate([] if study.curves else sorted(panels.items())):
+        ax = axes[i // columns, i % columns]
+        _boxes(ax, sorted(settings, key=lambda setting: _number(setting[across])), across, table)
+        named = [f"{value} model" if name == "model" else f"{name} {value}" for name, value in panel]
+        ax.set_title(", ".join(named), fontsize=9)
         ax.set_xlabel(study.across)
-        ax.set_ylabel(f"{study.metric}, relative to n=100" if together else study.metric)
+        ax.set_ylabel(study.metric)
+    for name, sizes, trials in _curves(study, table):
+        _draw_curve(axes[0, 0], sizes, trials, name)
+        axes[0, 0].set_xlabel(study.across)
+        axes[0, 0].set_ylabel(f"{study.metric}, relative to the smallest {study.across}")
     for ax in axes.ravel()[n_panels:]:
         ax.set_visible(False)
     axes[0, 0].legend(fontsize=8)
@@ -126,15 +127,34 @@ def _boxes(ax: Any, settings: list[tuple[str, ...]], across: int, table: Table) 
     ax.grid(axis="y", alpha=0.3)
 
 
-def _curve(ax: Any, x: np.ndarray, values: list[list[float]], name: str) -> None:
+def _curves(study: Study, table: Table) -> list[tuple[str, np.ndarray, list[list[float]]]]:
+    """Name, horizontal positions and trials of every curve of a study that has curves."""
+    if not study.curves:
+        return []
+    across, which = table.column(study.across), table.column(study.curves)
+    curves = []
+    for name in sorted({setting[which] for setting in table.values}):
+        settings = [setting for setting in table.values if setting[which] == name]
+        settings.sort(key=lambda setting: float(setting[across]))
+        values = [next(iter(table.values[setting].values())) for setting in settings]
+        curves.append((name, np.array([float(setting[across]) for setting in settings]), values))
+    return curves
+
+
+def _slope(x: np.ndarray, values: list[list[float]]) -> float:
+    """Slope of the line through the means on log-log axes."""
+    means = np.array([np.mean(v) for v in values])
+    positive = means > 0
+    return float(np.polyfit(np.log(x[positive]), np.log(means[positive]), 1)[0]) if positive.sum() > 1 else np.nan
+
+
+def _draw_curve(ax: Any, x: np.ndarray, values: list[list[float]], name: str) -> None:
     """Mean over trials, relative to the first size, with its slope on log-log axes."""
     means = np.array([np.mean(v) for v in values])
     errors = np.array([np.std(v) / np.sqrt(len(v)) for v in values])
-    means, errors = means / means[0], errors / means[0]
-    positive = means > 0
-    slope = np.polyfit(np.log(x[positive]), np.log(means[positive]), 1)[0] if positive.sum() > 1 else np.nan
     colour = COLOURS["SPO+"] if name == "polyhedron" else COLOURS["SPO"]
-    ax.errorbar(x, means, errors, color=colour, marker="o", capsize=2, label=f"{name}: slope {slope:.2f}")
+    label = f"{name}: slope {_slope(x, values):.2f}"
+    ax.errorbar(x, means / means[0], errors / means[0], color=colour, marker="o", capsize=2, label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.grid(alpha=0.3, which="both")

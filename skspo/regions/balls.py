@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 
-from .base import CertifiedFloat, Region, StrongConvexity
+from .base import CertifiedFloat, Region, Smoothed, StrongConvexity
 from .polyhedral_base import StandardForm
 from .polyhedron import read_numbers
 
@@ -197,6 +197,31 @@ class LqBall(Region):
         moved = np.abs(u) ** (p - 2.0) * direction - m * (m * direction).sum(axis=1, keepdims=True)
         return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * np.where(largest == 0, 1.0, largest)) * moved)
 
+    def smoothed(
+        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
+    ) -> Smoothed:
+        """Minimise c.w + mu |w|_q^2 over the ball (costs are minimised): the boundary point, or one further inside.
+
+        Without the constraint the decision has the norm |c|_p / (2 mu), p = q / (q - 1).
+        """
+        q, radius = self._data(C.shape[1])
+        p = q / (q - 1.0)
+        unit, zero = _unit_scale(C)
+        length = (np.abs(unit) ** p).sum(axis=1, keepdims=True) ** (1.0 / p) + zero[:, None]
+        u = unit / length
+        size = length * np.abs(C).max(axis=1, keepdims=True)  # |c|_p
+        m = np.sign(u) * np.abs(u) ** (p - 1.0)
+        norm = np.minimum(size / (2.0 * mu), radius)
+        W, level = -norm * m, norm[:, 0] ** 2
+        if not curvature:
+            return Smoothed(W, level, None)
+        free = size < 2.0 * mu * radius
+        M = np.zeros((*C.shape, C.shape[1]))
+        np.einsum("ijj->ij", M)[:] = (p - 1.0) * np.abs(u) ** (p - 2.0)
+        M -= np.where(free, p - 2.0, p - 1.0)[:, :, None] * (m[:, :, None] * m[:, None, :])
+        with np.errstate(divide="ignore"):
+            return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
+
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball.
 
@@ -367,6 +392,28 @@ class Ellipsoid(Region):
         moved = moved - half * (half * moved).sum(axis=1, keepdims=True)
         moved = moved if inverse is None else moved @ inverse
         return np.where(zero[:, None], 0.0, -radius / (size * np.where(largest == 0, 1.0, largest)) * moved)
+
+    def smoothed(
+        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
+    ) -> Smoothed:
+        """Minimise c.w + mu (w - center)^T Q (w - center) over the region (costs are minimised).
+
+        Without the constraint w = center - P c / (2 mu) with P = Q^-1, at the distance |c|_P / (2 mu).
+        """
+        _, inverse, _, center, radius = self._data(C.shape[1])
+        half = C if inverse is None else C @ inverse.T
+        size = np.linalg.norm(half, axis=1, keepdims=True)
+        half = half / np.where(size > 0, size, 1.0)
+        norm = np.minimum(size / (2.0 * mu), radius)
+        u = half if inverse is None else half @ inverse
+        W, level = center - norm * u, norm[:, 0] ** 2
+        if not curvature:
+            return Smoothed(W, level, None)
+        free = size < 2.0 * mu * radius
+        P = np.eye(C.shape[1]) if inverse is None else inverse.T @ inverse
+        M = P - np.where(free, 0.0, 1.0)[:, :, None] * (u[:, :, None] * u[:, None, :])
+        with np.errstate(divide="ignore"):
+            return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q."""

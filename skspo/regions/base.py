@@ -30,6 +30,7 @@ CAPABILITIES = {
     "support_epigraph": "the support function in cone form, for CVXPY",
     "strong_convexity": "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
     "derivative": "how decisions move with the costs; the SPO loss is then differentiable",
+    "smoothed": "decisions that pay for the level of f as well, with their derivative, for Newton's method",
     "equalities": "the directions in which decisions never vary",
     "repair": "moving nearly feasible decisions into the region",
     "worst_argmin": "the worst of all optimal decisions",
@@ -72,6 +73,14 @@ class StrongConvexity(NamedTuple):
     L: float
     r: float
     f_min: float
+
+
+class Smoothed(NamedTuple):
+    """Decisions of a level set {w : f(w) <= r} for costs c.w + mu (f(w) - f_min), batched over rows."""
+
+    W: np.ndarray  # (n, d)
+    level: np.ndarray  # (n,) f(w) - f_min
+    M: np.ndarray | None  # (n, d, d) minus the derivative of W in the costs: symmetric, positive semidefinite
 
 
 class Region(BaseEstimator):

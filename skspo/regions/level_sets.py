@@ -26,7 +26,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
-from .base import CertifiedFloat, Region, StrongConvexity
+from .base import CertifiedFloat, Region, Smoothed, StrongConvexity
 
 # Rows are solved in blocks whose exponentials stay in the processor's cache.
 _BLOCK = 1 << 17
@@ -313,6 +313,30 @@ def _log_expm1(e: np.ndarray) -> np.ndarray:
     return e + np.log(-np.expm1(-e))
 
 
+def _log_barrier_free(G: np.ndarray, mu: float) -> np.ndarray:
+    """Weights mu / (g + t) that sum to one, for rows with minimum 0."""
+    t = np.full(G.shape[0], mu)  # the root lies between mu and d mu
+    for _ in range(_MAX_ITER):
+        S = 1.0 / (G + t[:, None])
+        total = S.sum(axis=1)
+        # Newton's method on 1 / total = mu, whose left side is concave: the points increase towards the root.
+        step = (mu - 1.0 / total) * total**2 / np.einsum("ij,ij->i", S, S)
+        t = t + step
+        if (step <= 1e-14 * t).all():
+            break
+    S = 1.0 / (G + t[:, None])
+    return S / S.sum(axis=1, keepdims=True)
+
+
+def _diagonal_less(diagonal: np.ndarray, *factors: np.ndarray) -> np.ndarray:
+    """diag(diagonal) less the outer products of the factors with themselves, for every row."""
+    M = np.zeros((*diagonal.shape, diagonal.shape[1]))
+    np.einsum("ijj->ij", M)[:] = diagonal
+    for factor in factors:
+        M -= factor[:, :, None] * factor[:, None, :]
+    return M
+
+
 # -- shared by both regions --------------------------------------------------------------------------------------------
 
 
@@ -460,6 +484,33 @@ class EntropySimplex(_SimplexLevelSet):
         return -beta * W * (x - slope * c)
 
     @available_if(_below_zero)
+    def smoothed(
+        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
+    ) -> Smoothed:
+        """Minimise c.w + mu f(w) over the region (costs are minimised): a softmax at temperature mu or above.
+
+        The constraint alone asks for some temperature t; the decision is the softmax at the larger of t and mu.
+        """
+        memory = {} if memory is None else memory
+        d = C.shape[1]
+        W, beta, _ = entropy_argmin(C, self._data(d), memory.get("root"))
+        memory["root"] = beta
+        G = C - C.min(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(beta > 0, G.max(axis=1) / beta, 0.0)
+        free = t < mu  # the constraint is not active
+        E = np.exp(-G[free] / mu)
+        W[free] = E / E.sum(axis=1, keepdims=True)
+        level = entropy_value(W) + np.log(d)
+        if not curvature:
+            return Smoothed(W, level, None)
+        spread = C - np.einsum("ij,ij->i", W, C)[:, None]
+        variance = np.einsum("ij,ij,ij->i", W, spread, spread)
+        variance = np.where(free | (variance <= 0), np.inf, variance)
+        M = _diagonal_less(W, W, W * (spread / np.sqrt(variance)[:, None]))
+        return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
+
+    @available_if(_below_zero)
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = sum w log w on the region: 1 / max w and 1 / min w, both attained.
 
@@ -586,6 +637,36 @@ class LogBarrierSimplex(_SimplexLevelSet):
         smooth = (lam > 0) & (size > 0)
         z = z - w * ((w * z).sum(axis=1, keepdims=True) / np.where(smooth, size, 1.0))
         return np.where(smooth, -W * z / np.where(smooth, lam, 1.0), 0.0)
+
+    def smoothed(
+        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
+    ) -> Smoothed:
+        """Minimise c.w + mu f(w) over the region (costs are minimised): w = t / (c + nu) with t = mu or above.
+
+        The constraint alone asks for some multiplier t; the decision is that of the larger of t and mu.
+        """
+        memory = {} if memory is None else memory
+        d = C.shape[1]
+        W, nu, _ = log_barrier_argmin(C, self._data(d), memory.get("root"))
+        memory["root"] = nu
+        G = C - C.min(axis=1, keepdims=True)
+        extent = G.max(axis=1)
+        positive = extent > 0
+        S = G / np.where(positive, extent, 1.0)[:, None] + nu[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(positive, extent / (1.0 / S).sum(axis=1), 0.0)
+        free = t < mu  # the constraint is not active
+        W[free] = _log_barrier_free(G[free], mu)
+        level = log_barrier_value(W) - d * np.log(d)
+        if not curvature:
+            return Smoothed(W, level, None)
+        square = W * W
+        total = square.sum(axis=1, keepdims=True)
+        # The gradient -1 / w of f, in the metric w^2 and made to sum to zero, has the squared length d - 1 / sum w^2.
+        size = d - 1.0 / total
+        size = np.where(free[:, None] | (size <= 0), np.inf, size)
+        M = _diagonal_less(square, square / np.sqrt(total), (W - square / total) / np.sqrt(size))
+        return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
 
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         """Return the constants of f(w) = -sum log w on the region: 1 / max w^2 and 1 / min w^2, both attained."""

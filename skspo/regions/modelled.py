@@ -276,6 +276,7 @@ class _MarkowitzData(NamedTuple):
     max_risk: float
     safest: np.ndarray  # the decision of smallest risk
     equal: bool
+    alone: bool  # whether it is the only feasible one
 
 
 class Markowitz(_ConicRegion):
@@ -374,7 +375,12 @@ class Markowitz(_ConicRegion):
         b = np.concatenate([[1.0], np.zeros(d), [1.0], np.zeros(k)])
         cones: Cones = [("zero", 1), ("nonneg", d)] if equal else [("nonneg", d + 1)]
         conic = ConicSet(A, b, [*cones, ("soc", k + 1)], np.arange(d))
-        return _MarkowitzData(conic, cov, factor, max_risk, safest, equal)
+        # A cone program without an interior is more than a solver can be asked for, and here there is nothing to solve.
+        alone = bool(keep.all()) and smallest >= max_risk * (1.0 - 1e-12)
+        return _MarkowitzData(conic, cov, factor, max_risk, safest, equal, alone)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        return np.tile(data.safest, (C.shape[0], 1)) if data.alone else super()._argmin(C, data)
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """One row, (1, ..., 1) / sqrt(d), if the whole budget is spent; none otherwise."""

@@ -4,6 +4,7 @@
 name               what it asks of a region                   when to use it
 =================  =========================================  ==========================================
 ``lbfgs``          ``strong_convexity``, ``repair``           exact; strongly convex regions, any n
+``newton``         ``smoothed``, ``repair``                   exact; the same where lbfgs stalls; no l1 penalty
 ``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions (and ``quadratic_form``), any n
 ``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, small n
 ``bundle``         nothing but ``argmin``                     exact where it converges; any region, few passes
@@ -24,17 +25,25 @@ from .bundle import BundleSolver
 from .conic import ConicSolver
 from .interior_point import InteriorPointSolver, predicted_work
 from .lbfgs import LBFGSSolver
+from .newton import NewtonSolver
+from .newton import predicted_work as newton_work
 from .sgd import SGDSolver
 
 SOLVERS: dict[str, type[Solver]] = {
-    cls.name: cls for cls in (LBFGSSolver, InteriorPointSolver, ConicSolver, BundleSolver, SGDSolver)
+    cls.name: cls for cls in (LBFGSSolver, NewtonSolver, InteriorPointSolver, ConicSolver, BundleSolver, SGDSolver)
 }
 
 #: largest number of costs, n_samples * d, for which "auto" hands the whole problem to a conic solver
 CONIC_LIMIT = 100_000
 
-#: largest work of an interior-point iteration, in multiplications, that "auto" takes on: minutes for a fit
+#: largest work of an interior-point or Newton iteration, in multiplications, that "auto" takes on: minutes for a fit
 INTERIOR_POINT_LIMIT = 2e11
+
+#: largest number of coefficients for which a Newton step costs "auto" no more than a few gradients
+NEWTON_FIRST = 100
+
+#: iterations that "auto" gives lbfgs where newton can go on; a smooth problem needs fewer
+LBFGS_FIRST = 200
 
 #: largest number of coefficients for which "auto" takes the bundle method: its program grows with them
 BUNDLE_LIMIT = 5_000
@@ -49,6 +58,8 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
 
     ==================  ===============================================================================
     ``lbfgs``           the region is strongly convex: the loss is smooth except where 2 c_hat = c
+    ``newton``          as above, the penalty is smooth and an iteration costs at most INTERIOR_POINT_LIMIT; before
+                        lbfgs if there are at most NEWTON_FIRST coefficients
     ``interior-point``  the region is a polyhedron, perhaps with a quadratic constraint, and an iteration costs at most
                         INTERIOR_POINT_LIMIT
     ``conic``           the region has a cone form and there are at most CONIC_LIMIT costs, n * d
@@ -60,7 +71,10 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     names = []
     if not LBFGSSolver.missing(region):
         names.append("lbfgs")
-    elif objective.design.shared and objective.least_squares.size <= FEW_COEFFICIENTS:
+    newton = not NewtonSolver.missing(region) and objective.smooth_penalty
+    if newton and newton_work(objective) <= INTERIOR_POINT_LIMIT:
+        names.insert(0 if int(np.prod(objective.shape)) <= NEWTON_FIRST else 1, "newton")
+    if not names and objective.design.shared and objective.least_squares.size <= FEW_COEFFICIENTS:
         names.append("bundle")
     if not InteriorPointSolver.missing(region) and predicted_work(objective) <= INTERIOR_POINT_LIMIT:
         names.append("interior-point")
@@ -92,7 +106,10 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
         chosen = []
         for name in names:
             known = SOLVERS[name]._get_param_names()
-            chosen.append(SOLVERS[name](**{key: value for key, value in params.items() if key in known}))
+            own = {key: value for key, value in params.items() if key in known}
+            if name == "lbfgs" and "newton" in names and own.get("max_iter") is None:
+                own["max_iter"] = LBFGS_FIRST
+            chosen.append(SOLVERS[name](**own))
     for candidate in chosen:
         check_solver_serves(candidate, region, SOLVERS)
     return chosen
@@ -103,11 +120,14 @@ __all__ = [
     "CONIC_LIMIT",
     "FEW_COEFFICIENTS",
     "INTERIOR_POINT_LIMIT",
+    "LBFGS_FIRST",
+    "NEWTON_FIRST",
     "SOLVERS",
     "BundleSolver",
     "ConicSolver",
     "InteriorPointSolver",
     "LBFGSSolver",
+    "NewtonSolver",
     "Result",
     "SGDSolver",
     "Solver",

@@ -15,12 +15,13 @@ that matter to it, and the bound needs no ridge.  What they cost is time for the
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
 from scipy.sparse import csr_array
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ..objective import GAP_FLOOR, LinearObjective
 from .base import Progress, Result, Solver
@@ -75,7 +76,7 @@ class BundleSolver(Solver):
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Minimise from ``coef_init`` or from least squares; ``n_iter`` counts passes."""
         # The program's matrices are small: waking threads for each product would cost several times its own time.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _thread_pools().limit(limits=1, user_api="blas"):
             return self._solve(objective, coef_init)
 
     def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
@@ -84,7 +85,7 @@ class BundleSolver(Solver):
         model = CutModel(objective, self.n_groups, self.max_cuts)
         centre = objective.least_squares if coef_init is None else coef_init
         value, _ = model.add(centre)
-        gradient = model.A.sum(axis=0).reshape(objective.shape) + objective.penalty_gradient(centre)
+        gradient = model.expand(model.A.sum(axis=0)) + objective.penalty_gradient(centre)
         # The step that would bring the objective to zero if it were linear.
         step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
         moments: Moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
@@ -148,6 +149,12 @@ class BundleSolver(Solver):
         return Result(centre, value, bound, n_iter, converged, "" if converged else message)
 
 
+@cache
+def _thread_pools() -> ThreadpoolController:
+    # Looking for the pools takes longer than a pass over small data.
+    return ThreadpoolController()
+
+
 class CutModel:
     """Lower model of the objective: the highest cut of every group of samples, plus the penalty.
 
@@ -160,7 +167,11 @@ class CutModel:
 
     def __init__(self, objective: LinearObjective, n_groups: int | None, max_cuts: int | None) -> None:
         self.objective = objective
-        n, size = objective.n_samples, objective.least_squares.size
+        # Slopes have no component that decisions cannot see; an l1 norm has one.
+        self.visible = np.eye(objective.shape[0])
+        if objective.normals.shape[0] and objective.smooth_penalty and not objective.design.shared:
+            self.visible = null_space(objective.normals)
+        n, size = objective.n_samples, self.visible.shape[1] * objective.shape[1]
         if n_groups is None:
             most = 200 if hasattr(objective.region, "support_epigraph") else 1000
             n_groups = max(16, min(most, int(2e8 / size**2)))
@@ -172,15 +183,23 @@ class CutModel:
         self.max_cuts = max(max_cuts, 4 * self.n_groups)
         edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)
         self.rows = [slice(low, high) for low, high in pairwise(edges)]
-        self.A = np.zeros((0, size))  # (k, d q) slopes
+        self.A = np.zeros((0, size))  # (k, d' q) slopes, d' <= d their visible directions
         self.b = np.zeros(0)  # (k,) constants
         self.group = np.zeros(0, dtype=np.intp)  # (k,) groups
         self.idle = np.zeros(0, dtype=np.intp)  # (k,) iterations since the multiplier was positive
 
+    def reduce(self, Theta: np.ndarray) -> np.ndarray:
+        """Visible component of coefficients or slopes, as a vector."""
+        return (self.visible.T @ Theta).ravel()
+
+    def expand(self, theta: np.ndarray) -> np.ndarray:
+        """Coefficients or slopes, shape (d, q), from their visible component."""
+        return self.visible @ theta.reshape(self.visible.shape[1], -1)
+
     def highest(self, Theta: np.ndarray) -> np.ndarray:
         """Highest cut of each group at Theta."""
         top = np.full(self.n_groups, -np.inf)
-        np.maximum.at(top, self.group, self.b + self.A @ Theta.ravel())
+        np.maximum.at(top, self.group, self.b + self.A @ self.reduce(Theta))
         return top
 
     def add(self, Theta: np.ndarray) -> tuple[float, int]:
@@ -189,8 +208,8 @@ class CutModel:
         value, _, G = obj.loss_gradient(Theta)
         G = G * obj.weight[:, None]
         b = -0.5 * np.add.reduceat(np.einsum("ij,ij->i", obj.C, G), [rows.start for rows in self.rows])
-        A = np.array([obj.design.adjoint(G[rows], rows).ravel() for rows in self.rows])
-        new = np.flatnonzero(b + A @ Theta.ravel() > self.highest(Theta) + 1e-15 * value)
+        A = np.array([self.reduce(obj.design.adjoint(G[rows], rows)) for rows in self.rows])
+        new = np.flatnonzero(b + A @ self.reduce(Theta) > self.highest(Theta) + 1e-15 * value)
         self._set(
             np.concatenate([self.A, A[new]]),
             np.concatenate([self.b, b[new]]),
@@ -214,20 +233,21 @@ class CutModel:
         # Ridge and proximal term together are a constant plus |x|^2 / 2, where Theta = origin + root x.
         root = np.sqrt(1.0 / (obj.l2 + 1.0 / step))
         origin = (centre / step + obj.l2 * obj.prior) * root**2
-        scale = np.broadcast_to(root, obj.shape).ravel()
+        shape = (self.visible.shape[1], obj.shape[1])
+        scale = np.broadcast_to(root, shape).ravel()
         x, multipliers, zero = minimize_highest(
             self.A * scale,
-            self.b + self.A @ origin.ravel(),
+            self.b + self.A @ self.reduce(origin),
             self.group,
-            np.broadcast_to(obj.l1 * root, obj.shape).ravel(),
-            (obj.l1 * (origin - obj.prior)).ravel(),
+            np.broadcast_to(obj.l1 * root, shape).ravel(),
+            self.reduce(obj.l1 * (origin - obj.prior)),
             accuracy,
         )
-        Theta = origin + (scale * x).reshape(obj.shape)
+        Theta = origin + self.expand(scale * x)
         zero = zero[np.abs(Theta - obj.prior).flat[zero] < 1e-9]
         Theta.flat[zero] = obj.prior.flat[zero]
         value = float(self.highest(Theta).sum()) + obj.penalty(Theta)
-        moments = float(multipliers @ self.b), (multipliers @ self.A).reshape(obj.shape)
+        moments = float(multipliers @ self.b), self.expand(multipliers @ self.A)
         self._tidy(multipliers)
         return Theta, value, moments
 

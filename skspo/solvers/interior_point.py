@@ -61,6 +61,9 @@ LARGE = 1e6
 #: mu at FAR typical costs
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
+#: with so many samples or more, whether to start far away is found out on every PILOT_STEP-th of them
+PILOT, PILOT_STEP, PILOT_ITERATIONS = 20_000, 20, 12
+
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
 PULL, CURVED_PULL = 10_000.0, 100.0
@@ -129,7 +132,9 @@ class InteriorPointSolver(Solver):
         state = _State(objective, form, start)
         best: Result | None = None
         message, checked, n_iter, stalled = f"max_iter={limit} was reached", np.inf, 0, False
-        short, restarted = 0, False
+        watch = _Watch(state)
+        if objective.n_samples >= PILOT and _pilot(objective.thinned(PILOT_STEP), form, start):
+            watch.restart()
         while True:
             gap = state.gap()
             value = state.value() if form.S is None else state.bound() + gap
@@ -153,16 +158,38 @@ class InteriorPointSolver(Solver):
             n_iter += 1
             with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
                 lengths = state.step()
-                short = short + 1 if sum(lengths) < SHORT else 0
-                if short >= 2 and not restarted and state.growth() > GROWN:
-                    # The optimum is far away, as where the samples' best decisions can be separated: from a larger mu
-                    # the path leads there in long steps.
-                    restarted = True
-                    state.restart(FAR)
+                if watch.is_far(lengths):
+                    watch.restart()
                 elif max(lengths) == 0.0:
                     stalled, message = True, "rounding errors leave no room for another step"
         progress(n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(message=message)
+
+
+class _Watch:
+    """Tell whether the optimum is far away, as where the samples' best decisions can be separated.
+
+    Steps are then short and coefficients grow; from a larger mu the path leads there in long steps.
+    """
+
+    def __init__(self, state: _State) -> None:
+        self.state, self.short, self.restarted = state, 0, False
+
+    def is_far(self, lengths: tuple[float, float]) -> bool:
+        self.short = self.short + 1 if sum(lengths) < SHORT else 0
+        return self.short >= 2 and not self.restarted and self.state.growth() > GROWN
+
+    def restart(self) -> None:
+        self.restarted = True
+        self.state.restart(FAR)
+
+
+def _pilot(objective: LinearObjective, form: ReducedForm, start: np.ndarray) -> bool:
+    """Whether the optimum of a small problem of the same kind is far away."""
+    state = _State(objective, form, start)
+    watch = _Watch(state)
+    with np.errstate(all="ignore"):
+        return any(watch.is_far(state.step()) for _ in range(PILOT_ITERATIONS))
 
 
 class _Block:
@@ -673,7 +700,7 @@ class _State:
 
         lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
         move = self._direction([(-1.0, -1.0)] * len(self.blocks), -lpn[0], -lpn[1], feasibility=True)
-        ap, ad = self._lengths(move)
+        ap, ad = self._lengths(move)[0]
         after = sum(block.after(part, ap, ad) for block, part in zip(self.blocks, move.blocks, strict=True)) / count
         goal = min(max((after / mu) ** 3, 1e-6), 1.0) * mu
         pairs = zip(self.blocks, move.blocks, strict=True)
@@ -699,7 +726,7 @@ class _State:
             return failed
         if not all(np.isfinite(x).all() for part in move.blocks for x in part):
             return failed
-        ap, ad = self._lengths(move, share=0.995)
+        ap, ad = self._lengths(move, most=0.995)[0]
         self.P = self.P + ad * move.dP
         for block, part in zip(self.blocks, move.blocks, strict=True):
             block.advance(part, ap, ad)
@@ -742,33 +769,41 @@ class _State:
             _outliers((self.n + ad * dn) * (self.slack_n + ap * dg), goal),
         )
 
-    def _decrease(self, move: _Move, extra: _Move | None = None, share: float = 0.0) -> tuple[float, float]:
-        """Largest relative decreases, primal and dual, of a direction plus a share of another."""
-        primal = dual = 0.0
+    def _decreases(self, move: _Move, extra: _Move | None, shares: tuple[float, ...]) -> list[tuple[float, float]]:
+        """Largest relative decreases, primal and dual, of a direction plus each of these shares of another."""
+        worst = [(0.0, 0.0)] * len(shares)
+        # All shares of a block while it is in the cache: this is the innermost loop.
         for b, (du, ds, dt, dr) in enumerate(move.blocks):
             block = self.blocks[b]
-            if extra is not None:
-                # In two arrays that are used again and again: this is the innermost loop.
-                eu, es, et, er = extra.blocks[b]
-                du = np.add(np.multiply(eu, share, out=block.scratch[0]), du, out=block.scratch[0])
-                ds = np.add(np.multiply(es, share, out=block.scratch[1]), ds, out=block.scratch[1])
-                if block.t.shape[1]:
-                    dt, dr = dt + share * et, dr + share * er
-            primal = max(primal, block.decrease(du, dt, block.u, block.t))
-            dual = max(dual, -float(ds.min()), -float(dr.min(initial=0.0)))
+            for i, share in enumerate(shares):
+                if extra is not None:
+                    eu, es, et, er = extra.blocks[b]
+                    u = np.add(np.multiply(eu, share, out=block.scratch[0]), du, out=block.scratch[0])
+                    s = np.add(np.multiply(es, share, out=block.scratch[1]), ds, out=block.scratch[1])
+                    t, r = (dt + share * et, dr + share * er) if block.t.shape[1] else (dt, dr)
+                else:
+                    u, s, t, r = du, ds, dt, dr
+                primal, dual = worst[i]
+                primal = max(primal, block.decrease(u, t, block.u, block.t))
+                worst[i] = primal, max(dual, -float(s.min()), -float(r.min(initial=0.0)))
         if self.lasso:
-            dg, dp, dn = move.l1 if extra is None else (x + share * y for x, y in zip(move.l1, extra.l1, strict=True))
-            primal = max(primal, float((dg / self.slack_p).max()), float((-dg / self.slack_n).max()))
-            dual = max(dual, float((-dp / self.p).max()), float((-dn / self.n).max()))
-        return primal, dual
+            for i, share in enumerate(shares):
+                more = move.l1 if extra is None else extra.l1
+                dg, dp, dn = (x + share * y for x, y in zip(move.l1, more, strict=True))
+                primal, dual = worst[i]
+                primal = max(primal, float((dg / self.slack_p).max()), float((-dg / self.slack_n).max()))
+                worst[i] = primal, max(dual, float((-dp / self.p).max()), float((-dn / self.n).max()))
+        return worst
 
     def _lengths(
-        self, move: _Move, extra: _Move | None = None, weight: float = 0.0, share: float = 1.0
-    ) -> tuple[float, float]:
-        """Longest steps, at most one, that use no more than the given share of the way to the boundary."""
-        primal, dual = self._decrease(move, extra, weight)
-        ap, ad = min(1.0, share / max(primal, 1e-300)), min(1.0, share / max(dual, 1e-300))
-        return (min(ap, ad),) * 2 if self.one_step else (ap, ad)
+        self, move: _Move, extra: _Move | None = None, shares: tuple[float, ...] = (0.0,), most: float = 1.0
+    ) -> list[tuple[float, float]]:
+        """Longest steps, at most one, that use no more than ``most`` of the way to the boundary."""
+        lengths = []
+        for primal, dual in self._decreases(move, extra, shares):
+            ap, ad = min(1.0, most / max(primal, 1e-300)), min(1.0, most / max(dual, 1e-300))
+            lengths.append((min(ap, ad),) * 2 if self.one_step else (ap, ad))
+        return lengths
 
     def _combine(self, move: _Move, extra: _Move, ap: float, ad: float) -> tuple[_Move, float, float]:
         """Add as much of a corrector as makes the steps longest, separately for the two sides where they may differ.
@@ -776,8 +811,7 @@ class _State:
         A full corrector often points out of the region that the linearisation is good for (Colombo and Gondzio, 2008).
         """
         wp = wd = 0.0
-        for w in SHARES:
-            cp, cd = self._lengths(move, extra, w)
+        for w, (cp, cd) in zip(SHARES, self._lengths(move, extra, SHARES), strict=True):
             if cp > ap:
                 ap, wp = cp, w
             if cd > ad:

@@ -1,0 +1,187 @@
+"""Newton's method along a path of smoothed problems, for level sets {w : f(w) <= r} of strongly convex functions.
+
+The SPO+ loss is not smooth where 2 c_hat = c, and nearly polyhedral where the constraint is loose: L-BFGS stalls there.
+For mu > 0 the decisions
+
+    w_mu(v) = argmin_{w in S} v.w + mu (f(w) - f_min)                (``Region.smoothed``)
+
+move smoothly with v = 2 c_hat - c, and so does the loss in which they replace w*(v),
+
+    l_mu = v.(w*(c) - w_mu(v)) - mu (f(w_mu(v)) - f_min),    gradient 2 (w*(c) - w_mu(v)),   Hessian 4 M,  M = -dw_mu/dv
+
+which is below SPO+ by at most mu (r - f_min).  With the Hessian sum_i a_i 4 M_i (x) z_i z_i^T of the coefficients,
+Newton's method follows the minimisers as mu decreases.  Where the gradient vanishes the w_mu have the moments of an
+optimum, so they prove a bound within mu times their mean level of f.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..objective import CERTIFICATE_RADIUS, GAP_FLOOR, LinearObjective
+from .base import Progress, Result, Solver
+
+#: entries of the matrices M of a block of samples
+BLOCK_ELEMENTS = 2**20
+
+#: curvature, in units of typical costs and features, below which the loss counts as linear, and the longest step there
+FLAT, LONGEST = 1e-12, 100.0
+
+#: share of the tolerance that smoothing may cost at the end
+LAST = 0.3
+
+#: a stage of the path is over when Newton's decrement is below this share of what smoothing costs
+STAGE = 1e-2
+
+
+def predicted_work(objective: LinearObjective) -> float:
+    """Multiplications of one iteration, roughly."""
+    d, q, size = objective.C.shape[1], objective.design.n_coef, float(objective.least_squares.size)
+    one = d * d * q + d * q * q if objective.design.shared else size**2
+    return objective.n_samples * float(one) + size**3
+
+
+class NewtonSolver(Solver):
+    """Exact minimisation for strongly convex regions, also where the loss has kinks or is nearly polyhedral.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap.
+    max_iter : int or None, default=None
+        Largest number of Newton steps; None means 500.
+    verbose : int, default=0
+    """
+
+    name = "newton"
+    requires = ("smoothed", "strong_convexity", "repair")
+
+    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Follow the path from ``coef_init`` or from least squares."""
+        if not objective.smooth_penalty:
+            raise ValueError("solver='newton' needs a smooth penalty: use l1_ratio=0, or solver='conic' or 'lbfgs'.")
+        limit = 500 if self.max_iter is None else self.max_iter
+        Theta = objective.least_squares if coef_init is None else coef_init
+        progress = Progress(self.name, objective, self.verbose)
+        value = objective.value(Theta)
+        size = max(value, GAP_FLOOR * objective.trivial_value())
+        if size == 0.0:  # all costs are zero: every model is optimal
+            return self.finish(objective, [(Theta, objective.decisions(Theta))], 1)
+        region: Any = objective.region
+        constants = region.strong_convexity(objective.C.shape[1])
+        mu = 0.1 * size / max(constants.r - constants.f_min, 1e-300)
+        path = _Path(objective)
+        n_iter, stage, message = 0, 0, f"max_iter={limit} was reached"
+        while True:
+            point = path.at(Theta, mu)
+            smoothing = mu * float(objective.weight @ point.level)
+            last = smoothing <= LAST * self.tol * size
+            step = path.newton_step(Theta, mu, point.G)
+            decrement = -float(np.vdot(point.G, step))
+            progress(n_iter, point.value + smoothing, point.value - 0.5 * decrement)
+            proved = CERTIFICATE_RADIUS * float(np.linalg.norm(point.G)) <= 0.1 * self.tol * size
+            if last and (proved or decrement <= 0.0):
+                message = "rounding errors leave no room for another step"
+                break
+            if not last and decrement <= STAGE * smoothing:
+                # A stage that was over at once says that smoothing hardly matters, a long one that mu fell too far; and
+                # below the last value that is needed there is nothing but rounding errors.
+                factor = 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
+                mu, stage = mu * max(factor, 0.9 * LAST * self.tol * size / smoothing), 0
+                continue
+            if n_iter >= limit:
+                break
+            n_iter, stage = n_iter + 1, stage + 1
+            trial = path.line_search(Theta, step, mu, point, decrement)
+            if trial is None or (trial == Theta).all():
+                if last:
+                    message = "rounding errors leave no room for another step"
+                    break
+                mu, stage = 0.3 * mu, 0
+                continue
+            Theta = trial
+            size = max(point.value + smoothing, GAP_FLOOR * objective.trivial_value())
+        candidates = [(Theta, path.at(Theta, mu).W)]
+        if coef_init is not None:
+            candidates.append((coef_init, objective.decisions(coef_init)))  # never worse than where we came from
+        result = self.finish(objective, candidates, n_iter, message)
+        progress(n_iter, result.objective, result.lower_bound, force=True)
+        return result
+
+
+class _Point:
+    """Smoothed objective at some coefficients: value, gradient, decisions and their levels."""
+
+    def __init__(self, value: float, G: np.ndarray, W: np.ndarray, level: np.ndarray) -> None:
+        self.value, self.G, self.W, self.level = value, G, W, level
+
+
+class _Path:
+    """The smoothed problems of an objective."""
+
+    def __init__(self, objective: LinearObjective) -> None:
+        self.objective = objective
+        self.region: Any = objective.region
+        self.memory: dict[str, Any] = {}
+        L, R = objective.design.hidden_basis(np.ones(objective.design.n_coef, dtype=bool))
+        self.hidden = np.kron(L.T @ L, R @ R.T)  # projection of the entries of Theta on what decisions cannot see
+
+    def at(self, Theta: np.ndarray, mu: float) -> _Point:
+        obj = self.objective
+        V = 2.0 * obj.design.predict(Theta) - obj.C
+        W, level, _ = self.region.smoothed(V, mu, self.memory)
+        difference = obj.W - W
+        value = float(obj.weight @ (np.einsum("ij,ij->i", V, difference) - mu * level))
+        G = 2.0 * obj.design.adjoint(difference * obj.weight[:, None])
+        return _Point(value + obj.penalty(Theta), G + obj.penalty_gradient(Theta), W, level)
+
+    def newton_step(self, Theta: np.ndarray, mu: float, G: np.ndarray) -> np.ndarray:
+        """Solve with the Hessian, regularised only as far as needed."""
+        obj = self.objective
+        matrix = np.zeros_like(self.hidden)
+        block = max(1, BLOCK_ELEMENTS // obj.C.shape[1] ** 2)
+        for start in range(0, obj.n_samples, block):
+            rows = slice(start, start + block)
+            V = 2.0 * obj.design.predict(Theta, rows) - obj.C[rows]
+            matrix += obj.design.curvature(4.0 * self.region.smoothed(V, mu, curvature=True).M, rows)
+        size = float(np.trace(matrix)) / len(matrix)
+        # No gradient has a component that decisions cannot see; here it must only not be singular.
+        matrix += size * self.hidden
+        matrix[np.diag_indices_from(matrix)] += np.broadcast_to(obj.l2, obj.shape).ravel()
+        for shift in 10.0 ** np.arange(-14.0, 1.0, 2.0):
+            shifted = matrix.copy()
+            shifted[np.diag_indices_from(shifted)] += shift * max(size, FLAT)
+            try:
+                factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                continue
+            step = -cho_solve(factor, G.ravel(), check_finite=False).reshape(obj.shape)
+            length = float(np.linalg.norm(step))
+            if np.isfinite(length):
+                return step * min(1.0, LONGEST / max(length, 1e-300))
+        return -G  # a matrix that is not even nearly semidefinite is rounding noise
+
+    def line_search(
+        self, Theta: np.ndarray, step: np.ndarray, mu: float, point: _Point, decrement: float
+    ) -> np.ndarray | None:
+        """Return the first of Theta + step, Theta + step / 2, ... that decreases the value, or None."""
+        norm, length = float(np.linalg.norm(point.G)), 1.0
+        for _ in range(40):
+            trial = Theta + length * step
+            new = self.at(trial, mu)
+            if new.value <= point.value - 1e-3 * length * decrement:
+                return trial
+            # Where the value is at the level of rounding errors the gradient still is not.
+            level = abs(new.value - point.value) <= 1e-9 * abs(point.value)
+            if level and float(np.linalg.norm(new.G)) <= 0.7 * norm:
+                return trial
+            length *= 0.5
+        return None
