@@ -165,8 +165,7 @@ class Design:
 
     def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
         """Theta without what decisions cannot see (of the free columns, or of all)."""
-        L, R = self.hidden_basis(np.ones(self.n_coef, dtype=bool) if free is None else free)
-        return Theta - L.T @ (L @ Theta @ R) @ R.T if L.size and R.size else Theta
+        raise NotImplementedError
 
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Theta as solvers see it, and what is kept from them to be added to their result."""
@@ -239,6 +238,13 @@ class LinearDesign(Design):
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The normals, for every free column."""
         return self.normals, np.eye(self.n_coef)[:, free]
+
+    def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
+        """Without the component along the normals."""
+        if not self.normals.size:
+            return Theta
+        visible = (Theta.T - (Theta.T @ self.normals.T) @ self.normals).T
+        return visible if free is None else np.where(free, visible, Theta)
 
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The hidden component is kept: nothing depends on it, and large common costs would blur small differences."""
@@ -342,6 +348,11 @@ class SharedDesign(Design):
                 basis = np.eye(self.n_coef)[:, free] @ directions[hidden].T
             self._bases[key] = basis
         return np.ones((1, 1)), self._bases[key]
+
+    def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
+        """Without the hidden directions."""
+        R = self.hidden_basis(np.ones(self.n_coef, dtype=bool) if free is None else free)[1]
+        return Theta - (Theta @ R) @ R.T
 
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All of it: hidden directions are not orthogonal to the others, and a penalty sees both together."""

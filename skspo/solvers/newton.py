@@ -152,7 +152,7 @@ class _Path:
             rows = slice(start, start + block)
             V = 2.0 * obj.design.predict(Theta, rows) - obj.C[rows]
             matrix += obj.design.curvature(4.0 * self.region.smoothed(V, mu, curvature=True).M, rows)
-        size = float(np.trace(matrix)) / len(matrix)
+        size = float(np.einsum("ii->", matrix)) / len(matrix)
         # No gradient has a component that decisions cannot see; here it must only not be singular.
         matrix += size * self.hidden
         matrix[np.diag_indices_from(matrix)] += np.broadcast_to(obj.l2, obj.shape).ravel()
