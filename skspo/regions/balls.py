@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 
-from .base import CertifiedFloat, Region, StrongConvexity
+from .base import CertifiedFloat, Region, StrongConvexity, check_norm
 from .polyhedral_base import StandardForm
 from .polyhedron import read_numbers
 
@@ -126,6 +126,10 @@ class L1Ball(Region):
         d = self.resolve_dim(n_dim)
         return CertifiedFloat(2.0 * self._data(d) / np.sqrt(d))
 
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width: a ball varies in every direction."""
+        return self.width(n_dim)
+
 
 class LqBall(Region):
     """Ball {|w|_q <= radius} with 1 < q <= 2, a strongly convex set.
@@ -197,8 +201,8 @@ class LqBall(Region):
         moved = np.abs(u) ** (p - 2.0) * direction - m * (m * direction).sum(axis=1, keepdims=True)
         return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * np.where(largest == 0, 1.0, largest)) * moved)
 
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball.
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+        """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball, in the 2-norm or A-norm.
 
         f is 2 (q - 1)-strongly convex in the q-norm, hence in the smaller 2-norm.  It is smooth only for q = 2; for
         q < 2 its curvature is unbounded where a coordinate vanishes, and L is infinite.
@@ -207,7 +211,7 @@ class LqBall(Region):
         q, radius = self._data(d)
         if d == 1:  # every norm is the absolute value
             q = 2.0
-        return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0)
+        return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0).in_norm(A, np.eye(d))
 
     def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
         """Cone form of radius |v|_q*: a second-order cone for q = 2, else |v_j| <= s_j^(1/q*) t^(1/q), sum s = t."""
@@ -244,6 +248,10 @@ class LqBall(Region):
         d = self.resolve_dim(n_dim)
         q, radius = self._data(d)
         return CertifiedFloat(2.0 * radius * d ** (0.5 - 1.0 / q))
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width: a ball varies in every direction."""
+        return self.width(n_dim)
 
 
 class _EllipsoidData(NamedTuple):
@@ -368,9 +376,16 @@ class Ellipsoid(Region):
         moved = moved if inverse is None else moved @ inverse
         return np.where(zero[:, None], 0.0, -radius / (size * np.where(largest == 0, 1.0, largest)) * moved)
 
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q."""
-        _, _, (smallest, largest), _, radius = self._data(self.resolve_dim(n_dim))
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+        """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q.
+
+        In the A-norm they are twice the extreme eigenvalues of A^-1 Q, hence both 2 for A = Q.
+        """
+        d = self.resolve_dim(n_dim)
+        factor, _, (smallest, largest), _, radius = self._data(d)
+        if A is not None:
+            half = np.linalg.solve(np.linalg.cholesky(check_norm(A, d)), np.eye(d) if factor is None else factor)
+            smallest, largest = (float(value) for value in np.linalg.eigvalsh(half @ half.T)[[0, -1]])
         return StrongConvexity(2.0 * smallest, 2.0 * largest, radius**2, 0.0)
 
     def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
@@ -405,3 +420,7 @@ class Ellipsoid(Region):
         """Shortest axis."""
         _, _, (_, largest), _, radius = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(2.0 * radius / np.sqrt(largest))
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width: an ellipsoid varies in every direction."""
+        return self.width(n_dim)
