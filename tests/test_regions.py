@@ -239,8 +239,8 @@ def test_clone_and_pickle_give_the_same_answers(case):
 @every
 def test_pickle_has_parameters_and_nothing_else(case):
     used = clone(case.region)
-    for name in CAPABILITIES:  # whatever can be cached is cached now
-        if name in ("standard_form", "strong_convexity", "equalities", "diameter", "relative_width") and hasattr(used, name):
+    for name in ("standard_form", "strong_convexity", "equalities", "diameter", "width", "relative_width"):
+        if hasattr(used, name):  # whatever can be cached is cached now
             getattr(used, name)(case.d)
     used.argmin(costs(case.d)[:2])
     assert set(used.__getstate__()) - {"_sklearn_version"} == set(used.get_params(deep=False))
@@ -514,7 +514,7 @@ def test_capabilities_are_what_the_family_has():
     has = {case.id: {name for name in CAPABILITIES if hasattr(case.region, name)} for case in REGIONS}
     polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width",
                   "relative_width"}  # fmt: skip
-    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "derivative"}
+    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "level", "derivative"}
     for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
         assert has[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):

@@ -201,6 +201,13 @@ class LqBall(Region):
         moved = np.abs(u) ** (p - 2.0) * direction - m * (m * direction).sum(axis=1, keepdims=True)
         return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * np.where(largest == 0, 1.0, largest)) * moved)
 
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = |w|_q^2 and its gradient, for each row; the region is where f is at most radius^2."""
+        q, _ = self._data(W.shape[1])
+        size = (np.abs(W) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
+        unit = W / np.where(size > 0, size, 1.0)
+        return size[:, 0] ** 2, 2.0 * size * np.sign(unit) * np.abs(unit) ** (q - 1.0)
+
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
         """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball, in the 2-norm or A-norm.
 
@@ -375,6 +382,13 @@ class Ellipsoid(Region):
         moved = moved - half * (half * moved).sum(axis=1, keepdims=True)
         moved = moved if inverse is None else moved @ inverse
         return np.where(zero[:, None], 0.0, -radius / (size * np.where(largest == 0, 1.0, largest)) * moved)
+
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = (w - center)^T Q (w - center) and its gradient, for each row; f is at most radius^2 on the region."""
+        factor, _, _, center, _ = self._data(W.shape[1])
+        step = W - center
+        half = step if factor is None else step @ factor
+        return (half * half).sum(axis=1), 2.0 * (step if factor is None else half @ factor.T)
 
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
         """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q.

@@ -29,6 +29,7 @@ CAPABILITIES = {
     "quadratic_form": "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
     "support_epigraph": "the support function in cone form, for CVXPY",
     "strong_convexity": "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
+    "level": "the function whose level set the region is, and its gradient",
     "derivative": "how decisions move with the costs; the SPO loss is then differentiable",
     "equalities": "the directions in which decisions never vary",
     "repair": "moving nearly feasible decisions into the region",
@@ -76,14 +77,14 @@ class StrongConvexity(NamedTuple):
 
     @property
     def depth(self) -> float:
-        """r - f_min: how far the level is above the minimum."""
+        """How far the level is above the minimum: r - f_min."""
         return self.r - self.f_min
 
     def in_norm(self, A: ArrayLike | None, directions: np.ndarray) -> StrongConvexity:
         """Constants in the norm sqrt(w^T A w), from those in the 2-norm; None leaves them as they are.
 
-        mu |w|_2^2 <= w^T H w <= L |w|_2^2 and a |w|_2^2 <= |w|_A^2 <= b |w|_2^2 on the directions of the region (columns
-        of ``directions``, orthonormal) give the constants mu / b and L / a.
+        mu |w|_2^2 <= w^T H w <= L |w|_2^2 and a |w|_2^2 <= |w|_A^2 <= b |w|_2^2 on the directions of the region
+        (columns of ``directions``, orthonormal) give the constants mu / b and L / a.
         """
         if A is None:
             return self
@@ -101,7 +102,9 @@ def check_norm(A: ArrayLike, d: int) -> np.ndarray:
     A_arr = (A_arr + A_arr.T) / 2.0
     smallest, largest = np.linalg.eigvalsh(A_arr)[[0, -1]]
     if smallest <= d * np.finfo(float).eps * abs(largest):
-        raise ValueError(f"A, the matrix of a norm, must be positive definite; its smallest eigenvalue is {smallest:.3g}.")
+        raise ValueError(
+            f"A, the matrix of a norm, must be positive definite; its smallest eigenvalue is {smallest:.3g}."
+        )
     return A_arr
 
 

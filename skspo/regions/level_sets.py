@@ -489,6 +489,11 @@ class EntropySimplex(_SimplexLevelSet):
         slope = (W * x * c).sum(axis=1, keepdims=True) / safe
         return -beta * W * (x - slope * c)
 
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = sum w log w and its gradient, for each row; the region is where f is at most the threshold."""
+        with np.errstate(divide="ignore"):
+            return entropy_value(W), 1.0 + np.log(W)
+
     def _f_min(self, d: int) -> float:
         return -np.log(d) + 0.0
 
@@ -623,6 +628,11 @@ class LogBarrierSimplex(_SimplexLevelSet):
         smooth = (lam > 0) & (size > 0)
         z = z - w * ((w * z).sum(axis=1, keepdims=True) / np.where(smooth, size, 1.0))
         return np.where(smooth, -W * z / np.where(smooth, lam, 1.0), 0.0)
+
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = -sum log w and its gradient, for each row; the region is where f is at most the threshold."""
+        with np.errstate(divide="ignore"):
+            return log_barrier_value(W), -1.0 / W
 
     def _f_min(self, d: int) -> float:
         return d * np.log(d)
