@@ -224,7 +224,7 @@ def risk_certificate(
     ]
     for name, value in given.items():
         if value is None:
-            assumptions.append(f"{name} would have been the same had it been fixed beforehand: it was read off the data")
+            assumptions.append(f"{name} would be the same had it been fixed beforehand: it was read off the data")
     return RiskCertificate(
         risk,
         gap,
