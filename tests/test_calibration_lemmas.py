@@ -151,11 +151,13 @@ def test_excess_loss_and_angle_bounds(name):
     mean, c_hat = pair(rng)
     angle = angle_bound(region, mean, c_hat, norm_matrix)
     assert angle.hold()
-    excess = (-1 if region.sense == "max" else 1) * np.einsum("ij,ij->i", mean, region.argmin(c_hat) - region.argmin(mean))
+    sign = -1 if region.sense == "max" else 1
+    excess = sign * np.einsum("ij,ij->i", mean, region.argmin(c_hat) - region.argmin(mean))
     inner = (dual_norm(region, mean + c_hat, norm_matrix) ** 2 - dual_norm(region, mean - c_hat, norm_matrix) ** 2) / 4
     size = dual_norm(region, mean, norm_matrix)
     assert_allclose(angle.value, 1 - inner / (size * dual_norm(region, c_hat, norm_matrix)), atol=1e-9)
-    assert_allclose(angle.lower * size, k.mu**2.5 / (math.sqrt(2 * (k.r - k.f_min)) * k.L**2) * excess, rtol=1e-6, atol=1e-12)
+    slope = k.mu**2.5 / (math.sqrt(2 * (k.r - k.f_min)) * k.L**2)
+    assert_allclose(angle.lower * size, slope * excess, rtol=1e-6, atol=1e-12)
 
 
 def test_not_smooth_has_no_upper_bound():

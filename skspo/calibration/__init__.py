@@ -1,8 +1,8 @@
 """Calibration and risk bounds: what a small surrogate risk says about decisions.
 
 The theory of Liu and Grigas, *Risk Bounds and Calibration for a Smart Predict-then-Optimize Method*, as functions:
-every numbered result has one, and ``docs/theory.md`` says which.  Where the paper has a misprint the corrected statement
-is implemented; ``docs/errata.md`` lists them with counter-examples.
+every numbered result has one, and ``docs/theory.md`` says which.  Where the paper has a misprint the corrected
+statement is implemented; ``docs/errata.md`` lists them with counter-examples.
 """
 
 from ._checks import Geometry, Sides, region_geometry

@@ -9,19 +9,21 @@ Conventions
     R(model) - min_H R          <=  gap + 2 G
     excess SPO risk             <=  inverse of the calibration bound at gap + 2 G, if E[c | x] is in H
 
-The gap is the smallest of three numbers, each of them proved: the estimator's own duality gap, if it was trained on the
-same data (a penalty costs at most its largest value on H); the linearisation of R_hat at the model, which by convexity
-is at least R_hat(model) + <B - B_model, subgradient> everywhere; and R_hat(model) itself, because losses are not
-negative.
+The gap is the smallest of four numbers, each of them proved: the estimator's own duality gap, if it was trained on the
+same data (a penalty costs at most its largest value on H); the same of a reference, an :class:`~skspo.SPOPlusRegressor`
+without penalty, if the estimator is something else; the linearisation of R_hat at the model, because a convex function
+is at least R_hat(model) + <B - B_model, subgradient>; and R_hat(model) itself, because losses are not negative.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -211,7 +213,7 @@ def risk_certificate(
     values, G = loss.value_gradient(C, C_hat)
     risk = float(values.mean())
     gap, source = _gap(estimator, risk, Z, C, coef, G, used["radius"])
-    rademacher = used["radius"] * np.sqrt(d) * used["feature_bound"] / np.sqrt(n)
+    rademacher = float(used["radius"] * np.sqrt(d) * used["feature_bound"] / np.sqrt(n))
     loss_range = spo_plus_range(diameter, used["cost_bound"], used["radius"] * used["feature_bound"])
     term = generalization_bound(rademacher, diameter, loss_range, n, delta)
     excess = gap + 2.0 * term
@@ -250,6 +252,10 @@ def _gap(
     own = _own_bound(estimator, risk, Z, C, coef, radius)
     if own is not None:
         choices.append((risk - own, "the estimator's dual bound"))
+    if own is None or estimator.alpha > 0:
+        reference = _reference_bound(estimator, Z, C, radius)
+        if reference is not None:
+            choices.append((risk - reference, "the dual bound of a reference without penalty"))
     gap, source = min(choices)
     return max(gap, 0.0), source
 
@@ -279,6 +285,16 @@ def _own_bound(
     if not everywhere and not _covers(estimator, Z, C, coef, radius):
         return None
     return float(estimator.lower_bound_) - penalty
+
+
+def _reference_bound(estimator: Any, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
+    """Lower bound on the training risk over the class, from a fit without penalty; None if it does not reach so far."""
+    reference = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the bound is valid all the same
+        reference.fit(Z[:, :-1], C)
+    coef = np.column_stack([reference.coef_, reference.intercept_])
+    return float(reference.lower_bound_) if _covers(reference, Z, C, coef, radius) else None
 
 
 def _covers(estimator: Any, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:

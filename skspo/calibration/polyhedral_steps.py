@@ -21,7 +21,6 @@ from scipy.special import gammainc, ndtr
 from ..regions.base import Region, check_region, directions_of
 from ._checks import Sides, check_number, region_geometry, rows
 
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
