@@ -416,6 +416,12 @@ BAD_CALLS = {
     "certificate-diameter": (
         lambda: _simplex_certificate(calibration=PolyhedralCalibration(1.0, 1.0, 2, 1.0, domain=1.0)),
         ValueError, "diameter"),
+    "certificate-width": (
+        lambda: _simplex_certificate(calibration=PolyhedralCalibration(1.5, 1.4, 2, 1.0, domain=1.0)),
+        ValueError, "width"),
+    "certificate-kind": (
+        lambda: _simplex_certificate(calibration=StronglyConvexCalibration(1.0, 1.0, 2)), TypeError,
+        "strong_convexity"),
     "certificate-unbounded": (
         lambda: _simplex_certificate(calibration=PolyhedralCalibration.from_region(sk.Simplex(), n_dim=3, M=1.0)),
         ValueError, "no finite range"),

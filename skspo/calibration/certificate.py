@@ -30,8 +30,14 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ..estimators import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs
 from ..objective import CERTIFICATE_RADIUS
-from ._checks import check_delta, check_number, need
-from .functions import CalibrationFunction, LeastSquaresCalibration, PolyhedralCalibration
+from ..regions.base import Region
+from ._checks import check_delta, check_number, need, region_geometry
+from .functions import (
+    CalibrationFunction,
+    LeastSquaresCalibration,
+    PolyhedralCalibration,
+    StronglyConvexCalibration,
+)
 from .generalization import check_finite_range, generalization_bound, spo_plus_range
 
 
@@ -180,10 +186,7 @@ def risk_certificate(
             f"calibration is for a region of dimension {calibration.n_dim}, the estimator's region has {dim}."  # type: ignore[attr-defined]
         )
     diameter = region.diameter(d)
-    if isinstance(calibration, PolyhedralCalibration) and float(calibration.diameter) < float(diameter) * (1 - 1e-9):
-        if diameter.kind == "exact":
-            raise ValueError(f"calibration is for a region of diameter {calibration.diameter!r}, not {diameter!r}.")
-        diameter = calibration.diameter
+    _check_same_region(calibration, region, d)
 
     size = float(np.linalg.norm(coef))
     given = {"radius": radius, "cost_bound": cost_bound, "feature_bound": feature_bound}
@@ -239,6 +242,18 @@ def risk_certificate(
         n,
         assumptions,
     )
+
+
+def _check_same_region(calibration: CalibrationFunction, region: Region, d: int) -> None:
+    """Raise if the bound is provably one for another region."""
+    if isinstance(calibration, StronglyConvexCalibration):
+        need(region, "strong_convexity")
+    if isinstance(calibration, PolyhedralCalibration):
+        geometry = region_geometry(region, d)
+        given = (("diameter", calibration.diameter, 1.0), ("width", calibration.width, -1.0))
+        for (name, value, sign), true in zip(given, geometry[:2], strict=True):
+            if true.kind == "exact" and sign * float(value) < sign * float(true) - 1e-9 * float(true):
+                raise ValueError(f"calibration is for a region of {name} {value!r}, but {region!r} has {true!r}.")
 
 
 def _gap(

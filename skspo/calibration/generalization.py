@@ -246,17 +246,18 @@ class SampleComplexity:
         return float(self.calibration.inverse(self.excess_surrogate(n_samples)))
 
     def sample_size(self, eps: float) -> int:
-        """Smallest number of samples for which the bound on the excess SPO risk is at most ``eps``."""
+        """Smallest number of samples (up to rounding) for which the bound on the excess SPO risk is at most ``eps``."""
         level = float(check_levels("eps", eps, allow_zero=False))
         target = float(self.calibration.biconjugate(level))
         if target == 0.0 or not np.isfinite((self.surrogate_constant / target) ** 2):
             raise OverflowError("No number of samples that a computer can count is enough: the constant is too small.")
         n = max(ceil((self.surrogate_constant / target) ** 2), 1)
-        # The division is rounded: step over what it got wrong.
-        while n > 1 and self.bound(n - 1) <= level:
+        # The division is rounded: step over what it got wrong, where a step can be seen in floating point at all.
+        step = max(1, n >> 45)
+        while self.bound(n) > level:
+            n += step
+        while step == 1 and n > 1 and self.bound(n - 1) <= level:
             n -= 1
-        while self.bound(n) > level * (1.0 + 1e-15):
-            n += max(1, n >> 50)
         return n
 
     @property
