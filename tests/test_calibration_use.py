@@ -214,7 +214,7 @@ def normal_sampler(mean, sigma=1.0):
 
 def test_empirical_calibration_against_a_grid():
     """In the plane every direction can be tried: the search must come within noise of the best one."""
-    mean, eps = np.array([0.6, 0.2]), [0.1, 0.4, 0.7]
+    mean, eps = np.array([0.6, 0.2]), [0.1, 0.5, 1.0]
     region = sk.L1Ball()
     found = empirical_calibration(region, normal_sampler(mean), eps, c_bar=mean, random_state=0)
     C = np.random.default_rng(7).normal(size=(4000, 2)) + mean
@@ -229,6 +229,9 @@ def test_empirical_calibration_against_a_grid():
         assert again.spo[0] == pytest.approx(spo)
         assert low - 3 * again.spo_plus_error[0] <= again.spo_plus[0] <= high + 3 * again.spo_plus_error[0]
     assert (np.diff(found.delta) > 0).all()
+    # The order of eps does not matter to what is found for it beyond the search's own luck.
+    again = empirical_calibration(region, normal_sampler(mean), eps[::-1], c_bar=mean, random_state=0)
+    assert_allclose(again.delta[::-1], found.delta)
 
 
 def test_empirical_calibration_in_closed_form():

@@ -241,8 +241,12 @@ def empirical_calibration(
     delta, lower, upper, spo = (np.full(m, np.inf) for _ in range(4))
     predictions = np.full((m, d), np.nan)
     z = float(norm.ppf(0.5 + 0.5 * confidence))
-    for i, level in enumerate(levels):
-        Delta = _search(region, mean, C, W, U, float(level), scale, n_directions, n_rounds, rng)
+    Delta, least = None, np.inf
+    # From the largest eps down: what reaches a larger one reaches a smaller one too.
+    for i in np.argsort(-levels, kind="stable"):
+        found, value = _search(region, mean, C, W, U, float(levels[i]), scale, n_directions, n_rounds, rng)
+        if value < least:
+            Delta, least = found, value
         if Delta is None:
             continue
         terms = _spo_plus_terms(region, Delta[None], fresh, W_fresh)[0]
@@ -266,11 +270,11 @@ def _search(
     n_directions: int,
     n_rounds: int,
     rng: np.random.RandomState,
-) -> np.ndarray | None:
+) -> tuple[np.ndarray | None, float]:
     """Delta with excess SPO risk of at least eps and the least excess SPO+ risk found; None if none was reached."""
     k = U.shape[1]
     if k == 0:
-        return None
+        return None, np.inf
     visible = mean @ U
     V = np.concatenate([-visible[None], rng.normal(size=(n_directions, k)), np.eye(k), -np.eye(k)])
     best, least = None, np.inf
@@ -289,7 +293,7 @@ def _search(
         else:
             unit = best @ U / np.linalg.norm(best @ U)
             V = unit + 0.6 * 0.5**i * rng.normal(size=(n_directions, k)) / np.sqrt(k)
-    return best
+    return best, least
 
 
 def _check_mean(C: np.ndarray, mean: np.ndarray) -> None:

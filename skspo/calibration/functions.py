@@ -192,11 +192,11 @@ class PolyhedralCalibration(CalibrationFunction):
     def assumptions(self) -> list[str]:
         """What must be true for the bound to hold."""
         where = "for every c" if self.domain is None else f"wherever |c|^2 <= {2 * self.domain**2:g}"
-        low = "" if self.domain is None else f" and sigma <= {self.domain:g}"
+        most = self.M if self.domain is None else min(self.M, self.domain)
         return [
             "the distribution of costs given features is continuous and centrally symmetric about its mean cbar",
             f"its density is at least {self.alpha:g} times that of N(cbar, sigma^2 I) {where}, "
-            f"for some sigma <= {self.M:g}{low} with |cbar| <= {self.beta:g} sigma, "
+            f"for some sigma <= {most:g} with |cbar| <= {self.beta:g} sigma, "
             f"in the {self.n_dim} directions in which decisions vary",
             f"the region is convex with diameter at most {float(self.diameter):g} and width at least "
             f"{float(self.width):g} in its affine hull",
