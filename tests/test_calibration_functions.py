@@ -230,6 +230,11 @@ def test_level_set_width_is_at_most_any_extent_and_useful():
         width = region.relative_width(d)
         assert width.kind == "lower bound"
         assert 0.3 * extent <= width <= extent
+        # The ball that proves it, and a slightly larger one that does not fit: it is nearly as large as it can be.
+        for scale, inside in ((1.0, True), (1.2, False)):
+            ball = 1 / d + scale * float(width) / 2 * V
+            feasible = (ball > 0).all() and (region.level(np.abs(ball))[0] <= region._data(d) + 1e-9).all()
+            assert feasible == inside
     two = sk.EntropySimplex(-0.5)
     assert two.relative_width(2).kind == "exact" and two.relative_width(2) == pytest.approx(two.diameter(2))
 

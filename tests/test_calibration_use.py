@@ -217,8 +217,8 @@ def test_empirical_calibration_against_a_grid():
     mean, eps = np.array([0.6, 0.2]), [0.1, 0.5, 1.0]
     region = sk.L1Ball()
     found = empirical_calibration(region, normal_sampler(mean), eps, c_bar=mean, random_state=0)
-    C = np.random.default_rng(7).normal(size=(4000, 2)) + mean
-    grid = np.stack(np.meshgrid(np.linspace(-1.5, 1.5, 61), np.linspace(-1.5, 1.5, 61)), axis=-1).reshape(-1, 2)
+    C = np.random.default_rng(7).normal(size=(2000, 2)) + mean
+    grid = np.stack(np.meshgrid(np.linspace(-1.5, 1.5, 31), np.linspace(-1.5, 1.5, 31)), axis=-1).reshape(-1, 2)
     risks = excess_risks(region, grid, C, c_bar=mean, symmetric=True)
     for level, delta, low, high, c_hat, spo in zip(*found, strict=True):
         assert spo >= level
