@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 
 import skspo as sk
-from skspo.regions.base import CAPABILITIES
+from skspo.regions.base import CAPABILITIES, directions_of
 
 try:
     import cloudpickle
@@ -239,8 +239,8 @@ def test_clone_and_pickle_give_the_same_answers(case):
 @every
 def test_pickle_has_parameters_and_nothing_else(case):
     used = clone(case.region)
-    for name in CAPABILITIES:  # whatever can be cached is cached now
-        if name in ("standard_form", "strong_convexity", "equalities", "diameter", "width") and hasattr(used, name):
+    for name in ("standard_form", "strong_convexity", "equalities", "diameter", "width", "relative_width"):
+        if hasattr(used, name):  # whatever can be cached is cached now
             getattr(used, name)(case.d)
     used.argmin(costs(case.d)[:2])
     assert set(used.__getstate__()) - {"_sklearn_version"} == set(used.get_params(deep=False))
@@ -448,18 +448,46 @@ def test_diameter_is_at_least_any_distance(case):
         assert longest >= 0.97 * diameter
 
 
-@those_with("width")
-def test_width_is_at_most_any_extent(case):
+def smallest_extent(case, U):
+    """Search over unit vectors in the span of U: random ones, axes, principal axes, then around the best one."""
     W, rng = sampled(case, few(case)), np.random.default_rng(9)
-    width = case.region.width(case.d)
-    assert width.kind in ("exact", "lower bound")
     principal = np.linalg.svd(W - W.mean(axis=0))[2]
     V = np.concatenate([rng.normal(size=(few(case), case.d)), np.eye(case.d), np.ones((1, case.d)), principal])
-    V /= np.linalg.norm(V, axis=1, keepdims=True)
-    extent = row_dot(V, case.region.solve_min(-V) - case.region.solve_min(V))
-    assert width <= extent.min() + 1e-9 * size(case)
+    best, least = None, np.inf
+    for step in 0.5 ** np.arange(12):
+        V = V @ U @ U.T
+        V = V[np.linalg.norm(V, axis=1) > 1e-9]
+        V /= np.linalg.norm(V, axis=1, keepdims=True)
+        extent = row_dot(V, case.region.solve_min(-V) - case.region.solve_min(V))
+        if extent.min() < least:
+            best, least = V[extent.argmin()], extent.min()
+        V = best + step * rng.normal(size=(few(case), case.d)) / np.sqrt(case.d)
+    return least
+
+
+@those_with("width")
+def test_width_is_at_most_any_extent(case):
+    width = case.region.width(case.d)
+    assert width.kind in ("exact", "lower bound")
+    extent = smallest_extent(case, np.eye(case.d))
+    assert width <= extent + 1e-9 * size(case)
     if width.kind == "exact":
-        assert extent.min() <= 1.03 * width + 1e-8 * size(case)
+        assert extent <= 1.03 * width + 1e-8 * size(case)
+
+
+@those_with("relative_width")
+def test_relative_width_is_at_most_any_extent_in_the_affine_hull(case):
+    width, U = case.region.relative_width(case.d), directions_of(case.region, case.d)
+    assert width.kind in ("exact", "lower bound")
+    if U.shape[1] == 0:
+        assert width == 0.0
+        return
+    extent = smallest_extent(case, U)
+    assert 0.0 < width <= extent + 1e-9 * size(case)
+    if width.kind == "exact":
+        assert extent <= 1.03 * width
+    if U.shape[1] == case.d and width.kind == "exact":
+        assert width == pytest.approx(case.region.width(case.d))
 
 
 @those_with("strong_convexity")
@@ -484,8 +512,9 @@ def test_strong_convexity_has_the_balls_it_promises(case):
 
 def test_capabilities_are_what_the_family_has():
     has = {case.id: {name for name in CAPABILITIES if hasattr(case.region, name)} for case in REGIONS}
-    polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width"}
-    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "derivative", "smoothed"}
+    polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width",
+                  "relative_width"}  # fmt: skip
+    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "level", "derivative", "smoothed"}
     for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
         assert has[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 
-from .base import CertifiedFloat, Region, Smoothed, StrongConvexity
+from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, check_norm
 from .polyhedral_base import StandardForm
 from .polyhedron import read_numbers
 
@@ -126,6 +126,10 @@ class L1Ball(Region):
         d = self.resolve_dim(n_dim)
         return CertifiedFloat(2.0 * self._data(d) / np.sqrt(d))
 
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width: a ball varies in every direction."""
+        return self.width(n_dim)
+
 
 class LqBall(Region):
     """Ball {|w|_q <= radius} with 1 < q <= 2, a strongly convex set.
@@ -222,8 +226,15 @@ class LqBall(Region):
         with np.errstate(divide="ignore"):
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball.
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = |w|_q^2 and its gradient, for each row; the region is where f is at most radius^2."""
+        q, _ = self._data(W.shape[1])
+        size = (np.abs(W) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
+        unit = W / np.where(size > 0, size, 1.0)
+        return size[:, 0] ** 2, 2.0 * size * np.sign(unit) * np.abs(unit) ** (q - 1.0)
+
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+        """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball, in the 2-norm or A-norm.
 
         f is 2 (q - 1)-strongly convex in the q-norm, hence in the smaller 2-norm.  It is smooth only for q = 2; for
         q < 2 its curvature is unbounded where a coordinate vanishes, and L is infinite.
@@ -232,7 +243,7 @@ class LqBall(Region):
         q, radius = self._data(d)
         if d == 1:  # every norm is the absolute value
             q = 2.0
-        return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0)
+        return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0).in_norm(A, np.eye(d))
 
     def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
         """Cone form of radius |v|_q*: a second-order cone for q = 2, else |v_j| <= s_j^(1/q*) t^(1/q), sum s = t."""
@@ -269,6 +280,10 @@ class LqBall(Region):
         d = self.resolve_dim(n_dim)
         q, radius = self._data(d)
         return CertifiedFloat(2.0 * radius * d ** (0.5 - 1.0 / q))
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width: a ball varies in every direction."""
+        return self.width(n_dim)
 
 
 class _EllipsoidData(NamedTuple):
@@ -415,9 +430,23 @@ class Ellipsoid(Region):
         with np.errstate(divide="ignore"):
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q."""
-        _, _, (smallest, largest), _, radius = self._data(self.resolve_dim(n_dim))
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = (w - center)^T Q (w - center) and its gradient, for each row; f is at most radius^2 on the region."""
+        factor, _, _, center, _ = self._data(W.shape[1])
+        step = W - center
+        half = step if factor is None else step @ factor
+        return (half * half).sum(axis=1), 2.0 * (step if factor is None else half @ factor.T)
+
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+        """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q.
+
+        In the A-norm they are twice the extreme eigenvalues of A^-1 Q, hence both 2 for A = Q.
+        """
+        d = self.resolve_dim(n_dim)
+        factor, _, (smallest, largest), _, radius = self._data(d)
+        if A is not None:
+            half = np.linalg.solve(np.linalg.cholesky(check_norm(A, d)), np.eye(d) if factor is None else factor)
+            smallest, largest = (float(value) for value in np.linalg.eigvalsh(half @ half.T)[[0, -1]])
         return StrongConvexity(2.0 * smallest, 2.0 * largest, radius**2, 0.0)
 
     def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
@@ -452,3 +481,7 @@ class Ellipsoid(Region):
         """Shortest axis."""
         _, _, (_, largest), _, radius = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(2.0 * radius / np.sqrt(largest))
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width: an ellipsoid varies in every direction."""
+        return self.width(n_dim)

@@ -29,6 +29,7 @@ CAPABILITIES = {
     "quadratic_form": "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
     "support_epigraph": "the support function in cone form, for CVXPY",
     "strong_convexity": "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
+    "level": "the function whose level set the region is, and its gradient",
     "derivative": "how decisions move with the costs; the SPO loss is then differentiable",
     "smoothed": "decisions that pay for the level of f as well, with their derivative, for Newton's method",
     "equalities": "the directions in which decisions never vary",
@@ -36,6 +37,7 @@ CAPABILITIES = {
     "worst_argmin": "the worst of all optimal decisions",
     "diameter": "the largest distance between two decisions",
     "width": "the smallest extent over all directions",
+    "relative_width": "the smallest extent over the directions in which decisions vary",
 }
 
 
@@ -67,12 +69,52 @@ class CertifiedFloat(float):
 
 
 class StrongConvexity(NamedTuple):
-    """Constants of a level set {w : f(w) <= r}, in the 2-norm: f is mu-strongly convex and L-smooth on it."""
+    """Constants of a level set {w : f(w) <= r}: f is mu-strongly convex and L-smooth on it, in the 2-norm or A-norm."""
 
     mu: float
     L: float
     r: float
     f_min: float
+
+    @property
+    def depth(self) -> float:
+        """How far the level is above the minimum: r - f_min."""
+        return self.r - self.f_min
+
+    def in_norm(self, A: ArrayLike | None, directions: np.ndarray) -> StrongConvexity:
+        """Constants in the norm sqrt(w^T A w), from those in the 2-norm; None leaves them as they are.
+
+        mu |w|_2^2 <= w^T H w <= L |w|_2^2 and a |w|_2^2 <= |w|_A^2 <= b |w|_2^2 on the directions of the region
+        (columns of ``directions``, orthonormal) give the constants mu / b and L / a.
+        """
+        if A is None:
+            return self
+        eigenvalues = np.linalg.eigvalsh(directions.T @ check_norm(A, directions.shape[0]) @ directions)
+        return self._replace(mu=self.mu / float(eigenvalues[-1]), L=self.L / float(eigenvalues[0]))
+
+
+def check_norm(A: ArrayLike, d: int) -> np.ndarray:
+    """Return the matrix of an A-norm: symmetric, positive definite, of shape (d, d)."""
+    A_arr = check_array(A, dtype=np.float64, input_name="A")
+    if A_arr.shape != (d, d):
+        raise ValueError(f"A, the matrix of a norm, must have shape ({d}, {d}), got {A_arr.shape}.")
+    if np.abs(A_arr - A_arr.T).max() > 1e-10 * np.abs(A_arr).max():
+        raise ValueError("A, the matrix of a norm, must be symmetric.")
+    A_arr = (A_arr + A_arr.T) / 2.0
+    smallest, largest = np.linalg.eigvalsh(A_arr)[[0, -1]]
+    if smallest <= d * np.finfo(float).eps * abs(largest):
+        raise ValueError(
+            f"A, the matrix of a norm, must be positive definite; its smallest eigenvalue is {smallest:.3g}."
+        )
+    return A_arr
+
+
+def directions_of(region: Region, d: int) -> np.ndarray:
+    """Orthonormal basis (d, k) of the directions in which the region's decisions vary."""
+    E = region.equalities(d) if hasattr(region, "equalities") else np.zeros((0, d))
+    if E.shape[0] == 0:
+        return np.eye(d)
+    return np.linalg.svd(E, full_matrices=True)[2][E.shape[0] :].T
 
 
 class Smoothed(NamedTuple):

@@ -253,12 +253,16 @@ class ShortestPath(PolyhedralRegion):
         return self._data(self.resolve_dim(n_dim)).form
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Two paths of at most L edges differ in at most 2 L edges: an upper bound."""
+        """Exact for small graphs; else an upper bound: two paths of at most L edges differ in at most 2 L edges."""
         data = self._data(self.resolve_dim(n_dim))
         if data.sweep is None:
             return super().diameter(n_dim)
         if data.used.size == data.sweep.length:  # there is only one path
             return CertifiedFloat(0.0)
+        if data.used.size <= 20:  # larger ones have more vertices than are listed, or more dimensions
+            exact = super().diameter(n_dim)
+            if exact.kind == "exact":
+                return exact
         return CertifiedFloat(float(np.sqrt(min(2 * data.sweep.length, data.used.size))), "upper bound")
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:

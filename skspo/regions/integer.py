@@ -296,6 +296,15 @@ class Knapsack(PolyhedralRegion):
     equalities = _if_fractional(PolyhedralRegion.equalities)
     repair = _if_fractional(PolyhedralRegion.repair)
     width = _if_fractional(PolyhedralRegion.width)
+    relative_width = _if_fractional(PolyhedralRegion.relative_width)
+    vertices = _if_fractional(PolyhedralRegion.vertices)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Largest distance between two decisions: exact for few fractional items, else the box's diagonal."""
+        if not self.integer:
+            return super().diameter(n_dim)
+        low, high = self.bounding_box(n_dim)
+        return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
 
 
 class _RowKnapsack(RowRegion):

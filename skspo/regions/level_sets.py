@@ -22,11 +22,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
-from .base import CertifiedFloat, Region, Smoothed, StrongConvexity
+from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
 
 # Rows are solved in blocks whose exponentials stay in the processor's cache.
 _BLOCK = 1 << 17
@@ -403,6 +404,35 @@ class _SimplexLevelSet(Region):
         self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(0.0)
 
+    def _extremes(self, d: int) -> tuple[float, float]:
+        raise NotImplementedError
+
+    def _gain(self, x: float, d: int) -> float:
+        """Largest f - f_min at the distance (1 - x) / sqrt(d (d - 1)) from the uniform point, or a bound on it."""
+        raise NotImplementedError
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Lower bound on the smallest extent within {sum w = 1}: twice the radius of a ball; exact for d <= 2.
+
+        Within (1 - x) / sqrt(d (d - 1)) of the uniform point u every d w_j is at least x.  f(w) - f(u) is a sum of
+        phi(d w_j) with phi(1) = phi'(1) = 0 and phi'' decreasing, so phi(y) <= phi(x) (y - 1)^2 / (x - 1)^2 for y >= x:
+        f - f_min is at most a multiple of phi(x), and the ball is inside as long as that is at most r - f_min.
+        """
+        d = self.resolve_dim(n_dim)
+        depth = self._data(d) - self._f_min(d)
+        smallest, largest = self._extremes(d)
+        if d <= 2:
+            return CertifiedFloat(0.0 if d == 1 else np.sqrt(2.0) * (largest - smallest))
+        low = np.finfo(float).tiny
+        x = low if self._gain(low, d) <= depth else brentq(lambda y: self._gain(y, d) - depth, low, 1.0, xtol=1e-15)
+        # Not what the root finder says but a point where the inequality has been checked.
+        while self._gain(x, d) > depth:
+            x += 1e-12 * (1.0 - x)
+        return CertifiedFloat(2.0 * (1.0 - x) / np.sqrt(d * (d - 1.0)), "lower bound")
+
+    def _f_min(self, d: int) -> float:
+        raise NotImplementedError
+
 
 def _below_zero(region: Any) -> bool:
     """Whether the entropy constraint cuts anything off; a threshold that is not a number is an error elsewhere."""
@@ -483,6 +513,17 @@ class EntropySimplex(_SimplexLevelSet):
         slope = (W * x * c).sum(axis=1, keepdims=True) / safe
         return -beta * W * (x - slope * c)
 
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = sum w log w and its gradient, for each row; the region is where f is at most the threshold."""
+        with np.errstate(divide="ignore"):
+            return entropy_value(W), 1.0 + np.log(W)
+
+    def _f_min(self, d: int) -> float:
+        return -np.log(d) + 0.0
+
+    def _gain(self, x: float, d: int) -> float:
+        return float(xlogy(x, x) - x + 1.0) / (d - 1.0)
+
     @available_if(_below_zero)
     def smoothed(
         self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
@@ -511,7 +552,7 @@ class EntropySimplex(_SimplexLevelSet):
         return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
 
     @available_if(_below_zero)
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
         """Return the constants of f(w) = sum w log w on the region: 1 / max w and 1 / min w, both attained.
 
         For ``threshold >= -log(d - 1)`` decisions may have zeros and L is infinite.  The method is absent when the
@@ -520,7 +561,8 @@ class EntropySimplex(_SimplexLevelSet):
         d = self.resolve_dim(n_dim)
         r = self._data(d)
         smallest, largest = self._extremes(d)
-        return StrongConvexity(1.0 / largest, 1.0 / smallest if smallest > 0 else np.inf, r, -np.log(d) + 0.0)
+        constants = StrongConvexity(1.0 / largest, 1.0 / smallest if smallest > 0 else np.inf, r, self._f_min(d))
+        return constants if A is None else constants.in_norm(A, directions_of(self, d))
 
     def _extremes(self, d: int) -> tuple[float, float]:
         """Smallest and largest coordinate of any decision; the other coordinates are then equal."""
@@ -668,13 +710,25 @@ class LogBarrierSimplex(_SimplexLevelSet):
         M = _diagonal_less(square, square / np.sqrt(total), (W - square / total) / np.sqrt(size))
         return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
 
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f(w) = -sum log w and its gradient, for each row; the region is where f is at most the threshold."""
+        with np.errstate(divide="ignore"):
+            return log_barrier_value(W), -1.0 / W
+
+    def _f_min(self, d: int) -> float:
+        return d * np.log(d)
+
+    def _gain(self, x: float, d: int) -> float:
+        return float(x - 1.0 - np.log(x)) * d / (d - 1.0)
+
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
         """Return the constants of f(w) = -sum log w on the region: 1 / max w^2 and 1 / min w^2, both attained."""
         d = self.resolve_dim(n_dim)
         r = self._data(d)
         smallest, largest = self._extremes(d)
         with np.errstate(over="ignore"):
-            return StrongConvexity(largest**-2.0, float(np.float64(smallest) ** -2.0), r, d * np.log(d))
+            constants = StrongConvexity(largest**-2.0, float(np.float64(smallest) ** -2.0), r, self._f_min(d))
+        return constants if A is None else constants.in_norm(A, directions_of(self, d))
 
     def _extremes(self, d: int) -> tuple[float, float]:
         """Smallest and largest coordinate of any decision; the other coordinates are then equal."""

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ._conic import Cones, ConicSet
-from .base import CertifiedFloat, Region
+from ._enumeration import inradius_of_simplex
+from .base import CertifiedFloat, Region, directions_of
 from .polyhedral_base import QuadraticForm, StandardForm
 
 
@@ -139,6 +140,22 @@ class _ConicRegion(Region):
     def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Smallest box around the region, up to the solver's tolerance."""
         return self._conic(self.resolve_dim(n_dim)).bounding_box
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Lower bound on the smallest extent over the directions in which decisions vary.
+
+        It is twice the radius of the ball in a simplex of optimal decisions, lowered by the solver's tolerance.
+        """
+        d = self.resolve_dim(n_dim)
+        U = directions_of(self, d)
+        k = U.shape[1]
+        if k == 0:
+            return CertifiedFloat(0.0)
+        # The k + 1 directions of a regular simplex: their decisions are spread around the region.
+        spread = np.linalg.svd(np.ones((1, k + 1)))[2][1:].T
+        W = self.solve_min(spread @ U.T) @ U
+        radius = inradius_of_simplex(W - W[0])
+        return CertifiedFloat(2.0 * max(radius - 1e-6 * max(1.0, float(np.abs(W).max())), 0.0), "lower bound")
 
 
 class CvxpyRegion(_ConicRegion):

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg
 from scipy.optimize import linprog
 
+from ._enumeration import diameter_of_points, enumerate_vertices, width_of_points
 from .base import CertifiedFloat, Region
 
 
@@ -182,6 +182,7 @@ class PolyhedralRegion(Region):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         state.pop("_geometry_cache", None)
+        state.pop("_vertices_cache", None)
         return state
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
@@ -234,10 +235,41 @@ class PolyhedralRegion(Region):
             constraints.append(excess[:, np.flatnonzero(~low)] == 0)
         return value, constraints
 
+    def vertices(self, n_dim: int | None = None) -> np.ndarray | None:
+        """All vertices, one per row; None if there may be too many to list (cached with the parameters)."""
+        d = self.resolve_dim(n_dim)
+        geo = self.geometry(d)
+        cached = self.__dict__.get("_vertices_cache")
+        if cached is None or cached[0] is not self._cache:
+            M, q = self.inequality_form(d).inequalities()
+            M, q = M[geo.strict], q[geo.strict]
+            points = enumerate_vertices(M @ geo.directions, q - M @ geo.center)
+            cached = (self._cache, None if points is None else geo.center + points @ geo.directions.T)
+            self._vertices_cache = cached
+        return cached[1]
+
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Largest distance between two decisions: here the diagonal of the bounding box, an upper bound."""
-        low, high = self.bounding_box(n_dim)
+        """Largest distance between two decisions.
+
+        Exact for small polyhedra, whose vertices are listed, and for line segments; otherwise the diagonal of the
+        bounding box, an upper bound.
+        """
+        d = self.resolve_dim(n_dim)
+        segment = self._segment(d)
+        if segment is not None:
+            return CertifiedFloat(segment)
+        points = self.vertices(d)
+        if points is not None:
+            return CertifiedFloat(diameter_of_points(points))
+        low, high = self.bounding_box(d)
         return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
+
+    def _segment(self, d: int) -> float | None:
+        """Length of a region of dimension one or zero; None for all others."""
+        U = self.geometry(d).directions
+        if U.shape[1] > 1:
+            return None
+        return float(((self.solve_min(-U.T) - self.solve_min(U.T)) @ U).sum()) if U.shape[1] else 0.0
 
     def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Smallest box around the region: 2 d oracle calls."""
@@ -246,15 +278,34 @@ class PolyhedralRegion(Region):
         return self.solve_min(eye).diagonal().copy(), self.solve_min(-eye).diagonal().copy()
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Smallest extent over all directions: 0 inside a hyperplane, else twice the radius of an inscribed ball."""
+        """Smallest extent over all directions: 0 inside a hyperplane, else the relative width."""
         d = self.resolve_dim(n_dim)
         if self.equalities(d).shape[0]:
             return CertifiedFloat(0.0, "exact")
+        return self.relative_width(d)
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Smallest extent over the directions in which decisions vary.
+
+        Exact for small polyhedra and line segments; otherwise twice the radius of a ball inscribed in the affine hull,
+        a lower bound.
+        """
+        d = self.resolve_dim(n_dim)
+        geo = self.geometry(d)
+        segment = self._segment(d)
+        if segment is not None:
+            return CertifiedFloat(segment)
+        points = self.vertices(d)
+        exact = None if points is None else width_of_points((points - geo.center) @ geo.directions)
+        if exact is not None:
+            return CertifiedFloat(exact)
         M, q = self.inequality_form(d).inequalities()
-        norms = scipy.sparse.linalg.norm(M, axis=1)
-        A_ub = sp.hstack([M, norms[:, None]], format="csr")
-        res = linprog(np.r_[np.zeros(d), -1.0], A_ub=A_ub, b_ub=q, bounds=[(None, None)] * d + [(0, None)])
-        center, radius = res.x[:d], res.x[-1]
+        N, q = M[geo.strict] @ geo.directions, q[geo.strict] - M[geo.strict] @ geo.center
+        k, norms = N.shape[1], np.linalg.norm(N, axis=1)
+        A_ub = np.column_stack([N, norms])
+        res = linprog(np.r_[np.zeros(k), -1.0], A_ub=A_ub, b_ub=q, bounds=[(None, None)] * k + [(0, None)])
+        x, radius = (np.zeros(k), 0.0) if res.x is None else (res.x[:k], res.x[-1])
         # What is certified is what the centre itself proves, not the solver's objective.
-        radius = min(radius, float(((q - M @ center)[norms > 0] / norms[norms > 0]).min()))
+        seen = norms > 0
+        radius = min(radius, float(((q - N @ x)[seen] / norms[seen]).min()))
         return CertifiedFloat(2.0 * max(radius, 0.0), "lower bound")

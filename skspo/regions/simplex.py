@@ -69,6 +69,16 @@ class Simplex(PolyhedralRegion):
         self.resolve_dim(n_dim)
         return CertifiedFloat(0.0)
 
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """sqrt(1/p + 1/(d - p)) with p = d // 2: the distance between two opposite faces with as many vertices each.
+
+        A direction v with sum 0 and extent max v - min v = 1 is longest if v has two values only, p of them high: a
+        convex function is largest at a vertex.  Then |v|^2 = p (d - p) / d.
+        """
+        d = self.resolve_dim(n_dim)
+        p = d // 2
+        return CertifiedFloat(float(np.sqrt(1.0 / p + 1.0 / (d - p))) if d > 1 else 0.0)
+
 
 class Box(PolyhedralRegion):
     """Box {lower <= w <= upper}: d independent decisions.
@@ -171,6 +181,12 @@ class Box(PolyhedralRegion):
         lower, upper = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(float((upper - lower).min()))
 
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Shortest edge of those that are not fixed; 0 if all are."""
+        lower, upper = self._data(self.resolve_dim(n_dim))
+        edges = upper - lower
+        return CertifiedFloat(float(edges[edges > 0].min(initial=np.inf)) if (edges > 0).any() else 0.0)
+
 
 class _RowBox(RowRegion):
     """Boxes with bounds of their own."""
@@ -254,3 +270,18 @@ class TopK(PolyhedralRegion):
         """0, because the region lies in a hyperplane."""
         self.resolve_dim(n_dim)
         return CertifiedFloat(0.0)
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Smallest extent within {sum w = k}.
+
+        With m = min(k, d - k), differences of two choices are {sum x = 0, |x_j| <= 1, sum_P x <= m for all P}.  The
+        extent along the projection of 1_P, |P| = p, is min(p, d - p, m) / sqrt(p (d - p) / d), and every facet of the
+        set of differences has such a normal.  It is smallest for p = 1 or p = d // 2.
+        """
+        d = self.resolve_dim(n_dim)
+        k = self._data(d)
+        m = min(k, d - k)
+        if m == 0:
+            return CertifiedFloat(0.0)
+        widths = [min(p, d - p, m) * np.sqrt(d / (p * (d - p))) for p in (1, d // 2)]
+        return CertifiedFloat(float(min(widths)))

@@ -1,0 +1,166 @@
+"""Parameters of the theory, checked once and in one way."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..regions.base import CAPABILITIES, CertifiedFloat, Region, check_norm, check_region, directions_of
+
+
+class Sides(NamedTuple):
+    """An inequality with numbers in it: ``lower <= value <= upper``, where an absent side is infinite."""
+
+    lower: np.ndarray
+    value: np.ndarray
+    upper: np.ndarray
+
+    def hold(self, tol: float = 1e-9) -> bool:
+        """Whether both inequalities hold up to ``tol`` times the largest finite number involved."""
+        numbers_seen = np.concatenate([np.ravel(np.abs(side)) for side in self])
+        slack = tol * float(numbers_seen[np.isfinite(numbers_seen)].max(initial=0.0))
+        return bool((self.lower <= self.value + slack).all() and (self.value <= self.upper + slack).all())
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    low_open: bool = True,
+    high_open: bool = False,
+    why: str = "",
+) -> float:
+    """Return a finite number between two limits, or say which one it must respect and why."""
+    ok = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and np.isfinite(float(value))
+    if ok:
+        ok = (low < value if low_open else low <= value) and (value < high if high_open else value <= high)
+    if not ok:
+        limits = []
+        if low > -np.inf:
+            limits.append(f"{'above' if low_open else 'at least'} {low:g}")
+        if high < np.inf:
+            limits.append(f"{'below' if high_open else 'at most'} {high:g}")
+        reason = f" ({why})" if why else ""
+        wanted = " ".join(["a finite number", " and ".join(limits)]).strip()
+        raise ValueError(f"{name} must be {wanted}{reason}, got {value!r}.")
+    return float(value)
+
+
+def check_count(name: str, value: Any, low: int = 1, why: str = "") -> int:
+    """Return an integer of at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        reason = f" ({why})" if why else ""
+        raise ValueError(f"{name} must be an integer of at least {low}{reason}, got {value!r}.")
+    return int(value)
+
+
+def check_levels(name: str, value: ArrayLike, *, allow_zero: bool) -> np.ndarray:
+    """Return finite numbers, positive or nonnegative, as an array of any shape."""
+    levels = np.asarray(value, dtype=np.float64)
+    if not np.isfinite(levels).all() or (levels < 0).any() or (not allow_zero and (levels == 0).any()):
+        raise ValueError(f"{name} must be {'nonnegative' if allow_zero else 'positive'} and finite, got {value!r}.")
+    return levels
+
+
+def check_delta(delta: Any) -> float:
+    """Return a probability of failure that the corollaries allow."""
+    return check_number("delta", delta, low=0.0, high=0.5, high_open=True, why="a probability of failure")
+
+
+def need(region: Region, *names: str) -> None:
+    """Raise if the region lacks one of the capabilities."""
+    missing = [name for name in names if not hasattr(region, name)]
+    if missing:
+        what = "; ".join(f"{name} ({CAPABILITIES.get(name, 'see its documentation')})" for name in missing)
+        raise TypeError(f"{type(region).__name__} does not offer what this bound needs: {what}.")
+
+
+class Geometry(NamedTuple):
+    """Diameter and width of a region within its affine hull, and the dimension of that hull."""
+
+    diameter: CertifiedFloat
+    width: CertifiedFloat
+    n_dim: int
+
+
+def region_geometry(region: Region, n_dim: int | None = None) -> Geometry:
+    """Diameter, relative width and reduced dimension of a region.
+
+    Parameters
+    ----------
+    region : Region
+    n_dim : int, optional
+        Number of decision variables, for a region that exists in every dimension.
+
+    Returns
+    -------
+    geometry : Geometry
+        ``diameter`` is exact or an upper bound, ``width`` exact or a lower bound, each says which.
+
+    Examples
+    --------
+    >>> from skspo import Simplex
+    >>> from skspo.calibration import region_geometry
+    >>> region_geometry(Simplex(), 4)
+    Geometry(diameter=1.4142135623730951 (exact), width=1.0 (exact), n_dim=3)
+    """
+    need(region, "diameter", "relative_width", "equalities")
+    d = region.resolve_dim(n_dim)
+    region = check_region(region, d)
+    return Geometry(region.diameter(d), region.relative_width(d), d - region.equalities(d).shape[0])
+
+
+class Subspace(NamedTuple):
+    """The directions in which decisions vary, with an A-norm on them and its dual norm on costs.
+
+    A cost acts on decisions only through c.w with w in the span of U, so its size is the dual norm on that span,
+
+        |c|_* = max {c.w : w in span U, |w|_A <= 1} = |U^T c|_{(U^T A U)^-1},
+
+    which for the 2-norm is the length of the orthogonal projection.  For another norm it is not the dual norm of the
+    orthogonal projection, which is larger; see docs/errata.md.
+    """
+
+    U: np.ndarray  # (d, k) orthonormal
+    factor: np.ndarray | None  # (k, k) lower triangular with U^T A U = F F^T; None for the 2-norm
+
+    @staticmethod
+    def of(region: Region, d: int, A: ArrayLike | None = None) -> Subspace:
+        """Subspace of a region."""
+        U = directions_of(region, d)
+        return Subspace(U, None if A is None else np.linalg.cholesky(U.T @ check_norm(A, d) @ U))
+
+    @property
+    def dim(self) -> int:
+        """Number of directions."""
+        return self.U.shape[1]
+
+    def whiten(self, C: np.ndarray) -> np.ndarray:
+        """Coordinates of costs in which the dual norm is the 2-norm."""
+        C = C @ self.U
+        return C if self.factor is None else np.linalg.solve(self.factor, C.T).T
+
+    def dual_norm(self, C: np.ndarray) -> np.ndarray:
+        """Size of each row of costs, as far as decisions can see it."""
+        return np.linalg.norm(self.whiten(C), axis=-1)
+
+    def norm(self, W: np.ndarray) -> np.ndarray:
+        """A-norm of each row, a difference of decisions."""
+        W = W @ self.U
+        return np.linalg.norm(W if self.factor is None else W @ self.factor, axis=-1)
+
+
+def rows(name: str, C: ArrayLike, d: int | None = None) -> np.ndarray:
+    """Return costs as a float array of shape (n, d); a single vector becomes one row."""
+    C_arr = np.atleast_2d(np.asarray(C, dtype=np.float64))
+    if C_arr.ndim != 2 or (d is not None and C_arr.shape[1] != d):
+        expected = "(n, d)" if d is None else f"(n, {d})"
+        raise ValueError(f"{name} must have shape {expected} or be one such row, got shape {np.shape(C)}.")
+    if not np.isfinite(C_arr).all():
+        raise ValueError(f"{name} must be finite, but it contains NaN or infinity.")
+    return C_arr

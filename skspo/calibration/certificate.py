@@ -1,0 +1,324 @@
+"""What the theory says about one fitted model: a certificate with its assumptions, or the word that it is vacuous.
+
+Conventions
+-----------
+    H = {x -> B x + b : |(B, b)|_F <= radius}     R_hat, R: training and true SPO+ risk     n samples
+
+    R_hat(model) - min_H R_hat  <=  gap                                   certified optimisation gap
+    sup_H |R - R_hat|           <=  G     with probability 1 - delta      generalisation term
+    R(model) - min_H R          <=  gap + 2 G
+    excess SPO risk             <=  inverse of the calibration bound at gap + 2 G, if E[c | x] is in H
+
+The gap is the smallest of four numbers, each of them proved: the estimator's own duality gap, if it was trained on the
+same data (a penalty costs at most its largest value on H); the same of a reference, an :class:`~skspo.SPOPlusRegressor`
+without penalty, if the estimator is something else; the linearisation of R_hat at the model, because a convex function
+is at least R_hat(model) + <B - B_model, subgradient>; and R_hat(model) itself, because losses are not negative.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from ..estimators import SPOPlusRegressor
+from ..losses import SPOPlusLoss, check_costs
+from ..objective import CERTIFICATE_RADIUS
+from ..regions.base import Region
+from ._checks import check_delta, check_number, need, region_geometry
+from .functions import (
+    CalibrationFunction,
+    LeastSquaresCalibration,
+    PolyhedralCalibration,
+    StronglyConvexCalibration,
+)
+from .generalization import check_finite_range, generalization_bound, spo_plus_range
+
+
+@dataclass(frozen=True)
+class RiskCertificate:
+    """A bound on the excess SPO risk of one model, with everything it rests on; prints as a report.
+
+    Attributes
+    ----------
+    training_risk : float
+        Mean SPO+ loss on the data.
+    optimization_gap : float
+        Upper bound on the training risk minus the least one in the class.
+    gap_source : str
+        What proves it.
+    generalization_term : float
+        Upper bound on |true risk - training risk| over the class.
+    excess_surrogate_risk : float
+        Gap plus twice the generalisation term.
+    excess_spo_risk : float
+        The implied bound; it holds with probability ``1 - delta`` if the assumptions do.
+    trivial_bound : float
+        What holds for every model: the diameter of the region times the bound on costs.
+    vacuous : bool
+        Whether the implied bound is no better than that.
+    delta : float
+        Probability of failure.
+    n_samples : int
+    assumptions : list of str
+    """
+
+    training_risk: float
+    optimization_gap: float
+    gap_source: str
+    generalization_term: float
+    excess_surrogate_risk: float
+    excess_spo_risk: float
+    trivial_bound: float
+    delta: float
+    n_samples: int
+    assumptions: list[str]
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says no more than what is true of every model."""
+        return not self.excess_spo_risk < self.trivial_bound
+
+    def __str__(self) -> str:
+        lines = [
+            f"Risk certificate, {self.n_samples} samples, with probability {1 - self.delta:g}",
+            f"  training SPO+ risk             {self.training_risk:.6g}",
+            f"  optimisation gap, at most      {self.optimization_gap:.6g}  ({self.gap_source})",
+            f"  generalisation term            {self.generalization_term:.6g}",
+            f"  excess SPO+ risk, at most      {self.excess_surrogate_risk:.6g}",
+            f"  excess SPO risk, at most       {self.excess_spo_risk:.6g}",
+            f"  true of every model            {self.trivial_bound:.6g}",
+        ]
+        if self.vacuous:
+            lines.append("This bound is vacuous here: it says no more than what is true of every model.")
+        lines.append("It rests on these assumptions:")
+        lines += [f"  - {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)
+
+
+def risk_certificate(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    calibration: CalibrationFunction,
+    *,
+    delta: float = 0.05,
+    radius: float | None = None,
+    cost_bound: float | None = None,
+    feature_bound: float | None = None,
+) -> RiskCertificate:
+    """Bound the excess SPO risk of a fitted linear model, and say what the bound rests on.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        A linear model with ``coef_``, ``intercept_`` and ``region_``, such as :class:`~skspo.SPOPlusRegressor`.
+    X : array-like of shape (n_samples, n_features)
+        Features the estimator was trained on.
+    y : array-like of shape (n_samples, d)
+        Costs it was trained on.
+    calibration : CalibrationFunction
+        Bound for the SPO+ loss and the class of distributions, for the estimator's region.  A polyhedral one needs a
+        ``domain``: bounds on the risk need bounded costs.
+    delta : float, default=0.05
+        Probability of failure, below 1/2.
+    radius : float, optional
+        Frobenius norm of the largest model in the class, intercept included, chosen before the data were seen.
+    cost_bound, feature_bound : float, optional
+        Bounds that no cost vector and no feature vector (with a 1 for the intercept) can exceed, in Euclidean length.
+
+    Returns
+    -------
+    certificate : RiskCertificate
+
+    Notes
+    -----
+    What is not given is read off the data: ``radius`` from the model, the bounds from the largest rows.  The theorem
+    does not allow this, and the certificate lists it among its assumptions.  The bound is usually vacuous: its
+    constants decrease like powers with the dimension as exponent.
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid, SPOPlusRegressor
+    >>> from skspo.calibration import StronglyConvexCalibration, risk_certificate
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(200, 2))
+    >>> C = X @ rng.normal(size=(2, 3)) + 0.1 * rng.uniform(-1, 1, size=(200, 3))
+    >>> model = SPOPlusRegressor(region=Ellipsoid()).fit(X, C)
+    >>> delta = StronglyConvexCalibration.from_region(Ellipsoid(), n_dim=3, beta=1.0)
+    >>> certificate = risk_certificate(model, X, C, delta, radius=3.0, cost_bound=4.0, feature_bound=2.0)
+    >>> certificate.vacuous
+    True
+    """
+    check_is_fitted(estimator)
+    missing = [name for name in ("coef_", "intercept_", "region_") if not hasattr(estimator, name)]
+    if missing or np.ndim(estimator.coef_) != 2:
+        raise TypeError(
+            f"risk_certificate is for linear models with coef_ of shape (d, n_features), intercept_ and region_; "
+            f"{type(estimator).__name__} is not one."
+        )
+    if not isinstance(calibration, CalibrationFunction) or isinstance(calibration, LeastSquaresCalibration):
+        raise TypeError(f"calibration must be a bound for the SPO+ loss, got {calibration!r}.")
+    check_finite_range(calibration)
+    check_delta(delta)
+    X_arr = check_array(X, dtype=np.float64, input_name="X")
+    C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    C = C[:, None] if C.ndim == 1 else C
+    coef = np.column_stack([estimator.coef_, np.broadcast_to(estimator.intercept_, estimator.coef_.shape[0])])
+    has_intercept = bool(getattr(estimator, "fit_intercept", True)) or bool(np.any(coef[:, -1]))
+    Z = np.column_stack([X_arr, np.full(X_arr.shape[0], float(has_intercept))])
+    if Z.shape[1] != coef.shape[1]:
+        raise ValueError(f"X has {X_arr.shape[1]} features, but the estimator was fitted with {coef.shape[1] - 1}.")
+    C, C_hat = check_costs(C, Z @ coef.T)
+    n, d = C.shape
+    region = estimator.region_
+    need(region, "diameter", "equalities")
+    dim = d - region.equalities(d).shape[0]
+    if getattr(calibration, "n_dim", dim) != dim:
+        raise ValueError(
+            f"calibration is for a region of dimension {calibration.n_dim}, the estimator's region has {dim}."  # type: ignore[attr-defined]
+        )
+    diameter = region.diameter(d)
+    _check_same_region(calibration, region, d)
+
+    size = float(np.linalg.norm(coef))
+    given = {"radius": radius, "cost_bound": cost_bound, "feature_bound": feature_bound}
+    observed = {
+        "radius": size,
+        "cost_bound": float(np.linalg.norm(C, axis=1).max()),
+        "feature_bound": float(np.linalg.norm(Z, axis=1).max()),
+    }
+    used = {}
+    for name, value in given.items():
+        if value is None:
+            used[name] = observed[name]
+            continue
+        used[name] = check_number(name, value, low=0.0)
+        if value < observed[name] * (1.0 - 1e-12):
+            what = "the model" if name == "radius" else "a row of the data"
+            raise ValueError(f"{name} is {value!r}, but {what} has {observed[name]:.6g}: the bound would not apply.")
+    if isinstance(calibration, PolyhedralCalibration) and calibration.domain is not None:
+        if used["cost_bound"] < np.sqrt(2.0) * calibration.domain * (1.0 - 1e-12):
+            raise ValueError(
+                f"domain={calibration.domain:g} says that there are costs of length "
+                f"{np.sqrt(2.0) * calibration.domain:.6g}, cost_bound={used['cost_bound']:.6g} that there are not: no "
+                "distribution has both."
+            )
+
+    loss = SPOPlusLoss(region)
+    values, G = loss.value_gradient(C, C_hat)
+    risk = float(values.mean())
+    gap, source = _gap(estimator, risk, Z, C, coef, G, used["radius"])
+    rademacher = float(used["radius"] * np.sqrt(d) * used["feature_bound"] / np.sqrt(n))
+    loss_range = spo_plus_range(diameter, used["cost_bound"], used["radius"] * used["feature_bound"])
+    term = generalization_bound(rademacher, diameter, loss_range, n, delta)
+    excess = gap + 2.0 * term
+    assumptions = [
+        "the samples are independent and identically distributed",
+        f"E[c | x] is a linear model with Frobenius norm at most {used['radius']:.6g}, intercept included",
+        f"no cost vector is longer than {used['cost_bound']:.6g}, no feature vector (with the 1 of the intercept) "
+        f"than {used['feature_bound']:.6g}",
+        *calibration.assumptions(),
+    ]
+    for name, value in given.items():
+        if value is None:
+            assumptions.append(f"{name} would be the same had it been fixed beforehand: it was read off the data")
+    return RiskCertificate(
+        risk,
+        gap,
+        source,
+        term,
+        excess,
+        float(calibration.inverse(excess)),
+        float(diameter) * used["cost_bound"],
+        float(delta),
+        n,
+        assumptions,
+    )
+
+
+def _check_same_region(calibration: CalibrationFunction, region: Region, d: int) -> None:
+    """Raise if the bound is provably one for another region."""
+    if isinstance(calibration, StronglyConvexCalibration):
+        need(region, "strong_convexity")
+    if isinstance(calibration, PolyhedralCalibration):
+        geometry = region_geometry(region, d)
+        given = (("diameter", calibration.diameter, 1.0), ("width", calibration.width, -1.0))
+        for (name, value, sign), true in zip(given, geometry[:2], strict=True):
+            if true.kind == "exact" and sign * float(value) < sign * float(true) - 1e-9 * float(true):
+                raise ValueError(f"calibration is for a region of {name} {value!r}, but {region!r} has {true!r}.")
+
+
+def _gap(
+    estimator: Any, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, G: np.ndarray, radius: float
+) -> tuple[float, str]:
+    """Upper bound on the training risk minus the least one in the class, and what proves it."""
+    choices = [(risk, "losses are not negative")]
+    # R_hat(B) >= R_hat(B_hat) + <B - B_hat, S>, and <B, S> >= -radius |S| in the class.
+    S = G.T @ Z / Z.shape[0]
+    choices.append((float(np.vdot(coef, S)) + radius * float(np.linalg.norm(S)), "subgradient at the model"))
+    own = _own_bound(estimator, risk, Z, C, coef, radius)
+    if own is not None:
+        choices.append((risk - own, "the estimator's dual bound"))
+    if own is None or estimator.alpha > 0:
+        reference = _reference_bound(estimator, Z, C, radius)
+        if reference is not None:
+            choices.append((risk - reference, "the dual bound of a reference without penalty"))
+    gap, source = min(choices)
+    return max(gap, 0.0), source
+
+
+def _own_bound(
+    estimator: Any, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
+) -> float | None:
+    """Lower bound on the training risk over the class, from the estimator's own certificate; None if it has none."""
+    if not isinstance(estimator, SPOPlusRegressor) or estimator.surrogate_region is not None:
+        return None
+    alpha, l1 = float(estimator.alpha), float(estimator.l1_ratio)
+    anchored = estimator.prior == "least_squares"
+    prior = np.zeros_like(coef)
+    if anchored and alpha > 0:
+        fit = LinearRegression(fit_intercept=estimator.fit_intercept).fit(Z[:, :-1], C)
+        slopes = np.reshape(fit.coef_, coef[:, :-1].shape)
+        prior = np.column_stack([slopes, np.broadcast_to(fit.intercept_, coef.shape[0])])
+    # Decisions see a projection of the coefficients, which is never longer.
+    reach = radius + float(np.linalg.norm(prior))
+    penalty = alpha * (l1 * np.sqrt(coef.size) * reach + 0.5 * (1.0 - l1) * reach**2)
+    seen = coef - prior if anchored else np.column_stack([coef[:, :-1], np.zeros(coef.shape[0])])
+    own_penalty = alpha * (l1 * np.abs(seen).sum() + 0.5 * (1.0 - l1) * np.square(seen).sum())
+    # Weights, other data or a later change of the coefficients: the certificate is then about another problem.
+    if abs(estimator.objective_ - risk - own_penalty) > 1e-6 * max(abs(estimator.objective_), risk):
+        return None
+    everywhere = alpha > 0 and l1 < 1 and anchored
+    if not everywhere and not _covers(estimator, Z, C, coef, radius):
+        return None
+    return float(estimator.lower_bound_) - penalty
+
+
+def _reference_bound(estimator: Any, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
+    """Lower bound on the training risk over the class, from a fit without penalty; None if it does not reach so far."""
+    reference = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the bound is valid all the same
+        reference.fit(Z[:, :-1], C)
+    coef = np.column_stack([reference.coef_, reference.intercept_])
+    return float(reference.lower_bound_) if _covers(reference, Z, C, coef, radius) else None
+
+
+def _covers(estimator: Any, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
+    """Whether every model of the class is where a bound without ridge is proved (see ``skspo.objective``)."""
+    d = C.shape[1]
+    E = estimator.region_.equalities(d) if hasattr(estimator.region_, "equalities") else np.zeros((0, d))
+    visible = C - (C @ E.T) @ E
+    typical = float(np.sqrt(np.square(visible).sum(axis=1).mean()))
+    # Theta = (B diag(s), b + B m) / typical with means m and spreads s of the features, |s_k| <= max |x|.
+    X = Z[:, :-1]
+    scale = np.sqrt(2.0 + (X.shape[1] + 1.0) * np.square(X).max(initial=0.0))
+    return bool((radius + float(np.linalg.norm(coef))) * scale <= CERTIFICATE_RADIUS * typical)

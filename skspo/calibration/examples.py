@@ -1,0 +1,221 @@
+"""The two examples of the theory: a distribution that is not calibrated, and one that shows the bound to be tight.
+
+Conventions
+-----------
+    negative    L1Ball in the plane, c ~ (N((9 eps, 0), sigma^2 I) + N((-7 eps, 0), sigma^2 I)) / 2, c_hat = (0, eps)
+    tightness   conv of the sphere of radius a in the first d - 1 coordinates and of +-b e_d, c ~ N(-e e_d, sigma^2 I),
+                c_hat = e e_d
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.stats import chi
+
+from ..regions.balls import L1Ball
+from ..regions.base import CertifiedFloat, Region
+from ._checks import check_count, check_number
+from .polyhedral_steps import _partial_mean
+
+
+class DoubleCone(Region):
+    """Convex hull of a sphere in the first d - 1 coordinates and of two points on the last axis.
+
+    Parameters
+    ----------
+    a : float, default=1.0
+        Radius of the sphere.
+    b : float, default=1.0
+        Distance of the two points from the origin.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    >>> from skspo.calibration import DoubleCone
+    >>> DoubleCone(2.0, 3.0).argmin([[0.0, 1.0, 0.1], [0.0, 0.1, 1.0]])
+    array([[-0., -2.,  0.],
+           [ 0.,  0., -3.]])
+    """
+
+    def __init__(self, a: float = 1.0, b: float = 1.0, *, sense: str = "min") -> None:
+        self.a = a
+        self.b = b
+        self.sense = sense
+
+    def _prepare(self, d: int) -> tuple[float, float]:
+        check_count("the number of costs of DoubleCone", d, 2)
+        return check_number("a", self.a, low=0.0), check_number("b", self.b, low=0.0)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        a, b = data
+        size = np.linalg.norm(C[:, :-1], axis=1)
+        apex = b * np.abs(C[:, -1]) >= a * size
+        W = np.zeros_like(C)
+        W[:, :-1] = np.where(apex[:, None], 0.0, -a * C[:, :-1] / np.where(size > 0, size, 1.0)[:, None])
+        W[:, -1] = np.where(apex, np.where(C[:, -1] < 0, b, -b), 0.0)
+        return W
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """No rows: the double cone varies in every direction."""
+        return np.zeros((0, self.resolve_dim(n_dim)))
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The longer of the sphere's diameter and the distance of the two points."""
+        return CertifiedFloat(2.0 * max(self._data(self.resolve_dim(n_dim))))
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """2 a b / sqrt(a^2 + b^2): the distance of two opposite sides of the rhombus that is turned around the axis."""
+        a, b = self._data(self.resolve_dim(n_dim))
+        return CertifiedFloat(2.0 * a * b / float(np.hypot(a, b)))
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width."""
+        return self.width(n_dim)
+
+
+@dataclass(frozen=True)
+class NegativeExample:
+    """A symmetric distribution for which a vanishing excess SPO+ risk leaves the excess SPO risk at eps.
+
+    Parameters
+    ----------
+    eps : float
+        Excess SPO risk of the prediction.
+    sigma : float
+        Standard deviation of the two normals; as it goes to 0, so does the excess SPO+ risk.
+
+    Examples
+    --------
+    >>> from skspo.calibration import NegativeExample
+    >>> [NegativeExample(1.0, sigma).excess_spo_plus() < 1e-6 for sigma in (1.0, 0.1)]
+    [False, True]
+    """
+
+    eps: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        check_number("eps", self.eps, low=0.0)
+        check_number("sigma", self.sigma, low=0.0)
+
+    @property
+    def region(self) -> L1Ball:
+        """The unit l1 ball."""
+        return L1Ball()
+
+    @property
+    def c_bar(self) -> np.ndarray:
+        """Mean of the costs."""
+        return np.array([self.eps, 0.0])
+
+    @property
+    def c_hat(self) -> np.ndarray:
+        """The prediction."""
+        return np.array([0.0, self.eps])
+
+    def sample(self, n_samples: int, random_state: np.random.RandomState) -> np.ndarray:
+        """Draws of the costs."""
+        centers = np.where(random_state.randint(0, 2, size=n_samples) == 1, 9.0, -7.0) * self.eps
+        C = self.sigma * random_state.normal(size=(n_samples, 2))
+        C[:, 0] += centers
+        return C
+
+    def excess_spo(self) -> float:
+        """Excess SPO risk of the prediction."""
+        return self.eps
+
+    def excess_spo_plus(self) -> float:
+        """Excess SPO+ risk of the prediction.
+
+        In the coordinates (c_1 + c_2) / sqrt(2) and (c_1 - c_2) / sqrt(2) the ball is a square of side sqrt(2), and
+        Delta moves the second one only, by -sqrt(2) eps.  The decision changes where that coordinate changes its sign.
+        """
+        kappa = np.sqrt(2.0) * self.eps
+        means = np.array([-9.0, 7.0]) * self.eps / np.sqrt(2.0)  # of minus the second coordinate
+        low, zero = np.array(-2.0 * kappa), np.array(0.0)
+        return float(np.sqrt(2.0) * np.mean([_partial_mean(low, zero, low, mean, self.sigma) for mean in means]))
+
+
+@dataclass(frozen=True)
+class TightnessExample:
+    """Normal costs on a double cone: the excess SPO+ risk is as small as the polyhedral bound says, up to a constant.
+
+    Parameters
+    ----------
+    a, b : float
+        Radius of the sphere and distance of the two points.
+    n_dim : int
+        Dimension d, at least 2.
+    shift : float
+        Half the distance of prediction and mean, called e above.
+    sigma : float, default=1.0
+        Standard deviation of the costs.
+
+    Examples
+    --------
+    >>> from skspo.calibration import TightnessExample
+    >>> example = TightnessExample(a=1.0, b=2.0, n_dim=3, shift=1e-3)
+    >>> round(example.excess_spo_plus() / example.limit(), 3)
+    1.0
+    """
+
+    a: float
+    b: float
+    n_dim: int
+    shift: float
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("a", "b", "shift", "sigma"):
+            check_number(name, getattr(self, name), low=0.0)
+        check_count("n_dim", self.n_dim, 2)
+
+    @property
+    def region(self) -> DoubleCone:
+        """The double cone."""
+        return DoubleCone(self.a, self.b)
+
+    @property
+    def c_bar(self) -> np.ndarray:
+        """Mean of the costs."""
+        return np.r_[np.zeros(self.n_dim - 1), -self.shift]
+
+    @property
+    def c_hat(self) -> np.ndarray:
+        """The prediction."""
+        return -self.c_bar
+
+    def sample(self, n_samples: int, random_state: np.random.RandomState) -> np.ndarray:
+        """Draws of the costs."""
+        return self.c_bar + self.sigma * random_state.normal(size=(n_samples, self.n_dim))
+
+    def excess_spo(self) -> float:
+        """Excess SPO risk of the prediction: 2 b e."""
+        return 2.0 * self.b * self.shift
+
+    def excess_spo_plus(self) -> float:
+        """Excess SPO+ risk of the prediction, by quadrature over the length of the first d - 1 costs.
+
+        Given that length r the decision changes at xi = -a r / b and a r / b, by b each time, and
+        kappa = |Delta| = 2 e.
+        """
+        kappa = 2.0 * self.shift
+
+        def given(length: float) -> float:
+            zeta = np.array([-1.0, 1.0]) * self.a * length / self.b
+            start = zeta - 2.0 * kappa
+            return float(self.b * _partial_mean(start, zeta, start, -self.shift, self.sigma).sum())
+
+        law = chi(self.n_dim - 1, scale=self.sigma)
+        top = float(law.isf(1e-16))
+        return float(quad(lambda r: given(r) * law.pdf(r), 0.0, top, limit=400, epsabs=0.0, epsrel=1e-10)[0])
+
+    def limit(self) -> float:
+        """16 b e^2 / sqrt(2 pi sigma^2) (b^2 / (a^2 + b^2))^((d-1)/2): what the excess SPO+ risk is for small e."""
+        shrink = (self.b**2 / (self.a**2 + self.b**2)) ** ((self.n_dim - 1) / 2.0)
+        return float(16.0 * self.b * self.shift**2 / np.sqrt(2.0 * np.pi * self.sigma**2) * shrink)

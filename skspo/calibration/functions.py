@@ -1,0 +1,387 @@
+"""Calibration functions: how small the surrogate's excess risk must be for good decisions.
+
+Conventions
+-----------
+    delta(eps)       a lower bound on the excess surrogate risk of every prediction whose excess SPO risk is >= eps
+    delta**(eps)     its convex envelope, for which Jensen's inequality averages over x
+    inverse(excess)  the largest eps with delta**(eps) <= excess: an upper bound on the excess SPO risk
+
+All of them are (constant) x (shape): min(eps^2 / k, eps) with k = D_S M for polyhedra, eps for strongly convex level
+sets, eps^2 / D_S^2 for least squares.  The constants are products of powers with the dimension as exponent, so they are
+computed as logarithms; one that is smaller than any float is 0, and the bound then says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import exp, log, log1p, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammainc
+
+from ..regions.base import CertifiedFloat, Region, check_region
+from ._checks import check_count, check_levels, check_number, need, region_geometry
+
+
+class CalibrationFunction:
+    """Lower bound on a calibration function; called with eps, it returns the bound.
+
+    Subclasses give the logarithm of the constant and the shape.
+    """
+
+    #: name of the surrogate loss
+    surrogate: str = "SPO+"
+
+    @property
+    def log_constant(self) -> float:
+        """Natural logarithm of the constant; -infinity if it is zero."""
+        raise NotImplementedError
+
+    @property
+    def constant(self) -> float:
+        """The constant; 0 if it is smaller than any float."""
+        return exp(self.log_constant)
+
+    def assumptions(self) -> list[str]:
+        """What must be true of the distribution of costs given features, and of the region."""
+        raise NotImplementedError
+
+    def _shape(self, eps: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _envelope(self, eps: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def __call__(self, eps: ArrayLike) -> Any:
+        """Smallest excess surrogate risk that an excess SPO risk of ``eps`` > 0 allows."""
+        return self.constant * self._shape(check_levels("eps", eps, allow_zero=False))
+
+    def biconjugate(self, eps: ArrayLike) -> Any:
+        """Convex envelope of the function, at ``eps`` >= 0."""
+        return self.constant * self._envelope(check_levels("eps", eps, allow_zero=True))
+
+    def inverse(self, excess: ArrayLike) -> Any:
+        """Largest excess SPO risk that is compatible with the given excess surrogate risk."""
+        excess_arr = check_levels("excess_surrogate_risk", excess, allow_zero=True)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            height = np.where(excess_arr == 0, 0.0, excess_arr / np.float64(self.constant))
+        return self._envelope_inverse(height)[()]
+
+
+@dataclass(frozen=True)
+class PolyhedralCalibration(CalibrationFunction):
+    """SPO+ on a polyhedron: delta(eps) = constant * min(eps^2 / (D_S M), eps).
+
+    The constant is ``alpha Xi / (4 sqrt(2 pi) exp(3 (1 + beta^2) / 2))`` with ``Xi = (1 + 2 sqrt(3) D_S / d_S)^(1-k)``,
+    times ``gamma((k-1)/2, D^2 / (2 min(D, M)^2)) / Gamma((k-1)/2)`` if the density is bounded below on a ball only.
+    It holds for conditional distributions that are continuous, centrally symmetric about their mean cbar, and have a
+    density of at least ``alpha`` times that of N(cbar, sigma^2 I), for some sigma <= M with |cbar| <= beta sigma,
+    everywhere or (``domain=D``) wherever |c|^2 <= 2 D^2, then with sigma <= D.
+
+    Parameters
+    ----------
+    diameter, width : float
+        Diameter D_S (or an upper bound) and width d_S (or a lower bound) of the region, in its affine hull.
+    n_dim : int
+        Dimension k of the affine hull.
+    M : float
+        Upper bound on sigma, at least 1.
+    alpha : float
+        Share of the normal density, above 0 and at most 1.
+    beta : float
+        Bound on |cbar| / sigma, positive.
+    domain : float or None
+        D, if the density is bounded below only on the ball of radius sqrt(2) D around zero.
+
+    Notes
+    -----
+    For a region inside a hyperplane the width in the surrounding space is 0 and the bound would say nothing.  Costs act
+    on such a region through their projection on its directions only, and the projection of a distribution of the class
+    (``domain=None``) is in the class again, in k dimensions and with the same M, alpha and beta.  With ``domain`` the
+    condition is on the distribution of the projected costs.
+
+    The proof passes to the limit, so the bound also holds for convex regions that are not polyhedra, at predictions
+    and means whose optimal decision is unique.
+
+    Examples
+    --------
+    >>> from skspo import Simplex
+    >>> from skspo.calibration import PolyhedralCalibration
+    >>> delta = PolyhedralCalibration.from_region(Simplex(), n_dim=3, M=1.0, alpha=1.0, beta=1.0)
+    >>> float(round(delta(0.1) * 1e6, 3))
+    7.022
+    >>> float(round(delta.inverse(delta(0.1)), 12))
+    0.1
+    """
+
+    diameter: float
+    width: float
+    n_dim: int
+    M: float
+    alpha: float = 1.0
+    beta: float = 1.0
+    domain: float | None = None
+
+    def __post_init__(self) -> None:
+        check_number("diameter", self.diameter, low=0.0, why="a region with one decision leaves nothing to decide")
+        check_number("width", self.width, low=0.0, why="a degenerate region: use the width in its affine hull")
+        if self.width > self.diameter * (1.0 + 1e-9):
+            raise ValueError(f"width {self.width} is above diameter {self.diameter}: no region has both.")
+        check_count("n_dim", self.n_dim)
+        check_number("M", self.M, low=1.0, low_open=False)
+        check_number("alpha", self.alpha, low=0.0, high=1.0, why="no density is above alpha > 1 times another")
+        check_number("beta", self.beta, low=0.0)
+        if self.domain is not None:
+            check_number("domain", self.domain, low=0.0)
+
+    @classmethod
+    def from_region(
+        cls,
+        region: Region,
+        *,
+        M: float,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        domain: float | None = None,
+        n_dim: int | None = None,
+    ) -> PolyhedralCalibration:
+        """Bound for a region, with its diameter, relative width and reduced dimension."""
+        geometry = region_geometry(region, n_dim)
+        if geometry.n_dim == 0:
+            raise ValueError(f"{region!r} has only one decision: there is nothing to decide, and no bound.")
+        if geometry.width <= 0:
+            raise ValueError(f"{region!r} is degenerate: no positive lower bound on its relative width is known.")
+        return cls(geometry.diameter, geometry.width, geometry.n_dim, M, alpha, beta, domain)
+
+    @property
+    def xi(self) -> float:
+        """The factor (1 + 2 sqrt(3) D_S / d_S)^(1 - k)."""
+        return exp(self._log_xi)
+
+    @property
+    def _log_xi(self) -> float:
+        return (1 - self.n_dim) * log1p(2.0 * sqrt(3.0) * float(self.diameter) / float(self.width))
+
+    @property
+    def domain_factor(self) -> float:
+        """The factor for a density that is bounded below on a ball only; 1 without ``domain``."""
+        # In one dimension there is a single transition, at zero, and it lies inside every ball.
+        if self.domain is None or self.n_dim == 1:
+            return 1.0
+        # sigma is at most D and at most M, and the factor decreases in sigma.
+        return float(gammainc((self.n_dim - 1) / 2.0, 0.5 * (self.domain / min(self.domain, self.M)) ** 2))
+
+    @property
+    def log_constant(self) -> float:
+        """Natural logarithm of the constant."""
+        factor = self.domain_factor
+        if factor == 0.0:
+            return -np.inf
+        return log(self.alpha) + self._log_xi + log(factor) - log(4.0 * sqrt(2.0 * pi)) - 1.5 * (1.0 + self.beta**2)
+
+    @property
+    def knee(self) -> float:
+        """D_S M: where the quadratic part ends."""
+        return float(self.diameter) * self.M
+
+    def assumptions(self) -> list[str]:
+        """What must be true for the bound to hold."""
+        where = "for every c" if self.domain is None else f"wherever |c|^2 <= {2 * self.domain**2:g}"
+        most = self.M if self.domain is None else min(self.M, self.domain)
+        return [
+            "the distribution of costs given features is continuous and centrally symmetric about its mean cbar",
+            f"its density is at least {self.alpha:g} times that of N(cbar, sigma^2 I) {where}, "
+            f"for some sigma <= {most:g} with |cbar| <= {self.beta:g} sigma, "
+            f"in the {self.n_dim} directions in which decisions vary",
+            f"the region is convex with diameter at most {float(self.diameter):g} and width at least "
+            f"{float(self.width):g} in its affine hull",
+        ]
+
+    def _shape(self, eps: np.ndarray) -> np.ndarray:
+        return np.minimum(eps * (eps / self.knee), eps)
+
+    def _envelope(self, eps: np.ndarray) -> np.ndarray:
+        # The line of slope 1 touches the parabola at half the knee.
+        return np.where(eps <= self.knee / 2.0, eps * (eps / self.knee), eps - self.knee / 4.0)
+
+    def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
+        return np.where(height <= self.knee / 4.0, np.sqrt(height * self.knee), height + self.knee / 4.0)
+
+
+@dataclass(frozen=True)
+class StronglyConvexCalibration(CalibrationFunction):
+    """SPO+ on a level set of a smooth and strongly convex function: delta(eps) = constant * eps.
+
+    The constant is ``(mu / L)^(9/2) / (4 (1 + beta^2))``, times ``alpha`` if that is given.  It holds for conditional
+    distributions that are rotationally symmetric about their mean cbar in the norm |.|_* dual to the A-norm, with
+    ``E |c - cbar|_*^2 <= beta^2 |cbar|_*^2`` or, if ``alpha`` is given, ``P(|c - cbar|_* <= beta |cbar|_*) >= alpha``.
+    All norms are those of what decisions can see: in a region with equalities, of the projected costs.
+
+    Parameters
+    ----------
+    mu, L : float
+        Strong convexity and smoothness on the region, in the A-norm.
+    n_dim : int
+        Dimension of the affine hull, at least 2: in one dimension the statement is false (docs/errata.md).
+    beta : float
+        Bound on the relative spread of costs, positive.
+    alpha : float or None
+        None for the bound on the second moment; a probability for the other class.
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import StronglyConvexCalibration
+    >>> delta = StronglyConvexCalibration.from_region(Ellipsoid(), n_dim=3, beta=1.0)
+    >>> float(round(delta(0.1), 12))
+    0.0125
+    """
+
+    mu: float
+    L: float
+    n_dim: int
+    beta: float = 1.0
+    alpha: float | None = None
+
+    def __post_init__(self) -> None:
+        check_number("mu", self.mu, low=0.0, why="the region must be a level set of a strongly convex function")
+        check_number("L", self.L, low=0.0, why="the function must be smooth on the region")
+        if self.mu > self.L * (1.0 + 1e-12):
+            raise ValueError(f"mu {self.mu} is above L {self.L}: no function has both.")
+        check_count("n_dim", self.n_dim, 2, why="in one dimension the SPO+ risk is not calibrated in this class")
+        check_number("beta", self.beta, low=0.0)
+        if self.alpha is not None:
+            check_number("alpha", self.alpha, low=0.0, high=1.0, why="a probability")
+
+    @classmethod
+    def from_region(
+        cls,
+        region: Region,
+        *,
+        beta: float = 1.0,
+        alpha: float | None = None,
+        A: ArrayLike | None = None,
+        n_dim: int | None = None,
+    ) -> StronglyConvexCalibration:
+        """Bound for a region that offers ``strong_convexity``, in the 2-norm or the A-norm."""
+        need(region, "strong_convexity", "equalities")
+        d = region.resolve_dim(n_dim)
+        region = check_region(region, d)
+        constants = region.strong_convexity(d, A)
+        if not np.isfinite(constants.L):
+            raise ValueError(
+                f"{region!r} is not a level set of a smooth function: L is infinite, and there is no linear bound."
+            )
+        return cls(constants.mu, constants.L, d - region.equalities(d).shape[0], beta, alpha)
+
+    @property
+    def log_constant(self) -> float:
+        """Natural logarithm of the constant."""
+        ratio = min(log(self.mu) - log(self.L), 0.0)
+        return 4.5 * ratio - log(4.0) - log1p(self.beta**2) + (0.0 if self.alpha is None else log(self.alpha))
+
+    def assumptions(self) -> list[str]:
+        """What must be true for the bound to hold."""
+        spread = (
+            f"E|c - cbar|^2 <= {self.beta:g}^2 |cbar|^2"
+            if self.alpha is None
+            else f"P(|c - cbar| <= {self.beta:g} |cbar|) >= {self.alpha:g}"
+        )
+        return [
+            "the distribution of costs given features is rotationally symmetric about its mean cbar",
+            f"{spread}, in the {self.n_dim} directions in which decisions vary",
+            f"the region is a level set of a function that is {self.mu:g}-strongly convex and {self.L:g}-smooth on it",
+        ]
+
+    def _shape(self, eps: np.ndarray) -> np.ndarray:
+        return eps
+
+    def _envelope(self, eps: np.ndarray) -> np.ndarray:
+        return eps
+
+    def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
+        return height
+
+
+@dataclass(frozen=True)
+class LeastSquaresCalibration(CalibrationFunction):
+    """Squared error: delta(eps) = eps^2 / D_S^2, for every distribution with a finite second moment.
+
+    Parameters
+    ----------
+    diameter : float
+        Diameter of the region, or an upper bound.
+
+    Examples
+    --------
+    >>> from skspo import Simplex
+    >>> from skspo.calibration import LeastSquaresCalibration
+    >>> float(round(LeastSquaresCalibration.from_region(Simplex(), n_dim=3)(0.1), 6))
+    0.005
+    """
+
+    diameter: float
+    surrogate: str = field(default="least squares", init=False)
+
+    def __post_init__(self) -> None:
+        check_number("diameter", self.diameter, low=0.0, why="a region with one decision leaves nothing to decide")
+
+    @classmethod
+    def from_region(cls, region: Region, *, n_dim: int | None = None) -> LeastSquaresCalibration:
+        """Bound for a region with a diameter."""
+        need(region, "diameter")
+        d = region.resolve_dim(n_dim)
+        diameter: CertifiedFloat = check_region(region, d).diameter(d)
+        return cls(diameter)
+
+    @property
+    def log_constant(self) -> float:
+        """Natural logarithm of 1 / D_S^2."""
+        return -2.0 * log(float(self.diameter))
+
+    def assumptions(self) -> list[str]:
+        """What must be true for the bound to hold."""
+        return [
+            "costs have a finite second moment",
+            f"the region has diameter at most {float(self.diameter):g}",
+        ]
+
+    def _shape(self, eps: np.ndarray) -> np.ndarray:
+        return eps * eps
+
+    def _envelope(self, eps: np.ndarray) -> np.ndarray:
+        return eps * eps
+
+    def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
+        return np.sqrt(height)
+
+
+def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFunction) -> Any:
+    """Upper bound on the excess SPO risk that an excess surrogate risk implies.
+
+    Parameters
+    ----------
+    excess_surrogate_risk : float or array-like
+        How far the surrogate's risk is from the best over all predictors, nonnegative.
+    calibration : CalibrationFunction
+        Which bound: of which region, and for which class of distributions.
+
+    Returns
+    -------
+    bound : float or ndarray
+        The excess SPO risk is at most this; infinite if the bound says nothing.
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import StronglyConvexCalibration, excess_spo_risk
+    >>> delta = StronglyConvexCalibration.from_region(Ellipsoid(), n_dim=3, beta=1.0)
+    >>> float(round(excess_spo_risk(0.01, delta), 12))
+    0.08
+    """
+    return calibration.inverse(excess_surrogate_risk)

@@ -1,0 +1,323 @@
+"""The steps of the polyhedral bound, each as numbers: what the tests hold against simulations.
+
+Conventions
+-----------
+    v unit vector (the direction of Delta = kappa v)      c' = component of c orthogonal to v, as decisions see it
+    w*(c' + xi v) for xi from -infinity to infinity takes the values w_1, ..., w_k, with y_i = v.w_i decreasing, and
+    changes from w_i to w_(i+1) at xi = zeta_i
+
+    (c + 2 Delta).(w*(c) - w*(c + 2 Delta))
+        = sum_i 1{zeta_i - 2 kappa <= xi <= zeta_i} (xi + 2 kappa - zeta_i) (y_i - y_(i+1))
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammainc, ndtr
+
+from ..regions.base import Region, check_region, directions_of
+from ._checks import Sides, check_number, region_geometry, rows
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def delta_bound(region: Region, c_hat: ArrayLike, c_bar: ArrayLike) -> Sides:
+    """Excess SPO risk of predictions against the extent of the region along Delta: Delta.(w*(-Delta) - w*(Delta)).
+
+    Parameters
+    ----------
+    region : Region
+    c_hat, c_bar : array-like of shape (n, d)
+        Predictions and means.
+
+    Returns
+    -------
+    sides : Sides
+        ``value`` is the excess SPO risk, ``upper`` the extent.
+
+    Examples
+    --------
+    >>> from skspo import Box
+    >>> from skspo.calibration import delta_bound
+    >>> delta_bound(Box(), [[1.0, 0.0]], [[-1.0, 0.0]])
+    Sides(lower=array([0.]), value=array([1.]), upper=array([2.]))
+    """
+    mean = rows("c_bar", c_bar)
+    region = check_region(region, mean.shape[1])
+    mean, C_hat = region.to_min(mean), region.to_min(rows("c_hat", c_hat, mean.shape[1]))
+    Delta = C_hat - mean
+    value = np.einsum("ij,ij->i", mean, region.solve_min(C_hat) - region.solve_min(mean))
+    upper = np.einsum("ij,ij->i", Delta, region.solve_min(-Delta) - region.solve_min(Delta))
+    return Sides(np.zeros(value.shape), value, upper)
+
+
+def power_sum_bound(a: ArrayLike, b: ArrayLike, p: float) -> Sides:
+    """sum_i b_i (1 + a_i^2 / b_i^2)^(-p/2) >= B (1 + A / B)^(-p), with A and B the sums of a and b.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n,)
+        Nonnegative, with positive sums; a term with b_i = 0 is zero.
+    p : float
+        Nonnegative.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo.calibration import power_sum_bound
+    >>> power_sum_bound([1.0], [1.0], 2.0)
+    Sides(lower=array(0.25), value=array(0.5), upper=array(inf))
+    """
+    a_arr, b_arr = (np.asarray(x, dtype=np.float64) for x in (a, b))
+    if a_arr.shape != b_arr.shape or a_arr.ndim != 1 or (a_arr < 0).any() or (b_arr < 0).any():
+        raise ValueError("a and b must be nonnegative, one-dimensional and of the same length.")
+    total_a, total_b = a_arr.sum(), b_arr.sum()
+    if not (total_a > 0 and total_b > 0):
+        raise ValueError("a and b must have positive sums.")
+    check_number("p", p, low=0.0, low_open=False)
+    keep = b_arr > 0
+    value = (b_arr[keep] * (1.0 + (a_arr[keep] / b_arr[keep]) ** 2) ** (-p / 2.0)).sum()
+    return Sides(np.asarray(total_b * (1.0 + total_a / total_b) ** -p), np.asarray(value), np.asarray(np.inf))
+
+
+class Transitions(NamedTuple):
+    """Where the decision changes as a cost moves along a direction, and by how much."""
+
+    zeta: np.ndarray  # (k - 1,) increasing
+    y: np.ndarray  # (k,) decreasing: v.w_i
+    size: float  # |c'|
+    n_dim: int  # dimension of the affine hull
+
+
+def transitions(region: Region, c: ArrayLike, direction: ArrayLike) -> Transitions:
+    """All changes of the optimal decision along the line c' + xi v, for a polyhedral region.
+
+    Parameters
+    ----------
+    region : Region
+        Its oracle returns vertices.
+    c : array-like of shape (d,)
+        A cost; its component along the direction does not matter.
+    direction : array-like of shape (d,)
+        The direction v, which must be one in which decisions vary.
+
+    Returns
+    -------
+    transitions : Transitions
+
+    Examples
+    --------
+    >>> from skspo import L1Ball
+    >>> from skspo.calibration import transitions
+    >>> t = transitions(L1Ball(), [2.0, 0.0], [0.0, 1.0])
+    >>> t.zeta, t.y
+    (array([-2.,  2.]), array([ 1.,  0., -1.]))
+    """
+    c_arr = rows("c", c)[0]
+    d = c_arr.size
+    region = check_region(region, d)
+    U = directions_of(region, d)
+    v = region.to_min(rows("direction", direction, d)[0] @ U @ U.T)
+    if not np.linalg.norm(v) > 1e-12 * np.linalg.norm(rows("direction", direction)[0]):
+        raise ValueError("direction must be one in which decisions vary.")
+    v = v / np.linalg.norm(v)
+    c_arr = region.to_min(c_arr) @ U @ U.T
+    c_arr = c_arr - (c_arr @ v) * v
+    size = float(np.linalg.norm(c_arr))
+
+    def best(xi: float) -> np.ndarray:
+        return region.solve_min((c_arr + xi * v)[None])[0]
+
+    far = 1e7 * max(size, 1.0)
+    found: list[tuple[float, np.ndarray, np.ndarray]] = []
+    open_pairs = [(best(-far), best(far))]
+    while open_pairs:
+        first, last = open_pairs.pop()
+        drop = v @ (first - last)
+        if drop <= 1e-12:
+            continue
+        xi = -(c_arr @ (first - last)) / drop
+        middle = best(xi)
+        cost = c_arr + xi * v
+        if cost @ middle < cost @ first - 1e-10 * (1.0 + abs(cost @ first)):
+            open_pairs += [(first, middle), (middle, last)]
+        else:
+            found.append((float(xi), first, last))
+    found.sort(key=lambda item: (item[0], -float(v @ item[1])))
+    y = [float(v @ w) for _, w, _ in found] + [float(v @ found[-1][2])] if found else [float(v @ best(0.0))]
+    return Transitions(np.array([item[0] for item in found]), np.array(y), size, U.shape[1])
+
+
+def transition_sum_bound(region: Region, c: ArrayLike, direction: ArrayLike) -> Sides:
+    """sum_i (1 + 3 zeta_i^2)^(-(k-1)/2) (y_i - y_(i+1)), for |c'| = 1, and its lower bound.
+
+    The lower bound is (1 + 2 sqrt(3) D_S / Y)^(1-k) Y with Y the extent of the region along the direction.
+
+    Parameters
+    ----------
+    region, c, direction
+        As for :func:`transitions`; c is scaled so that |c'| = 1.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import L1Ball
+    >>> from skspo.calibration import transition_sum_bound
+    >>> transition_sum_bound(L1Ball(), [2.0, 0.0], [0.0, 1.0]).hold()
+    True
+    """
+    t = transitions(region, c, direction)
+    if t.size == 0:
+        raise ValueError("c must have a component orthogonal to direction.")
+    diameter = float(region_geometry(region, rows("c", c).shape[1]).diameter)
+    value = ((1.0 + 3.0 * (t.zeta / t.size) ** 2) ** (-(t.n_dim - 1) / 2.0) * -np.diff(t.y)).sum()
+    extent = t.y[0] - t.y[-1]
+    lower = extent * (1.0 + 2.0 * np.sqrt(3.0) * diameter / extent) ** (1 - t.n_dim)
+    return Sides(np.asarray(lower), np.asarray(value), np.asarray(np.inf))
+
+
+def conditional_excess_bound(
+    t: Transitions,
+    *,
+    xi_bar: float,
+    sigma: float,
+    kappa: float,
+    kappa_tilde: float | None = None,
+    alpha: float = 1.0,
+    domain: float | None = None,
+) -> Sides:
+    """Excess SPO+ risk given c', for Delta = kappa v, and its lower bound.
+
+    The value is that of the smallest density allowed, alpha N(xi_bar, sigma^2), cut off where |c'|^2 + xi^2 > 2 D^2:
+    whatever else the distribution of xi contains can only add to it.
+
+    Parameters
+    ----------
+    t : Transitions
+        Of c' along v.
+    xi_bar, sigma : float
+        Mean and standard deviation of the normal density.
+    kappa : float
+        Length of Delta, positive.
+    kappa_tilde : float, optional
+        Any number in [0, kappa]; by default min(kappa, sigma).  With ``domain``, at most that.
+    alpha : float, default=1.0
+    domain : float or None
+        D, if the density is bounded below on a ball only.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import L1Ball
+    >>> from skspo.calibration import conditional_excess_bound, transitions
+    >>> t = transitions(L1Ball(), [2.0, 0.0], [0.0, 1.0])
+    >>> conditional_excess_bound(t, xi_bar=0.0, sigma=1.0, kappa=0.5).hold()
+    True
+    """
+    check_number("sigma", sigma, low=0.0)
+    check_number("kappa", kappa, low=0.0)
+    check_number("alpha", alpha, low=0.0, high=1.0)
+    part = min(kappa, sigma) if kappa_tilde is None else check_number("kappa_tilde", kappa_tilde, low=0.0, high=kappa)
+    jumps = -np.diff(t.y)
+    reach = np.inf
+    inside = np.ones(t.zeta.shape, dtype=bool)
+    if domain is not None:
+        check_number("domain", domain, low=0.0)
+        check_number("kappa_tilde", part, low=0.0, high=domain, low_open=False, why="it may not exceed domain")
+        # |c'| <= D / m_i with m_i^2 = 1 + 3 zeta_i^2 / |c'|^2
+        inside = t.size**2 + 3.0 * t.zeta**2 <= domain**2
+        reach = np.sqrt(max(2.0 * domain**2 - t.size**2, 0.0))
+    low, high = np.clip(t.zeta - 2.0 * kappa, -reach, reach), np.clip(t.zeta, -reach, reach)
+    value = alpha * (jumps * _partial_mean(low, high, t.zeta - 2.0 * kappa, xi_bar, sigma)).sum()
+    weight = np.exp(-1.5 * (t.zeta / sigma) ** 2) * inside / np.sqrt(2.0 * np.pi * sigma**2)
+    lower = 0.5 * alpha * part * kappa * np.exp(-1.5 * (part**2 + xi_bar**2) / sigma**2) * (weight * jumps).sum()
+    return Sides(np.asarray(lower), np.asarray(value), np.asarray(np.inf))
+
+
+def _partial_mean(low: np.ndarray, high: np.ndarray, start: np.ndarray, mean: float, sigma: float) -> np.ndarray:
+    """E[(xi - start) 1{low <= xi <= high}] for a normal xi."""
+    a, b = (low - mean) / sigma, (high - mean) / sigma
+    density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
+    wide = sigma * density + (mean - start) * (ndtr(b) - ndtr(a))
+    # On a short interval the two terms cancel; there the integrand is nearly a polynomial.
+    x = 0.5 * (a + b)[..., None] + 0.5 * (b - a)[..., None] * _NODES
+    weight = 0.5 * (b - a)[..., None] * _WEIGHTS * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+    narrow = (weight * (mean + sigma * x - start[..., None])).sum(axis=-1)
+    return np.where(b - a < 1.0, narrow, wide)
+
+
+def direction_excess_bound(
+    region: Region,
+    c_bar: ArrayLike,
+    delta: ArrayLike,
+    *,
+    sigma: float,
+    kappa_tilde: float | None = None,
+    alpha: float = 1.0,
+    domain: float | None = None,
+) -> float:
+    """Lower bound on the excess SPO+ risk of the prediction cbar + Delta, before eps enters.
+
+    Parameters
+    ----------
+    region : Region
+        With a diameter and a relative width.
+    c_bar, delta : array-like of shape (d,)
+        Mean, and difference of prediction and mean.
+    sigma : float
+        The density is at least ``alpha`` times that of N(cbar, sigma^2 I).
+    kappa_tilde : float, optional
+        Any number in [0, |Delta|]; by default min(|Delta|, sigma).
+    alpha : float, default=1.0
+    domain : float or None
+        D, if the density is bounded below only where |c|^2 <= 2 D^2; at least sigma.
+
+    Returns
+    -------
+    bound : float
+
+    Examples
+    --------
+    >>> from skspo import L1Ball
+    >>> from skspo.calibration import direction_excess_bound
+    >>> round(direction_excess_bound(L1Ball(), [0.1, 0.0], [0.0, 0.2], sigma=1.0), 6)
+    0.001267
+    """
+    mean = rows("c_bar", c_bar)[0]
+    d = mean.size
+    geometry = region_geometry(region, d)
+    region = check_region(region, d)
+    U = directions_of(region, d)
+    step = rows("delta", delta, d)[0] @ U
+    check_number("sigma", sigma, low=0.0)
+    check_number("alpha", alpha, low=0.0, high=1.0)
+    kappa = float(np.linalg.norm(step))
+    if kappa == 0:
+        return 0.0
+    part = min(kappa, sigma) if kappa_tilde is None else check_number("kappa_tilde", kappa_tilde, low=0.0, high=kappa)
+    v = step / kappa
+    along = float(mean @ U @ v)
+    across = float(np.linalg.norm(mean @ U - along * v))
+    factor = 1.0
+    if domain is not None:
+        check_number("domain", domain, low=sigma, low_open=False, why="sigma may not exceed it")
+        check_number("kappa_tilde", part, low=0.0, high=domain, low_open=False, why="it may not exceed domain")
+        if geometry.n_dim > 1:
+            factor = float(gammainc((geometry.n_dim - 1) / 2.0, 0.5 * (domain / sigma) ** 2))
+    direction = region.to_min((U @ v)[None])
+    extent = float(((region.solve_min(-direction) - region.solve_min(direction)) @ direction.T)[0, 0])
+    xi = (1.0 + 2.0 * np.sqrt(3.0) * float(geometry.diameter) / float(geometry.width)) ** (1 - geometry.n_dim)
+    decay = np.exp(-(3.0 * part**2 + 3.0 * along**2 + across**2) / (2.0 * sigma**2))
+    return float(alpha * part * kappa * decay / (4.0 * np.sqrt(2.0 * np.pi) * sigma) * factor * xi * extent)

@@ -1,0 +1,214 @@
+"""Rotationally symmetric costs: the averages behind the bound for strongly convex level sets.
+
+Conventions
+-----------
+    costs in coordinates in which the dual norm is the 2-norm;  s = |cbar|,  t = |c - cbar|,  k dimensions
+    c = cbar + t u with u uniform on the unit sphere; its cosine x with a fixed axis has density ~ (1 - x^2)^((k-3)/2)
+
+By symmetry E|c + zeta| and E[(c + zeta) / |c + zeta|] depend on zeta only through |cbar + zeta|, so everything below is
+a function of lengths and is computed by one-dimensional quadrature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import quad
+from scipy.special import gammaln
+
+from ._checks import Sides, check_count, check_levels, check_number
+
+
+def _sphere_average(function: Callable[[float], float], k: int) -> float:
+    """Average of a function of the cosine with a fixed axis over the unit sphere in k >= 2 dimensions."""
+    # In the angle the density is sin^(k-2), times a constant.
+    log_constant = gammaln(k / 2.0) - gammaln((k - 1) / 2.0) - 0.5 * np.log(np.pi)
+    value, _ = quad(
+        lambda a: function(np.cos(a)) * np.sin(a) ** (k - 2), 0.0, np.pi, limit=400, epsabs=1e-13, epsrel=1e-11
+    )
+    return float(np.exp(log_constant) * value)
+
+
+def mean_norm(s: float, t: float, n_dim: int) -> float:
+    """E|b + t u| for a vector b of length s and u uniform on the unit sphere.
+
+    It depends on b through its length only, which is why |cbar + zeta| = |cbar| gives E|c + zeta| = E|c|.
+
+    Parameters
+    ----------
+    s, t : float
+        Lengths, nonnegative.
+    n_dim : int
+        At least 2.
+
+    Returns
+    -------
+    mean : float
+
+    Examples
+    --------
+    >>> from skspo.calibration import mean_norm
+    >>> round(mean_norm(0.0, 2.0, 3), 6)
+    2.0
+    """
+    _check(s, t, n_dim)
+    return _sphere_average(lambda x: np.sqrt(max(s * s + 2.0 * s * t * x + t * t, 0.0)), n_dim)
+
+
+def mean_cosine(s: float, t: float, n_dim: int) -> float:
+    """E of the cosine of the angle between b and b + t u, for a vector b of length s > 0 and u uniform on the sphere.
+
+    As a function of s it is s zeta(s) of the paper's notation, and it does not decrease.
+
+    Parameters
+    ----------
+    s, t : float
+        Lengths, s positive.
+    n_dim : int
+        At least 2.
+
+    Returns
+    -------
+    mean : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skspo.calibration import mean_cosine
+    >>> round(mean_cosine(1.0, 1.0, 2) * np.pi, 6)
+    2.0
+    """
+    _check(s, t, n_dim)
+    check_number("s", s, low=0.0)
+
+    def cosine(x: float) -> float:
+        length = np.sqrt(max(s * s + 2.0 * s * t * x + t * t, 0.0))
+        return (s + t * x) / length if length > 0 else 0.0
+
+    return _sphere_average(cosine, n_dim)
+
+
+def mean_cosine_bound(s: float, t: float, n_dim: int) -> Sides:
+    """:func:`mean_cosine` and its lower bound s min(s, t) / (t^2 + s t).
+
+    Parameters
+    ----------
+    s, t : float
+        Lengths, positive.
+    n_dim : int
+        At least 2; the bound is false in one dimension.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo.calibration import mean_cosine_bound
+    >>> mean_cosine_bound(1.0, 2.0, 3).hold()
+    True
+    """
+    check_number("t", t, low=0.0)
+    value = mean_cosine(s, t, n_dim)
+    return Sides(np.asarray(s * min(s, t) / (t * t + s * t)), np.asarray(value), np.asarray(np.inf))
+
+
+def surrogate_lower_risk(length: float, angle: float, s: float, t: float, n_dim: int) -> float:
+    """E[|c + 2 Delta| - <c, c + 2 Delta> / |c|], the risk that bounds the SPO+ risk from below up to a constant.
+
+    Parameters
+    ----------
+    length, angle : float
+        Length of the prediction c_hat = cbar + Delta and its angle with cbar.
+    s, t : float
+        |cbar| and |c - cbar|, positive.
+    n_dim : int
+        At least 2.
+
+    Returns
+    -------
+    risk : float
+        Nonnegative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skspo.calibration import surrogate_lower_risk
+    >>> abs(surrogate_lower_risk(1.0, 0.0, 1.0, 0.5, 3)) < 1e-9
+    True
+    """
+    check_number("length", length, low=0.0, low_open=False)
+    check_number("angle", angle, low=0.0, low_open=False, high=np.pi)
+    shifted = np.sqrt(max(4.0 * length**2 - 4.0 * length * s * np.cos(angle) + s * s, 0.0))
+    drift = 2.0 * mean_cosine(s, t, n_dim) * (length * np.cos(angle) - s)
+    return float(mean_norm(shifted, t, n_dim) - mean_norm(s, t, n_dim) - drift)
+
+
+def least_risky_length(s: float, angle: float) -> float:
+    """Length of the prediction with the least :func:`surrogate_lower_risk` among those at a given angle with cbar.
+
+    It is s cos(angle), the foot of the perpendicular from cbar, where |cbar + 2 Delta| = |cbar|; and 0 for an obtuse
+    angle.
+
+    Parameters
+    ----------
+    s : float
+        |cbar|, positive.
+    angle : float
+        Between 0 and pi.
+
+    Returns
+    -------
+    length : float
+
+    Examples
+    --------
+    >>> from skspo.calibration import least_risky_length
+    >>> least_risky_length(2.0, 0.0), least_risky_length(2.0, 2.0)
+    (2.0, 0.0)
+    """
+    check_number("s", s, low=0.0)
+    check_number("angle", angle, low=0.0, low_open=False, high=np.pi)
+    return float(s * max(np.cos(angle), 0.0))
+
+
+def radial_calibration_constant(c_bar_norm: float, radii: ArrayLike, mu: float, L: float, n_dim: int) -> float:
+    """Slope of the calibration bound for one rotationally symmetric distribution.
+
+    delta(eps) >= E[min(s, t) s / (t^2 + s t)] mu^(9/2) / (2 L^(9/2)) eps with s = |cbar| and t = |c - cbar|.
+
+    Parameters
+    ----------
+    c_bar_norm : float
+        s, positive.
+    radii : array-like
+        Values of t, equally likely, positive.
+    mu, L : float
+        Strong convexity and smoothness of the function whose level set the region is.
+    n_dim : int
+        Dimension of the affine hull, at least 2.
+
+    Returns
+    -------
+    slope : float
+
+    Examples
+    --------
+    >>> from skspo.calibration import radial_calibration_constant
+    >>> radial_calibration_constant(1.0, [1.0], 2.0, 2.0, 3)
+    0.25
+    """
+    s = check_number("c_bar_norm", c_bar_norm, low=0.0)
+    t = check_levels("radii", radii, allow_zero=False)
+    check_number("mu", mu, low=0.0)
+    check_number("L", L, low=mu, low_open=False, why="no function has mu > L")
+    check_count("n_dim", n_dim, 2)
+    return float((np.minimum(s, t) * s / (t * t + s * t)).mean() * (mu / L) ** 4.5 / 2.0)
+
+
+def _check(s: float, t: float, n_dim: int) -> None:
+    check_number("s", s, low=0.0, low_open=False)
+    check_number("t", t, low=0.0, low_open=False)
+    check_count("n_dim", n_dim, 2)

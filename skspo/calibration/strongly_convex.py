@@ -1,0 +1,261 @@
+"""What strong convexity of the region says about decisions, as pairs of inequalities.
+
+Conventions
+-----------
+    S = {w : f(w) <= r}     f mu-strongly convex and L-smooth on S, in the norm |.|_A of the directions of S
+    |c|_*                   dual norm of what decisions can see of c (see ``Subspace``)
+    h = r - f_min
+
+    decision_cost_bounds       mu / (2 sqrt(2 L h)) |c1|_* |w2 - w1|^2  <=  c1.(w2 - w1)  <=  L / (2 sqrt(2 mu h)) ...
+    decision_distance_bounds   sqrt(2 mu h) / L |u1 - u2|_*  <=  |w2 - w1|  <=  sqrt(2 L h) / mu |u1 - u2|_*
+    with wi = w*(ci) and ui = ci / |ci|_*
+
+Each function takes rows of costs and returns a :class:`Sides` with one entry per row.  Costs must have a visible part:
+with c2 = 0 the decision may lie inside S, where the upper bounds fail.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..regions.base import Region, StrongConvexity, check_region
+from ._checks import Sides, Subspace, need, rows
+
+
+def _prepare(
+    region: Region, c: ArrayLike, name: str, A: ArrayLike | None
+) -> tuple[Region, np.ndarray, StrongConvexity, Subspace]:
+    need(region, "strong_convexity", "equalities")
+    C = rows(name, c)
+    d = C.shape[1]
+    region = check_region(region, d)
+    constants = region.strong_convexity(d, A)
+    if constants.depth <= 0:
+        raise ValueError(f"{region!r} has only one decision: there is nothing to bound.")
+    return region, region.to_min(C), constants, Subspace.of(region, d, A)
+
+
+def _second(region: Region, name: str, c: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    C = rows(name, c, shape[1])
+    if C.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {C.shape}.")
+    return C
+
+
+def _check_visible(space: Subspace, **costs: np.ndarray) -> None:
+    for name, C in costs.items():
+        size = np.linalg.norm(C, axis=1)
+        if (space.dual_norm(C) <= 1e-14 * size).any() or (size == 0).any():
+            raise ValueError(
+                f"{name} has a row that no decision can see (zero, or constant over the region): its optimal decision "
+                "is not unique, and the bound does not hold there."
+            )
+
+
+def optimality_bound(region: Region, c: ArrayLike, W: ArrayLike, A: ArrayLike | None = None) -> Sides:
+    """Cost of any decisions over the best ones, from below: c.(w - w*(c)) >= mu / (2 sqrt(2 L h)) |c|_* |w - w*(c)|^2.
+
+    Parameters
+    ----------
+    region : Region
+        With ``strong_convexity``.
+    c : array-like of shape (n, d)
+        Costs.
+    W : array-like of shape (n, d)
+        Feasible decisions.
+    A : array-like of shape (d, d), optional
+        Matrix of the norm; None means the 2-norm.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import optimality_bound
+    >>> optimality_bound(Ellipsoid(), [[1.0, 0.0]], [[1.0, 0.0]])
+    Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
+    """
+    region, C, k, space = _prepare(region, c, "c", A)
+    W_arr = _second(region, "W", W, C.shape)
+    step = W_arr - region.solve_min(C)
+    factor = k.mu / (2.0 * np.sqrt(2.0 * k.L * k.depth)) if np.isfinite(k.L) else 0.0
+    value = np.einsum("ij,ij->i", C, step)
+    return Sides(factor * space.dual_norm(C) * space.norm(step) ** 2, value, np.full(C.shape[0], np.inf))
+
+
+def decision_cost_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: ArrayLike | None = None) -> Sides:
+    """Both bounds on c1.(w*(c2) - w*(c1)), the SPO loss of the prediction c2 at the cost c1.
+
+    Parameters
+    ----------
+    region : Region
+        With ``strong_convexity``; if the function is not smooth (L infinite) the bounds are 0 and infinity.
+    c1, c2 : array-like of shape (n, d)
+        Costs with a visible part.
+    A : array-like of shape (d, d), optional
+        Matrix of the norm; None means the 2-norm.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import decision_cost_bounds
+    >>> decision_cost_bounds(Ellipsoid(), [[1.0, 0.0]], [[0.0, 1.0]])
+    Sides(lower=array([1.]), value=array([1.]), upper=array([1.]))
+    """
+    region, C1, k, space = _prepare(region, c1, "c1", A)
+    C2 = region.to_min(_second(region, "c2", c2, C1.shape))
+    _check_visible(space, c1=C1, c2=C2)
+    step = region.solve_min(C2) - region.solve_min(C1)
+    size = space.dual_norm(C1) * space.norm(step) ** 2
+    value = np.einsum("ij,ij->i", C1, step)
+    if not np.isfinite(k.L):
+        return Sides(np.zeros(size.shape), value, np.full(size.shape, np.inf))
+    lower = k.mu / (2.0 * np.sqrt(2.0 * k.L * k.depth)) * size
+    return Sides(lower, value, k.L / (2.0 * np.sqrt(2.0 * k.mu * k.depth)) * size)
+
+
+def decision_distance_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: ArrayLike | None = None) -> Sides:
+    """Both bounds on the distance of two optimal decisions in terms of the distance of the normalised costs.
+
+    Parameters
+    ----------
+    region : Region
+        With ``strong_convexity``; if the function is not smooth (L infinite) the bounds are 0 and infinity.
+    c1, c2 : array-like of shape (n, d)
+        Costs with a visible part.
+    A : array-like of shape (d, d), optional
+        Matrix of the norm; None means the 2-norm.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import decision_distance_bounds
+    >>> decision_distance_bounds(Ellipsoid(), [[1.0, 0.0]], [[-2.0, 0.0]])
+    Sides(lower=array([2.]), value=array([2.]), upper=array([2.]))
+    """
+    region, C1, k, space = _prepare(region, c1, "c1", A)
+    C2 = region.to_min(_second(region, "c2", c2, C1.shape))
+    _check_visible(space, c1=C1, c2=C2)
+    gap = _normalised_gap(space, C1, C2)
+    value = space.norm(region.solve_min(C2) - region.solve_min(C1))
+    if not np.isfinite(k.L):
+        return Sides(np.zeros(gap.shape), value, np.full(gap.shape, np.inf))
+    return Sides(np.sqrt(2.0 * k.mu * k.depth) / k.L * gap, value, np.sqrt(2.0 * k.L * k.depth) / k.mu * gap)
+
+
+def _normalised_gap(space: Subspace, C1: np.ndarray, C2: np.ndarray) -> np.ndarray:
+    V1, V2 = space.whiten(C1), space.whiten(C2)
+    V1, V2 = (V / np.linalg.norm(V, axis=1, keepdims=True) for V in (V1, V2))
+    return np.linalg.norm(V1 - V2, axis=1)
+
+
+def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) -> Sides:
+    """Both bounds on |grad f(w)|_*: sqrt(2 mu (f - f_min)) and sqrt(2 L (f - f_min)).
+
+    Parameters
+    ----------
+    region : Region
+        With ``strong_convexity`` and ``level``, the function and its gradient.
+    W : array-like of shape (n, d)
+        Feasible decisions.
+    A : array-like of shape (d, d), optional
+        Matrix of the norm; None means the 2-norm.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import gradient_bounds
+    >>> gradient_bounds(Ellipsoid(), [[0.6, 0.0]])
+    Sides(lower=array([1.2]), value=array([1.2]), upper=array([1.2]))
+    """
+    need(region, "level")
+    W_arr = rows("W", W)
+    region, _, k, space = _prepare(region, W, "W", A)
+    f, G = region.level(W_arr)  # type: ignore[attr-defined]
+    height = np.maximum(f - k.f_min, 0.0)
+    with np.errstate(invalid="ignore"):
+        upper = np.where(height > 0, np.sqrt(2.0 * k.L * height), np.inf if np.isinf(k.L) else 0.0)
+    return Sides(np.sqrt(2.0 * k.mu * height), space.dual_norm(G), upper)
+
+
+def spo_plus_term_bound(region: Region, c: ArrayLike, delta: ArrayLike, A: ArrayLike | None = None) -> Sides:
+    """Lower bound on (c + 2 Delta).(w*(c) - w*(c + 2 Delta)), the excess SPO+ loss for symmetric costs.
+
+    It is ``mu^2 sqrt(h) / (sqrt(2) L^(5/2)) |c + 2 Delta|_* |u - u'|_*^2`` with u, u' the normalised costs, that is
+    twice ``mu^2 sqrt(h) / (sqrt(2) L^(5/2)) (|c + 2 Delta|_* - <c, c + 2 Delta>_* / |c|_*)``.
+
+    Parameters
+    ----------
+    region : Region
+        With ``strong_convexity`` and a finite L.
+    c, delta : array-like of shape (n, d)
+        Costs, and differences of prediction and mean; c and c + 2 delta need a visible part.
+    A : array-like of shape (d, d), optional
+        Matrix of the norm; None means the 2-norm.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import spo_plus_term_bound
+    >>> spo_plus_term_bound(Ellipsoid(), [[1.0, 0.0]], [[-1.0, 0.0]])
+    Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
+    """
+    region, C, k, space = _prepare(region, c, "c", A)
+    moved = C + 2.0 * region.to_min(_second(region, "delta", delta, C.shape))
+    _check_visible(space, c=C, **{"c + 2 delta": moved})
+    factor = k.mu**2 * np.sqrt(k.depth) / (np.sqrt(2.0) * k.L**2.5)
+    value = np.einsum("ij,ij->i", moved, region.solve_min(C) - region.solve_min(moved))
+    lower = factor * space.dual_norm(moved) * _normalised_gap(space, C, moved) ** 2
+    return Sides(lower, value, np.full(value.shape, np.inf))
+
+
+def angle_bound(region: Region, c_bar: ArrayLike, c_hat: ArrayLike, A: ArrayLike | None = None) -> Sides:
+    """How far a prediction must point away from the mean for its excess SPO risk: a lower bound on 1 - cos.
+
+    1 - cos(cbar, c_hat) >= mu^(5/2) / (sqrt(2) L^2 sqrt(h) |cbar|_*) times the excess SPO risk.
+
+    Parameters
+    ----------
+    region : Region
+        With ``strong_convexity`` and a finite L.
+    c_bar, c_hat : array-like of shape (n, d)
+        Means and predictions with a visible part.
+    A : array-like of shape (d, d), optional
+        Matrix of the norm; None means the 2-norm.
+
+    Returns
+    -------
+    sides : Sides
+
+    Examples
+    --------
+    >>> from skspo import Ellipsoid
+    >>> from skspo.calibration import angle_bound
+    >>> angle_bound(Ellipsoid(), [[1.0, 0.0]], [[-1.0, 0.0]])
+    Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
+    """
+    region, mean, k, space = _prepare(region, c_bar, "c_bar", A)
+    C_hat = region.to_min(_second(region, "c_hat", c_hat, mean.shape))
+    _check_visible(space, c_bar=mean, c_hat=C_hat)
+    excess = np.einsum("ij,ij->i", mean, region.solve_min(C_hat) - region.solve_min(mean))
+    lower = k.mu**2.5 / (np.sqrt(2.0 * k.depth) * k.L**2 * space.dual_norm(mean)) * excess
+    return Sides(lower, 0.5 * _normalised_gap(space, mean, C_hat) ** 2, np.full(excess.shape, np.inf))
