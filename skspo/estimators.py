@@ -20,7 +20,7 @@ from .losses import SPOPlusLoss, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
 from .regions.base import Region, check_region
-from .solvers import Result, SGDSolver, Solver, make_solvers
+from .solvers import Result, SGDSolver, Solver, history_of, make_solvers
 
 
 def _check_ndim(y: Any) -> None:
@@ -189,6 +189,7 @@ class LinearSPOPlusMixin:
         self.objective_ = result.objective * objective.scale
         self.lower_bound_ = result.lower_bound * objective.scale
         self.duality_gap_ = gap
+        self.history_ = history_of(objective)
         self.n_iter_ = max(result.n_iter, 1)
         self.solver_ = solver
         self.region_ = region
@@ -251,6 +252,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).
     n_iter_ : int
         Iterations of the solver.
+    history_ : dict of ndarrays
+        "time" in seconds, "n_iter", "objective", "lower_bound" and "duality_gap" as the solver reported them on its
+        way, for :class:`skspo.plotting.ConvergenceDisplay`; NaN where there was no bound.  Empty after ``partial_fit``.
     solver_ : str
         Name of the solver used.
     region_ : Region
