@@ -20,6 +20,7 @@ from .losses import SPOPlusLoss, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
 from .regions.base import Region, check_region
+from .report import DecisionReport, decision_report, visual_block
 from .solvers import Result, SGDSolver, Solver, history_of, make_solvers
 
 
@@ -80,6 +81,29 @@ class DecisionMixin:
         """
         C_hat = self.predict(X)  # type: ignore[attr-defined]
         return -float(normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight))
+
+    def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
+        """Readable account of the decisions, beside least squares and a constant prediction.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d)
+            True costs.
+        **kwargs
+            Passed to :func:`skspo.decision_report`, for example ``X_train`` and ``C_train``.
+
+        Returns
+        -------
+        report : DecisionReport
+            Prints as a table; ``to_dict()`` has the figures.
+        """
+        return decision_report(self, X, y, **kwargs)
+
+    def _sk_visual_block_(self) -> Any:
+        # scikit-learn's hook for its diagrams, in notebooks and inside pipelines; it falls back to the plain diagram
+        # should this raise.
+        return visual_block(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
