@@ -77,6 +77,15 @@ def test_regret_boxes_show_the_regrets(paths):
     )
 
 
+def test_regrets_above_the_axis_are_counted():
+    regret = np.append(np.linspace(0.0, 1.0, 197), [50.0, 60.0, 70.0])
+    display = RegretDisplay(regrets={"heavy": regret, "light": regret.clip(max=1.0)}).plot()
+    assert drawn(display.ax_).get_ylim()[1] < 50
+    assert [text.get_text() for text in display.ax_.texts] == ["3 above"]
+    everything = display.plot(in_view=1.0)
+    assert everything.ax_.get_ylim()[1] > 70 and not everything.ax_.texts
+
+
 def test_normalized_regret_has_the_score_as_its_mean(paths):
     models, X, C, _ = paths
     display = RegretDisplay.from_estimator(models["SPO+"], X, C, normalize=True, name="mine")

@@ -230,10 +230,10 @@ class DecisionDisplay:
             else:
                 self.best_ = lines
         ax.scatter(*nodes.T, s=12, color="0.3", zorder=4)
-        spread = nodes.max(axis=0) - nodes.min(axis=0)
-        pad = 0.06 * max(float(spread.max()), 1e-9)
-        (x0, y0), (x1, y1) = nodes.min(axis=0) - pad, nodes.max(axis=0) + pad
-        ax.set(xlim=(x0, x1), ylim=(y0, y1), aspect="equal", xticks=[], yticks=[])
+        # The Axes keep their size, and with it title and legend their place: the limits give way.
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.margins(0.04)
+        ax.set(xticks=[], yticks=[])
         for side in ax.spines.values():
             side.set_visible(False)
         ax.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.0))

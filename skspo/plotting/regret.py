@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,7 @@ class RegretDisplay:
         }
         return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
 
-    def plot(self, ax: Any = None, *, max_points: int = 150, **kwargs: Any) -> RegretDisplay:
+    def plot(self, ax: Any = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any) -> RegretDisplay:
         """Draw the display.
 
         Parameters
@@ -178,6 +179,9 @@ class RegretDisplay:
             Where to draw; None makes a new figure.
         max_points : int, default=150
             How many samples to show as points and lines, spread evenly over the data; boxes and means are of all.
+        in_view : float, default=0.98
+            Share of each model's samples that the axis must hold.  How many are above it is written at the top; 1 shows
+            all, which may leave little room for the boxes.
         **kwargs
             Passed to ``Axes.boxplot``.
 
@@ -221,11 +225,18 @@ class RegretDisplay:
         }
         self.boxes_ = ax.boxplot(values, **{**style, **kwargs})
         sign = " %" if self.normalized else ""
+        # Names side by side must not run into each other.
+        names = [fill(name, 12 if len(names) > 4 else 20) for name in names]
         ax.set_xticks(positions, [f"{name}\nmean {v.mean():.3g}{sign}" for name, v in zip(names, values, strict=True)])
         ax.set_xlim(0.4, len(names) + 0.6)
-        top = max(float(v[shown].max()) for v in values)
-        top = max(top, *(float(line.get_ydata().max()) for line in self.boxes_["whiskers"])) or 1.0
-        ax.set_ylim(-0.02 * top, 1.05 * top)  # below zero, so that the many samples at zero are seen
+        ends = [float(line.get_ydata().max()) for name in ("whiskers", "means") for line in self.boxes_[name]]
+        top = max(*ends, *(float(np.quantile(v, in_view)) for v in values)) or 1.0
+        ax.set_ylim(-0.02 * top, 1.07 * top)  # below zero, so that the many samples at zero are seen
+        for at, v in zip(positions, values, strict=True):
+            beyond = int((v > 1.07 * top).sum())
+            if beyond:
+                where = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "top"}
+                ax.annotate(f"{beyond} above", (at, 0.99), color="0.4", fontsize="small", **where)
         ax.set_ylabel("regret of a sample, % of the mean best cost" if self.normalized else "regret of a sample")
         self.ax_, self.figure_ = ax, ax.figure
         return self
