@@ -92,7 +92,7 @@ for name, model in models.items():
 # better than the squared loss (1.04, 1.00 and 1.03 on average): from far away its gradient says in which direction to
 # go, but not how far.
 #
-# The linear SPO+ model, with 72 numbers instead of hundreds of trees, is not far behind; at degree 8 it is ahead.
+# The linear SPO+ model, with 72 numbers instead of hundreds of trees, is not far behind.
 import matplotlib.pyplot as plt
 
 from skspo.plotting import RegretDisplay
