@@ -8,6 +8,7 @@ from .neural import SPOMLPRegressor
 from .path import SPOPlusRegressorCV, spo_plus_path
 from .regions import *  # noqa: F403
 from .regions import __all__ as _regions
+from .report import decision_report
 from .spo_regressor import SPORegressor
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "SquaredLoss",
     "StackedItems",
     "TwoStageRegressor",
+    "decision_report",
     "make_spo_scorer",
     "normalized_spo_loss",
     "spo_loss",

@@ -21,7 +21,8 @@ from .losses import SPOPlusLoss, check_offset, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
 from .regions.base import Region, check_region
-from .solvers import Result, SGDSolver, Solver, make_solvers
+from .report import DecisionReport, decision_report, visual_block
+from .solvers import Result, SGDSolver, Solver, history_of, make_solvers
 
 
 def _check_ndim(y: Any) -> None:
@@ -129,6 +130,29 @@ class DecisionMixin:
         """Predictions with the known part of the costs."""
         known = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
         return C_hat if known is None else C_hat + known.reshape(C_hat.shape)
+
+    def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
+        """Readable account of the decisions, beside least squares and a constant prediction.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d)
+            True costs.
+        **kwargs
+            Passed to :func:`skspo.decision_report`, for example ``X_train`` and ``C_train``.
+
+        Returns
+        -------
+        report : DecisionReport
+            Prints as a table; ``to_dict()`` has the figures.
+        """
+        return decision_report(self, X, y, **kwargs)
+
+    def _sk_visual_block_(self) -> Any:
+        # scikit-learn's hook for its diagrams, in notebooks and inside pipelines; it falls back to the plain diagram
+        # should this raise.
+        return visual_block(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -262,6 +286,7 @@ class LinearSPOPlusMixin:
         self.objective_ = result.objective * objective.scale
         self.lower_bound_ = result.lower_bound * objective.scale
         self.duality_gap_ = gap
+        self.history_ = history_of(objective)
         self.n_iter_ = max(result.n_iter, 1)
         self.solver_ = solver
         self.region_ = region
@@ -328,6 +353,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).
     n_iter_ : int
         Iterations of the solver.
+    history_ : dict of ndarrays
+        "time" in seconds, "n_iter", "objective", "lower_bound" and "duality_gap" as the solver reported them on its
+        way, for :class:`skspo.plotting.ConvergenceDisplay`; NaN where there was no bound.  Empty after ``partial_fit``.
     solver_ : str
         Name of the solver used.
     region_ : Region

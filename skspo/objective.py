@@ -128,6 +128,8 @@ class LinearObjective:
         self.derived: dict[str, Any] = {}
         #: what the oracle found at the last coefficients, to start from at the next
         self.memory: dict[str, Any] = {}
+        #: what solvers reported on the way: seconds, iteration, objective and bound, in the units of the objective
+        self.history: list[tuple[float, int, float, float]] = []
         self._trivial: float | None = None
         self._set_penalty(alpha, l1_ratio)
 
@@ -156,6 +158,7 @@ class LinearObjective:
     def with_penalty(self, alpha: float, l1_ratio: float) -> LinearObjective:
         """Return the same data and loss with another penalty: nothing is copied and no oracle is called."""
         other = copy(self)
+        other.history = []
         other._set_penalty(alpha, l1_ratio)
         return other
 

@@ -86,6 +86,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
     n_iter_ : int
         Iterations of the solver.
+    history_ : dict of ndarrays
+        What the solver reported on its way, as in :class:`SPOPlusRegressor`.
     solver_ : str
         Name of the solver used.
     region_ : Region

@@ -9,7 +9,7 @@ import pytest
 
 import skspo
 
-HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "pandas")
+HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "pandas", "torch")
 
 
 def test_import_is_light():
@@ -33,6 +33,21 @@ def test_no_module_imports_pandas():
     root = Path(skspo.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_error_names_the_extra():
+    # Not by sys.modules["torch"] = None, which SciPy takes for a PyTorch without tensors.
+    code = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        if name == 'torch': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent)\n"
+        "import skspo.torch"
+    )
+    root = Path(skspo.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert "pip install skspo[torch]" in done.stderr
 
 
 def test_version():

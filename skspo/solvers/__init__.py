@@ -20,7 +20,7 @@ import numpy as np
 
 from ..objective import LinearObjective
 from ..regions.base import Region
-from .base import Result, Solver, check_solver_serves
+from .base import Result, Solver, check_solver_serves, history_of
 from .bundle import BundleSolver
 from .conic import ConicSolver
 from .interior_point import InteriorPointSolver, predicted_work
@@ -133,5 +133,6 @@ __all__ = [
     "Solver",
     "check_solver_serves",
     "choose_solvers",
+    "history_of",
     "make_solvers",
 ]

@@ -84,23 +84,56 @@ def check_solver_serves(solver: Solver, region: Region, others: dict[str, type[S
         )
 
 
+#: rows of the history of a fit; when it is full, every second one is dropped
+HISTORY = 1000
+
+
 class Progress:
-    """One line that is overwritten while a solver runs: iteration, objective, bound, gap, time."""
+    """What a solver reports: kept in ``objective.history`` and, if verbose, one line that is overwritten."""
 
     def __init__(self, name: str, objective: LinearObjective, verbose: int) -> None:
         self.name, self.objective, self.verbose = name, objective, verbose
         self.start = self.last = time.perf_counter()
-        self.shown = False
+        # A second solver goes on where the first one stopped.
+        self.before = objective.history[-1][:2] if objective.history else (0.0, 0)
+        self.calls, self.every = 0, 1
 
     def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
-        """Print the state of the solver, at most ten times a second."""
+        """Note the state of the solver and print it, at most ten times a second."""
         now = time.perf_counter()
+        if force or self.calls % self.every == 0:
+            self._record(now, n_iter, value, np.nan if bound is None else bound)
+        self.calls += 1
         if not self.verbose or (not force and now - self.last < 0.1):
             return
-        self.last, self.shown = now, True
+        self.last = now
         text = f"{self.name}: iteration {n_iter}  objective {value * self.objective.scale:.6g}"
         if bound is not None:
             gap = self.objective.relative_gap(value, bound)
             text += f"  bound {bound * self.objective.scale:.6g}  gap {gap:.1e}"
         end = "\r" if sys.stderr.isatty() and not force else "\n"
         print(f"{text}  {now - self.start:.1f} s", end=end, file=sys.stderr, flush=True)
+
+    def _record(self, now: float, n_iter: int, value: float, bound: float) -> None:
+        history = self.objective.history
+        if len(history) >= HISTORY:
+            del history[1::2]
+            self.every *= 2
+        history.append((self.before[0] + now - self.start, self.before[1] + n_iter, value, bound))
+
+
+def history_of(objective: LinearObjective) -> dict[str, np.ndarray]:
+    """What the solvers of an objective reported, as columns in units of cost; an unknown bound is NaN.
+
+    The solver reports its iterate of the time, which may be worse than an earlier one, and a bound that is only proved
+    in the last row, where the certificate is computed.
+    """
+    rows = np.array(objective.history, dtype=np.float64).reshape(-1, 4)
+    gaps = [np.nan if np.isnan(bound) else objective.relative_gap(value, bound) for _, _, value, bound in rows]
+    return {
+        "time": rows[:, 0],
+        "n_iter": rows[:, 1].astype(int),
+        "objective": rows[:, 2] * objective.scale,
+        "lower_bound": rows[:, 3] * objective.scale,
+        "duality_gap": np.array(gaps, dtype=np.float64),
+    }

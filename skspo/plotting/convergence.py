@@ -1,0 +1,180 @@
+"""ConvergenceDisplay: objective, bound and gap of a fit by time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ._common import check_named, pyplot
+
+
+class ConvergenceDisplay:
+    """Objective and lower bound of a fit, and the relative gap between them, by time.
+
+    Parameters
+    ----------
+    histories : dict of str to dict of ndarrays
+        ``history_`` of fitted estimators, by name.
+    tols : dict of str to float, optional
+        The gap that each fit was to reach.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The one with the gap.
+    axes_ : ndarray of matplotlib Axes
+        Objective and bound, then the gap; or the gap alone.
+    figure_ : matplotlib Figure
+    objective_lines_, bound_lines_, gap_lines_ : lists of Line2D
+        One per model.  The first two are empty if only the gap is drawn.
+
+    Notes
+    -----
+    On its way a solver reports the iterate of the time, not the best so far, and bounds that rest on its own
+    arithmetic.  Only the last point is the certificate.  Some solvers compute no bound until they are done; their bound
+    and gap are then single points.
+
+    Examples
+    --------
+    >>> from skspo import ShortestPath, SPOPlusRegressor
+    >>> from skspo.datasets import make_shortest_path
+    >>> from skspo.plotting import ConvergenceDisplay
+    >>> X, C = make_shortest_path(100, grid=(3, 3), degree=6, random_state=0)
+    >>> model = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit(X, C)
+    >>> display = ConvergenceDisplay.from_estimator(model)
+    >>> len(display.axes_)
+    2
+    """
+
+    def __init__(
+        self, *, histories: Mapping[str, Mapping[str, np.ndarray]], tols: Mapping[str, float] | None = None
+    ) -> None:
+        self.histories = dict(histories)
+        self.tols = dict(tols or {})
+
+    @classmethod
+    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
+        """Draw the fits of several estimators.
+
+        Parameters
+        ----------
+        estimators : dict of str to fitted estimator
+            By the names to be shown; each must have ``history_``.
+        ax : matplotlib Axes, two of them, or None, default=None
+            Where to draw, see :meth:`plot`.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+        """
+        pyplot(cls.__name__)
+        histories, tols = {}, {}
+        for name, estimator in check_named(estimators, cls.__name__).items():
+            history = getattr(estimator, "history_", None)
+            if history is None or not len(history["time"]):
+                raise ValueError(
+                    f"{type(estimator).__name__} ({name}) has no history of a fit. SPOPlusRegressor, SPORegressor and "
+                    "SPOPlusRegressorCV have one after fit, except where there was nothing to solve."
+                )
+            histories[name] = history
+            tol = getattr(estimator, "tol", None)
+            if tol:
+                tols[name] = float(tol)
+        return cls(histories=histories, tols=tols).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
+    ) -> ConvergenceDisplay:
+        """Draw the fit of one estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            One with ``history_``.
+        name : str or None, default=None
+            Name to be shown; None means that of the solver.
+        ax : matplotlib Axes, two of them, or None, default=None
+            Where to draw, see :meth:`plot`.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+        """
+        if name is None:
+            name = getattr(estimator, "solver_", type(estimator).__name__)
+        return cls.from_estimators({name: estimator}, ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, two of them, or None, default=None
+            Two Axes take the objectives with their bounds, and the gaps; a single one takes the gaps alone.  None makes
+            a new figure with two.
+        **kwargs
+            Passed to ``Axes.plot``.
+
+        Returns
+        -------
+        self : ConvergenceDisplay
+        """
+        plt = pyplot(type(self).__name__)
+        if ax is None:
+            _, ax = plt.subplots(2, 1, sharex=True, figsize=(6, 5), layout="constrained")
+        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if len(self.axes_) > 2:
+            raise ValueError(f"ax must be one Axes or two, got {len(self.axes_)}.")
+        self.objective_lines_, self.bound_lines_, self.gap_lines_ = [], [], []
+        style = {"marker": ".", "markersize": 5, "linewidth": 1.3, **kwargs}
+        for k, (name, history) in enumerate(self.histories.items()):
+            own = {"color": f"C{k}", **style}
+            time = history["time"]
+            proved = np.isfinite(history["lower_bound"])
+            if len(self.axes_) == 2:
+                top = self.axes_[0]
+                self.objective_lines_ += top.plot(time, history["objective"], label=name, **own)
+                self.bound_lines_ += top.plot(
+                    time[proved], history["lower_bound"][proved], **{"linestyle": "--", **own, "alpha": 0.7}
+                )
+            # A gap of zero has no logarithm; it is as good as the rounding unit.
+            gap = np.maximum(history["duality_gap"][proved], np.finfo(float).eps)
+            self.gap_lines_ += self.axes_[-1].plot(time[proved], gap, label=name, **own)
+        if len(self.axes_) == 2:
+            top = self.axes_[0]
+            top.set_ylabel("objective (solid)\nlower bound (dashed)")
+            top.set_ylim(*self._range())
+        self.ax_ = self.axes_[-1]
+        self.ax_.set_yscale("log")
+        self.ax_.set(xlabel="seconds", ylabel="relative duality gap")
+        for tol in sorted(set(self.tols.values())):
+            self.ax_.axhline(tol, color="0.5", linewidth=0.8, linestyle=":")
+            self.ax_.annotate(
+                f"tol {tol:g}", (1, tol), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="0.4",
+                fontsize="small", xytext=(-3, 1), textcoords="offset points",
+            )  # fmt: skip
+        if len(self.histories) > 1:
+            self.axes_[0].legend(frameon=False)
+        elif len(self.axes_) == 2:
+            self.axes_[0].set_title(next(iter(self.histories)))
+        self.figure_ = self.ax_.figure
+        return self
+
+    def _range(self) -> tuple[float, float]:
+        """Ordinates that matter: a bound starts at zero and a step may be wild, and both would flatten the rest."""
+        low, high = np.inf, -np.inf
+        for history in self.histories.values():
+            values, bounds = history["objective"], history["lower_bound"]
+            last = values[-1]
+            first = max(values[0], last)
+            low = min(low, max(2 * last - first, np.nanmin(np.append(bounds[bounds > 0], last))))
+            high = max(high, first)
+        pad = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+        return low - pad, high + pad

@@ -1,0 +1,326 @@
+"""DecisionDisplay: what was chosen, against the best decision in hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..losses import check_costs
+from ..regions import Knapsack, ShortestPath, Simplex
+from ..regions.base import Region, check_region
+from ..report import fitted_region
+from ._common import pyplot
+
+CHOSEN, BEST = "tab:blue", "tab:orange"
+
+
+class DecisionDisplay:
+    """Decisions made with predicted costs against the best ones in hindsight.
+
+    What is drawn depends on the region:
+
+    - ``Simplex``: how often each alternative was chosen when each was best, over all samples;
+    - ``ShortestPath``: the two paths of one sample, on a map of the true costs (grids, or graphs with positions);
+    - ``Knapsack``: the items of one sample in the order of their value per weight, and who took them;
+    - any other region: the two decisions of one sample as bars.
+
+    Parameters
+    ----------
+    region : Region
+        Where decisions are made.
+    C : ndarray of shape (n_samples, d)
+        True costs.
+    W : ndarray of shape (n_samples, d)
+        Decisions made.
+
+    Attributes
+    ----------
+    W_best : ndarray of shape (n_samples, d)
+        Best decisions in hindsight.
+    regret : ndarray of shape (n_samples,)
+        What the decisions cost beyond the best ones.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    chosen_, best_ : artists
+        Of the decision made and of the best one.  For the simplex both are the image.
+
+    See Also
+    --------
+    RegretDisplay : What decisions cost, over all samples.
+
+    Examples
+    --------
+    >>> from skspo import ShortestPath, SPOPlusRegressor
+    >>> from skspo.datasets import make_shortest_path
+    >>> from skspo.plotting import DecisionDisplay
+    >>> X, C = make_shortest_path(100, grid=(4, 4), degree=6, random_state=0)
+    >>> model = SPOPlusRegressor(ShortestPath.grid(4, 4)).fit(X, C)
+    >>> display = DecisionDisplay.from_estimator(model, X, C, sample=3)
+    >>> display.W.shape
+    (100, 24)
+    """
+
+    def __init__(self, *, region: Region, C: ArrayLike, W: ArrayLike) -> None:
+        self.C, self.W = check_costs(C, W)
+        self.region = check_region(region, n_dim=self.C.shape[1])
+        self.W_best = self.region.argmin(self.C)
+        self.regret = np.einsum("ij,ij->i", self.region.to_min(self.C), self.W - self.W_best)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, C: ArrayLike, *, region: Region | None = None, ax: Any = None, **kwargs: Any
+    ) -> DecisionDisplay:
+        """Draw the decisions of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        C : array-like of shape (n_samples, d)
+            True costs.
+        region : Region or None, default=None
+            Where decisions are made; None means the estimator's own ``region_``.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : DecisionDisplay
+        """
+        return cls.from_predictions(estimator.predict(X), C, fitted_region(estimator, region), ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls, C_hat: ArrayLike, C: ArrayLike, region: Region | None = None, *, ax: Any = None, **kwargs: Any
+    ) -> DecisionDisplay:
+        """Draw the decisions made with predicted costs.
+
+        Parameters
+        ----------
+        C_hat, C : array-like of shape (n_samples, d)
+            Predicted and true costs.
+        region : Region or None, default=None
+            Where decisions are made; None means the unit Box.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : DecisionDisplay
+        """
+        pyplot(cls.__name__)
+        C, C_hat = check_costs(C, C_hat)
+        region = check_region(region, n_dim=C.shape[1])
+        return cls(region=region, C=C, W=region.argmin(C_hat)).plot(ax=ax, **kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        sample: int = 0,
+        labels: ArrayLike | None = None,
+        pos: Mapping[Any, Any] | None = None,
+        cmap: Any = None,
+        colorbar: bool = True,
+    ) -> DecisionDisplay:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        sample : int, default=0
+            Which sample to show.  The simplex shows all of them.
+        labels : array-like of str of shape (d,), optional
+            Names of the alternatives, items or variables.
+        pos : dict of node to (x, y), optional
+            Where the nodes of a graph are.  Grids and networkx graphs whose nodes have the attribute "pos" need none.
+        cmap : str or Colormap, optional
+            Colours of counts, or of the costs of edges.
+        colorbar : bool, default=True
+            Whether to say what these colours mean.
+
+        Returns
+        -------
+        self : DecisionDisplay
+        """
+        plt = pyplot(type(self).__name__)
+        n, d = self.C.shape
+        if not -n <= sample < n:
+            raise ValueError(f"sample must be one of the {n} samples, counted from zero, got {sample}.")
+        names = np.array([str(j) for j in range(d)] if labels is None else [str(x) for x in np.asarray(labels)])
+        if names.shape != (d,):
+            raise ValueError(f"labels must be {d} names, one per decision variable, got {names.size}.")
+        positions = node_positions(self.region, pos) if isinstance(self.region, ShortestPath) else None
+        if ax is None:
+            wide = isinstance(self.region, (Simplex, ShortestPath))
+            _, ax = plt.subplots(figsize=(5.5, 5.0) if wide else (7.5, 4.0), layout="constrained")
+        if isinstance(self.region, Simplex):
+            self._matrix(ax, names, cmap, colorbar)
+        elif positions is not None:
+            self._paths(ax, sample, positions, cmap, colorbar)
+            ax.set_title(self._summary(sample))
+        else:
+            (self._items if isinstance(self.region, Knapsack) else self._bars)(ax, sample, names)
+            ax.set_title(self._summary(sample))
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _summary(self, i: int) -> str:
+        what = "value" if self.region.sense == "max" else "cost"
+        return f"{what} {self.C[i] @ self.W[i]:.3g}, in hindsight {self.C[i] @ self.W_best[i]:.3g}"
+
+    def _matrix(self, ax: Any, names: np.ndarray, cmap: Any, colorbar: bool) -> None:
+        d = len(names)
+        counts = np.zeros((d, d), dtype=int)
+        np.add.at(counts, (self.W_best.argmax(axis=1), self.W.argmax(axis=1)), 1)
+        image = ax.imshow(counts, cmap=cmap or "Blues")
+        self.chosen_ = self.best_ = image
+        if d <= 20:
+            middle = 0.5 * counts.max()
+            for i, j in np.argwhere(counts):
+                color = "white" if counts[i, j] > middle else "black"
+                ax.text(j, i, counts[i, j], ha="center", va="center", color=color, fontsize=10 if d <= 10 else 7)
+            long = max(map(len, names)) > 3
+            ax.set_xticks(range(d), names, rotation=45 if long else 0, ha="right" if long else "center")
+            ax.set_yticks(range(d), names)
+        ax.set(xlabel="chosen", ylabel="best in hindsight")
+        if colorbar:
+            ax.figure.colorbar(image, ax=ax, label="samples", shrink=0.8)
+        share = np.mean(self.regret <= 1e-9 * np.abs(self.C).max(axis=1))
+        ax.set_title(f"{share:.0%} decided as well as in hindsight, mean regret {self.regret.mean():.3g}")
+
+    def _paths(self, ax: Any, i: int, ends: np.ndarray, cmap: Any, colorbar: bool) -> None:
+        from matplotlib import colormaps
+        from matplotlib.collections import LineCollection
+        from matplotlib.colors import ListedColormap
+
+        # Without the palest quarter: the cheapest edge must be seen, too.
+        shades = ListedColormap(colormaps.get_cmap(cmap or "Greys")(np.linspace(0.25, 1.0, 256)))
+        nodes = np.unique(ends.reshape(-1, 2), axis=0)
+        lanes = side_by_side(ends)
+        roads = LineCollection(list(lanes), cmap=shades, linewidths=2.5, zorder=1, capstyle="round")
+        roads.set_array(self.C[i])
+        ax.add_collection(roads)
+        for W, color, width, style, name, order in (
+            (self.W[i], CHOSEN, 7.0, "solid", "chosen", 2),
+            (self.W_best[i], BEST, 2.5, (0, (2, 1)), "best in hindsight", 3),
+        ):
+            taken = W > 1e-6
+            lines = LineCollection(
+                list(lanes[taken]),
+                colors=color,
+                linewidths=width * np.minimum(W[taken], 1.0),
+                linestyles=[style],
+                alpha=0.6 if color == CHOSEN else 1.0,
+                label=name,
+                zorder=order,
+            )
+            ax.add_collection(lines)
+            if color == CHOSEN:
+                self.chosen_ = lines
+            else:
+                self.best_ = lines
+        ax.scatter(*nodes.T, s=12, color="0.3", zorder=4)
+        # The Axes keep their size, and with it title and legend their place: the limits give way.
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.margins(0.04)
+        ax.set(xticks=[], yticks=[])
+        for side in ax.spines.values():
+            side.set_visible(False)
+        ax.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.0))
+        if colorbar:
+            what = "value" if self.region.sense == "max" else "cost"
+            ax.figure.colorbar(roads, ax=ax, label=f"true {what} of an edge", shrink=0.7)
+
+    def _items(self, ax: Any, i: int, names: np.ndarray) -> None:
+        weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))  # type: ignore[attr-defined]
+        value = self.C[i]
+        if len(weights) == 1:
+            order = np.argsort(-value / np.maximum(weights[0], 1e-12), kind="stable")
+            xlabel = "items, by true value per weight"
+        else:
+            order = np.argsort(-value, kind="stable")
+            xlabel = "items, by true value"
+        W, W_best = self.W[i][order], self.W_best[i][order]
+        at = np.arange(len(order))
+        ax.bar(at, value[order], width=0.9, color="0.9", label="left behind")
+        # Half of a bar each: an item in both is whole.
+        self.chosen_ = ax.bar(at - 0.225, W * value[order], width=0.45, color=CHOSEN, label="chosen")
+        self.best_ = ax.bar(at + 0.225, W_best * value[order], width=0.45, color=BEST, label="best in hindsight")
+        ax.set(xlabel=xlabel, ylabel="true value")
+        _name_ticks(ax, at, names[order])
+        _legend_below(ax)
+
+    def _bars(self, ax: Any, i: int, names: np.ndarray) -> None:
+        at = np.arange(len(names))
+        self.chosen_ = ax.bar(at - 0.2, self.W[i], width=0.4, color=CHOSEN, label="chosen")
+        self.best_ = ax.bar(at + 0.2, self.W_best[i], width=0.4, color=BEST, label="best in hindsight")
+        ax.axhline(0.0, color="0.4", linewidth=0.6)
+        ax.set(xlabel="decision variable", ylabel="decision")
+        _name_ticks(ax, at, names)
+        _legend_below(ax)
+
+
+def _name_ticks(ax: Any, at: np.ndarray, names: np.ndarray) -> None:
+    long = max(map(len, names)) > 3
+    if len(at) <= 40:
+        small = {"fontsize": "small"} if len(at) > 15 else {}
+        ax.set_xticks(at, names, rotation=90 if long else 0, **small)
+    else:
+        ax.set_xticks([])
+
+
+def _legend_below(ax: Any) -> None:
+    ax.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08))
+
+
+def node_positions(region: ShortestPath, pos: Mapping[Any, Any] | None) -> np.ndarray:
+    """Ends of the edges in the plane, shape (d, 2, 2): edge, tail and head, x and y."""
+    edges = region.edges
+    if hasattr(edges, "is_directed"):  # a networkx graph
+        if pos is None:
+            pos = {node: data["pos"] for node, data in edges.nodes(data=True) if "pos" in data}
+        edges = list(edges.edges())
+    pairs = edges.tolist() if isinstance(edges, np.ndarray) else [tuple(edge) for edge in edges]
+    if not pos:
+        pos = _grid_positions(pairs)
+    try:
+        return np.array([[pos[tail], pos[head]] for tail, head in pairs], dtype=np.float64)
+    except KeyError as error:
+        raise ValueError(
+            f"The position of node {error} is not known. Pass pos={{node: (x, y), ...}}; only ShortestPath.grid and "
+            "networkx graphs whose nodes have the attribute 'pos' can be drawn without."
+        ) from None
+
+
+def _grid_positions(pairs: list[Any]) -> dict[Any, tuple[float, float]]:
+    """Positions of ``ShortestPath.grid``, whose nodes are numbered row by row; empty for any other graph."""
+    steps = {head - tail for tail, head in pairs if isinstance(head, int) and isinstance(tail, int)}
+    last = max((head for _, head in pairs if isinstance(head, int)), default=0)
+    # A single column has the same edges as a single row, and is drawn as one.
+    for cols in sorted(steps | {last + 1}, reverse=True):
+        rows = (last + 1) // max(cols, 1)
+        if cols >= 1 and rows * cols == last + 1 >= 2:
+            if ShortestPath.grid(rows, cols).edges.tolist() == [list(pair) for pair in pairs]:
+                return {v: (float(v % cols), -float(v // cols)) for v in range(last + 1)}
+    return {}
+
+
+def side_by_side(ends: np.ndarray) -> np.ndarray:
+    """Edges with both directions of a two-way street moved apart, each to its right."""
+    there = {tuple(edge.ravel()) for edge in ends}
+    two_way = np.array([tuple(edge[::-1].ravel()) in there for edge in ends])
+    along = ends[:, 1] - ends[:, 0]
+    length = np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
+    right = np.stack([along[:, 1], -along[:, 0]], axis=1) / length
+    shift = 0.05 * float(np.median(length)) * right * two_way[:, None]
+    return ends + shift[:, None, :]

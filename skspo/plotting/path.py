@@ -1,0 +1,206 @@
+"""RegularizationPathDisplay: how the penalty changes held-out losses, or the coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from ..metrics import spo_loss, spo_plus_loss
+from ..regions.base import Region
+from ._common import pyplot
+
+
+class RegularizationPathDisplay:
+    """Held-out losses, or coefficients, by strength of the penalty.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,)
+        Strengths of the penalty.  Infinity and zero are drawn at the ends of the logarithmic axis and labelled.
+    losses : dict of str to ndarray of shape (n_alphas,), optional
+        Losses on data that the models have not seen, by name.
+    coefs : ndarray of shape (n_alphas, d, n_features), optional
+        Coefficients.
+    chosen : float, optional
+        The strength to mark.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of Line2D
+        One per loss, or one per coefficient.
+    chosen_line_ : Line2D or None
+        Where ``chosen`` is.
+
+    Examples
+    --------
+    >>> from skspo import EntropySimplex, SPOPlusRegressorCV, spo_plus_path
+    >>> from skspo.datasets import make_portfolio
+    >>> from skspo.plotting import RegularizationPathDisplay
+    >>> X, C = make_portfolio(60, 3, 5, degree=4, random_state=0)
+    >>> model = SPOPlusRegressorCV(EntropySimplex(), n_alphas=5).fit(X, C)
+    >>> len(RegularizationPathDisplay.from_estimator(model).lines_)
+    2
+    >>> path = spo_plus_path(X, C, EntropySimplex(), n_alphas=5)
+    >>> len(RegularizationPathDisplay.from_path(path).lines_)  # one per coefficient
+    15
+    """
+
+    def __init__(
+        self,
+        *,
+        alphas: ArrayLike,
+        losses: Mapping[str, ArrayLike] | None = None,
+        coefs: np.ndarray | None = None,
+        chosen: float | None = None,
+    ) -> None:
+        self.alphas = np.asarray(alphas, dtype=np.float64)
+        self.losses = {name: np.asarray(loss, dtype=np.float64) for name, loss in (losses or {}).items()}
+        self.coefs = coefs
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> RegularizationPathDisplay:
+        """Draw the cross-validated losses of a fitted :class:`~skspo.SPOPlusRegressorCV`.
+
+        Parameters
+        ----------
+        estimator : SPOPlusRegressorCV
+            Fitted.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+        """
+        pyplot(cls.__name__)
+        if not hasattr(estimator, "alphas"):
+            raise TypeError(
+                f"{cls.__name__}.from_estimator takes a fitted SPOPlusRegressorCV, got {type(estimator).__name__}. "
+                "For the output of spo_plus_path there is from_path."
+            )
+        check_is_fitted(estimator)
+        results = estimator.cv_results_
+        losses = {
+            "held-out SPO+ loss": results["mean_test_spo_plus_loss"],
+            "held-out SPO loss": results["mean_test_spo_loss"],
+        }
+        return cls(alphas=estimator.alphas_, losses=losses, chosen=estimator.alpha_).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_path(
+        cls,
+        path: tuple[np.ndarray, ...],
+        X: ArrayLike | None = None,
+        C: ArrayLike | None = None,
+        region: Region | None = None,
+        *,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> RegularizationPathDisplay:
+        """Draw the output of :func:`~skspo.spo_plus_path`.
+
+        Parameters
+        ----------
+        path : tuple
+            What ``spo_plus_path`` returned.
+        X, C : array-likes of shape (n_samples, n_features) and (n_samples, d), optional
+            Data to judge the models by, which should not be those that they were fitted to.  Without them the
+            coefficients are drawn.
+        region : Region or None, default=None
+            Where decisions are made; None means the unit Box.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+        """
+        pyplot(cls.__name__)
+        alphas, coefs, intercepts = path[:3]
+        losses: dict[str, ArrayLike] = {}
+        if (X is None) != (C is None):
+            raise ValueError("X and C must be given together: the features and the true costs of the same samples.")
+        if X is not None and C is not None:
+            predictions = [np.asarray(X) @ B.T + b for B, b in zip(coefs, intercepts, strict=True)]
+            for name, metric in (("SPO+ loss", spo_plus_loss), ("SPO loss", spo_loss)):
+                losses[name] = np.array([metric(C, C_hat, region) for C_hat in predictions])
+        return cls(alphas=alphas, losses=losses, coefs=coefs).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        kind : {"loss", "coef"} or None, default=None
+            What to draw; None means losses if there are any.
+        **kwargs
+            Passed to ``Axes.plot``.
+
+        Returns
+        -------
+        self : RegularizationPathDisplay
+        """
+        plt = pyplot(type(self).__name__)
+        have = {"loss": bool(self.losses), "coef": self.coefs is not None}
+        if kind is None:
+            kind = "loss" if self.losses else "coef"
+        if kind not in have:
+            raise ValueError(f"kind must be 'loss' or 'coef', got {kind!r}.")
+        if not have[kind]:
+            raise ValueError(
+                f"kind={kind!r} has nothing to draw: losses come from a cross-validated estimator, or from a path with "
+                "data to judge it by; coefficients come from a path."
+            )
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+        at, ticks = self._positions()
+        self.lines_ = []
+        if kind == "loss":
+            for name, loss in self.losses.items():
+                self.lines_ += ax.plot(at, loss, **{"marker": "o", "markersize": 4, "label": name, **kwargs})
+            ax.set(ylabel="loss", ylim=(0, None))
+            ax.margins(y=0.08)
+        else:
+            B = np.asarray(self.coefs).reshape(len(at), -1)
+            self.lines_ = ax.plot(at, B, **{"linewidth": 0.8, "alpha": 0.8, **kwargs})
+            ax.axhline(0.0, color="0.6", linewidth=0.6, zorder=0)
+            ax.set(ylabel="coefficient")
+        ax.set_xscale("log")
+        ax.set_xlabel("strength of the penalty, alpha")
+        for position, label in ticks:
+            ax.axvline(position, color="0.85", linewidth=6, zorder=0)
+            ax.annotate(
+                label, (position, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize="small"
+            )
+        self.chosen_line_ = None
+        if self.chosen is not None:
+            (k,) = np.flatnonzero(self.alphas == self.chosen)[:1]
+            self.chosen_line_ = ax.axvline(at[k], color="black", linewidth=1, linestyle="--", label="chosen")
+        if kind == "loss":
+            ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _positions(self) -> tuple[np.ndarray, list[tuple[float, str]]]:
+        """Abscissae on a logarithmic axis, and labels of those that it does not have."""
+        finite = self.alphas[np.isfinite(self.alphas) & (self.alphas > 0)]
+        low, high = (finite.min(), finite.max()) if finite.size else (1.0, 1.0)
+        at, ticks = self.alphas.copy(), []
+        for value, position, label in ((np.inf, 10 * high, "least squares\n(∞)"), (0.0, low / 10, "none\n(0)")):
+            if (self.alphas == value).any():
+                at[self.alphas == value] = position
+                ticks.append((float(position), label))
+        return at, ticks

@@ -1,0 +1,242 @@
+"""RegretDisplay: what the decisions of several models cost, sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_consistent_length
+
+from ..metrics import normalized_spo_loss, spo_loss
+from ..regions.base import Region
+from ..report import fitted_region
+from ._common import check_named, pyplot
+
+
+class RegretDisplay:
+    """Box plots of the regret of each sample, one box per model, with the same samples connected.
+
+    Regret is what a decision costs beyond the best one in hindsight.  It is often zero and sometimes large, so that
+    means hide much; and models are compared on the same samples, so that boxes alone hide which of them changed.
+
+    Parameters
+    ----------
+    regrets : dict of str to ndarray of shape (n_samples,)
+        Regret of every sample, by name of the model.
+    normalized : bool, default=False
+        Whether regrets are divided by the mean size of the best costs.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    boxes_ : dict of artists, as returned by ``Axes.boxplot``
+    points_ : list of PathCollection
+        Samples, one collection per model.
+    pairs_ : LineCollection or None
+        Lines between the regrets of the same sample; None with a single model.
+
+    See Also
+    --------
+    DecisionDisplay : What one decision is.
+    skspo.decision_report : The same comparison in numbers.
+
+    Examples
+    --------
+    >>> from skspo import ShortestPath, SPOPlusRegressor, TwoStageRegressor
+    >>> from skspo.datasets import make_shortest_path
+    >>> from skspo.plotting import RegretDisplay
+    >>> X, C = make_shortest_path(200, grid=(3, 3), degree=6, random_state=0)
+    >>> region = ShortestPath.grid(3, 3)
+    >>> models = {"least squares": TwoStageRegressor(region=region), "SPO+": SPOPlusRegressor(region=region)}
+    >>> for model in models.values():
+    ...     _ = model.fit(X[:100], C[:100])
+    >>> display = RegretDisplay.from_estimators(models, X[100:], C[100:])
+    >>> list(display.regrets)
+    ['least squares', 'SPO+']
+    """
+
+    def __init__(self, *, regrets: Mapping[str, ArrayLike], normalized: bool = False) -> None:
+        self.regrets = {str(name): np.asarray(regret, dtype=np.float64) for name, regret in regrets.items()}
+        self.normalized = normalized
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Mapping[str, Any],
+        X: ArrayLike,
+        C: ArrayLike,
+        *,
+        region: Region | None = None,
+        normalize: bool = False,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> RegretDisplay:
+        """Draw the regrets of fitted estimators.
+
+        Parameters
+        ----------
+        estimators : dict of str to fitted estimator
+            By the names to be shown.
+        X : array-like of shape (n_samples, n_features)
+            Features, best of samples that no estimator has seen.
+        C : array-like of shape (n_samples, d)
+            True costs.
+        region : Region or None, default=None
+            Where decisions are made; None means each estimator's own ``region_``, which regressors and searches that
+            know nothing of decisions do not have.
+        normalize : bool, default=False
+            Divide by the mean size of the best costs, so that the mean of each box is minus the model's ``score``.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : RegretDisplay
+        """
+        pyplot(cls.__name__)
+        regrets = {}
+        for name, estimator in check_named(estimators, cls.__name__).items():
+            metric = normalized_spo_loss if normalize else spo_loss
+            regrets[name] = metric(C, estimator.predict(X), fitted_region(estimator, region), per_sample=True)
+        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, C: ArrayLike, *, name: str | None = None, **kwargs: Any
+    ) -> RegretDisplay:
+        """Draw the regrets of one fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        C : array-like of shape (n_samples, d)
+            True costs.
+        name : str or None, default=None
+            Name to be shown; None means that of the class.
+        **kwargs
+            As in :meth:`from_estimators`.
+
+        Returns
+        -------
+        display : RegretDisplay
+        """
+        return cls.from_estimators({type(estimator).__name__ if name is None else name: estimator}, X, C, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        predictions: Mapping[str, ArrayLike],
+        C: ArrayLike,
+        region: Region | None = None,
+        *,
+        normalize: bool = False,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> RegretDisplay:
+        """Draw the regrets of predicted costs.
+
+        Parameters
+        ----------
+        predictions : dict of str to array-like of shape (n_samples, d)
+            Predicted costs, by the names to be shown.
+        C : array-like of shape (n_samples, d)
+            True costs.
+        region : Region or None, default=None
+            Where decisions are made; None means the unit Box.
+        normalize : bool, default=False
+            As in :meth:`from_estimators`.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : RegretDisplay
+        """
+        pyplot(cls.__name__)
+        metric = normalized_spo_loss if normalize else spo_loss
+        regrets = {
+            name: metric(C, C_hat, region, per_sample=True)
+            for name, C_hat in check_named(predictions, cls.__name__).items()
+        }
+        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
+
+    def plot(self, ax: Any = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any) -> RegretDisplay:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        max_points : int, default=150
+            How many samples to show as points and lines, spread evenly over the data; boxes and means are of all.
+        in_view : float, default=0.98
+            Share of each model's samples that the axis must hold.  How many are above it is written at the top; 1 shows
+            all, which may leave little room for the boxes.
+        **kwargs
+            Passed to ``Axes.boxplot``.
+
+        Returns
+        -------
+        self : RegretDisplay
+        """
+        plt = pyplot(type(self).__name__)
+        from matplotlib.collections import LineCollection
+
+        names, values = list(self.regrets), list(self.regrets.values())
+        check_consistent_length(*values)
+        unit = 100.0 if self.normalized else 1.0
+        values = [unit * v for v in values]
+        if ax is None:
+            width = min(max(1.5 * len(names) + 1.0, 4.0), 12.0)
+            _, ax = plt.subplots(figsize=(width, 4.5), layout="constrained")
+        n = len(values[0])
+        shown = np.unique(np.linspace(0, n - 1, min(n, max_points)).astype(int))
+        # The same shift in every box: lines between samples then run side by side.
+        shift = 0.14 * np.random.RandomState(0).uniform(-1, 1, size=shown.size)
+        positions = np.arange(1, len(names) + 1)
+        self.pairs_ = None
+        if len(names) > 1:
+            paths = [np.stack([at + shift, v[shown]], axis=1) for at, v in zip(positions, values, strict=True)]
+            lines = list(np.stack(paths, axis=1))
+            self.pairs_ = LineCollection(lines, colors="0.6", linewidths=0.5, alpha=0.3, zorder=1)
+            ax.add_collection(self.pairs_)
+        self.points_ = [
+            ax.scatter(at + shift, v[shown], s=9, color="tab:blue", alpha=0.45, linewidths=0, zorder=2)
+            for at, v in zip(positions, values, strict=True)
+        ]
+        style: dict[str, Any] = {
+            "positions": positions,
+            "widths": 0.5,
+            "showfliers": False,  # the points show them
+            "showmeans": True,
+            "zorder": 3,
+            "meanprops": {"marker": "D", "markerfacecolor": "tab:red", "markeredgecolor": "white", "markersize": 7},
+            "medianprops": {"color": "black", "linewidth": 1.5},
+        }
+        self.boxes_ = ax.boxplot(values, **{**style, **kwargs})
+        sign = " %" if self.normalized else ""
+        # Names side by side must not run into each other.
+        names = [fill(name, 12 if len(names) > 4 else 20) for name in names]
+        ax.set_xticks(positions, [f"{name}\nmean {v.mean():.3g}{sign}" for name, v in zip(names, values, strict=True)])
+        ax.set_xlim(0.4, len(names) + 0.6)
+        ends = [float(line.get_ydata().max()) for name in ("whiskers", "means") for line in self.boxes_[name]]
+        top = max(*ends, *(float(np.quantile(v, in_view)) for v in values)) or 1.0
+        ax.set_ylim(-0.02 * top, 1.07 * top)  # below zero, so that the many samples at zero are seen
+        for at, v in zip(positions, values, strict=True):
+            beyond = int((v > 1.07 * top).sum())
+            if beyond:
+                where = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "top"}
+                ax.annotate(f"{beyond} above", (at, 0.99), color="0.4", fontsize="small", **where)
+        ax.set_ylabel("regret of a sample, % of the mean best cost" if self.normalized else "regret of a sample")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

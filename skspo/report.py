@@ -1,0 +1,351 @@
+"""A readable account of how good a model's decisions are, beside the two baselines that everyone should ask for."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, cross_val_predict
+
+from .losses import check_costs, check_weight
+from .metrics import _spo_losses
+from .regions.base import Region, check_region
+
+#: columns of the table: key, title, format
+COLUMNS = (
+    ("spo_loss", "regret", "{:.4g}"),
+    ("normalized_spo_loss", "of best cost", "{:.2%}"),
+    ("share_optimal", "optimal", "{:.1%}"),
+    ("rmse", "RMSE", "{:.4g}"),
+)
+
+LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
+
+
+def fitted_region(estimator: Any, region: Region | None = None) -> Region:
+    """Region in which a fitted estimator decides, looked for inside pipelines and searches.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    region : Region or None, default=None
+        If given, this one is returned: for regressors that know nothing of decisions.
+
+    Returns
+    -------
+    region : Region
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skspo import Simplex, SPOPlusRegressor
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> from skspo.report import fitted_region
+    >>> X, C = make_cost_sensitive_classification(30, random_state=0)
+    >>> fitted_region(make_pipeline(StandardScaler(), SPOPlusRegressor(Simplex())).fit(X, C))
+    Simplex()
+    """
+    if region is not None:
+        return region
+    inner = _innermost(estimator)
+    if not hasattr(inner, "region_"):
+        raise ValueError(
+            f"{type(inner).__name__} has no region_, so it is not known in which region it decides. Pass region=..., "
+            "wrap it in TwoStageRegressor(regressor, region), or fit it first."
+        )
+    return inner.region_
+
+
+def _innermost(estimator: Any) -> Any:
+    """What a search found, and the last step of a pipeline."""
+    while not hasattr(estimator, "region_"):
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        else:
+            break
+    return estimator
+
+
+class DecisionReport:
+    """Result of :func:`decision_report`: prints as a table, also in notebooks.
+
+    Attributes
+    ----------
+    rows : dict of str to dict of str to float
+        Figures by model; the first is the model reported on.  NaN where a figure does not exist.
+    n_samples : int
+        Number of samples.
+    region : Region
+        Where decisions were made.
+    certificate : dict
+        "solver", "objective", "lower_bound" and "duality_gap" of the fit; empty if the model has none.
+    note : str
+        What the baselines were fitted to.
+    """
+
+    def __init__(
+        self,
+        rows: dict[str, dict[str, float]],
+        *,
+        n_samples: int,
+        region: Region,
+        certificate: dict[str, Any],
+        note: str,
+    ) -> None:
+        self.rows = rows
+        self.n_samples = n_samples
+        self.region = region
+        self.certificate = certificate
+        self.note = note
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as a dictionary.
+
+        Returns
+        -------
+        report : dict
+            "models" (figures by model), "n_samples", "region" (as text) and "certificate".
+        """
+        return {
+            "models": {name: dict(row) for name, row in self.rows.items()},
+            "n_samples": self.n_samples,
+            "region": describe_region(self.region),
+            "certificate": dict(self.certificate),
+        }
+
+    def _table(self) -> list[tuple[str, list[str]]]:
+        return [
+            (name, ["-" if np.isnan(row[key]) else form.format(row[key]) for key, _, form in COLUMNS])
+            for name, row in self.rows.items()
+        ]
+
+    def _remarks(self) -> list[str]:
+        remarks = []
+        name, *baselines = self.rows
+        own = self.rows[name]["spo_loss"]
+        ratios = [
+            f"{own / self.rows[other]['spo_loss']:.2f} times that of {other}"
+            for other in baselines
+            if self.rows[other]["spo_loss"] > 0
+        ]
+        if ratios:
+            remarks.append(f"Its regret is {' and '.join(ratios)}.")
+        remarks.append(self.note)
+        if self.certificate:
+            remarks.append(
+                "Fit: {solver}, objective {objective:.6g}, lower bound {lower_bound:.6g}, relative gap "
+                "{duality_gap:.1e}.".format(**self.certificate)
+            )
+        return remarks
+
+    def _title(self) -> str:
+        return f"Decisions on {self.n_samples:,} samples, {describe_region(self.region)}"
+
+    def __str__(self) -> str:
+        table = self._table()
+        width = max(len(name) for name in self.rows)
+        widths = [max(len(t), *(len(cells[k]) for _, cells in table)) for k, (_, t, _) in enumerate(COLUMNS)]
+        lines = [self._title(), ""]
+        for name, cells in [("", [title for _, title, _ in COLUMNS]), *table]:
+            lines.append(f"{name:<{width}}  " + "  ".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True)))
+        return "\n".join([*lines, "", *self._remarks()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in ("", *(title for _, title, _ in COLUMNS)))
+        body = "".join(
+            f"<tr><th style='text-align: left'>{html.escape(name)}</th>"
+            + "".join(f"<td style='text-align: right'>{html.escape(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for name, cells in self._table()
+        )
+        remarks = "<br>".join(html.escape(remark) for remark in self._remarks())
+        return (
+            f"<div><p><b>{html.escape(self._title())}</b></p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table><p>{remarks}</p></div>"
+        )
+
+
+def decision_report(
+    estimator: Any,
+    X: ArrayLike,
+    C: ArrayLike,
+    *,
+    X_train: ArrayLike | None = None,
+    C_train: ArrayLike | None = None,
+    region: Region | None = None,
+    name: str | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> DecisionReport:
+    """How good the decisions of a fitted model are, beside least squares and a constant prediction.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Any regressor of costs.
+    X : array-like of shape (n_samples, n_features)
+        Features, best of samples that the model has not seen.
+    C : array-like of shape (n_samples, d)
+        True costs.
+    X_train, C_train : array-likes, optional
+        What the model was fitted to.  Both baselines are then fitted to the same data: least squares, and the mean of
+        ``C_train``.  Without them least squares predicts each fifth of ``X`` from the other four, and the constant
+        prediction is the mean of ``C``, which makes the best *single* decision for all samples in hindsight.
+    region : Region or None, default=None
+        Where decisions are made; None means the estimator's own ``region_``.
+    name : str or None, default=None
+        Name of the model in the table; None means that of its class.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples in all figures.
+
+    Returns
+    -------
+    report : DecisionReport
+        Prints as a table.  For each model: the mean regret (SPO loss), what it is of the mean best cost (the normalized
+        SPO loss), the share of samples with an optimal decision, and the root mean squared error of the predicted
+        costs, for reference: a model of decisions need not be good at it.
+
+    See Also
+    --------
+    skspo.plotting.RegretDisplay : The regret of each sample as a picture.
+
+    Examples
+    --------
+    >>> from skspo import ShortestPath, SPOPlusRegressor, decision_report
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(300, grid=(3, 3), degree=6, random_state=0)
+    >>> model = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit(X[:200], C[:200])
+    >>> report = decision_report(model, X[200:], C[200:], X_train=X[:200], C_train=C[:200])
+    >>> print(report)
+    Decisions on 100 samples, ShortestPath, 12 variables
+    <BLANKLINE>
+                         regret  of best cost  optimal  RMSE
+    SPOPlusRegressor ...
+    least squares ...
+    constant prediction ...
+    <BLANKLINE>
+    Its regret is ... times that of least squares and ... times that of constant prediction.
+    The baselines were fitted to the training data given.
+    Fit: interior-point, objective ..., lower bound ..., relative gap ...
+    >>> sorted(report.to_dict()["models"]["least squares"])
+    ['normalized_spo_loss', 'rmse', 'share_optimal', 'spo_loss']
+    """
+    if (X_train is None) != (C_train is None):
+        raise ValueError("X_train and C_train must be given together.")
+    C_arr, C_hat = check_costs(C, estimator.predict(X))
+    region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
+    weight = check_weight(sample_weight, C_arr)
+    shared = bool(getattr(_innermost(estimator), "shared", False))
+    rows = {type(_innermost(estimator)).__name__ if name is None else name: _figures(C_arr, C_hat, region, weight)}
+    notes = []
+    if X_train is not None and C_train is not None:
+        C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
+        notes.append("The baselines were fitted to the training data given.")
+    else:
+        C_fit = C_arr
+        notes.append(
+            "Least squares predicted each fifth of these samples from the others; the constant prediction is their "
+            "mean cost, the best single decision in hindsight."
+        )
+    try:
+        if X_train is None:
+            predicted = cross_val_predict(_LeastSquares(shared), X, C_arr, cv=KFold(min(5, len(C_arr))))
+        else:
+            predicted = _LeastSquares(shared).fit(X_train, C_fit).predict(X)
+    except ValueError as error:  # text or missing values among the features, or a single sample
+        notes.append(f"No least squares: {str(error).splitlines()[0]}")
+    else:
+        rows[LEAST_SQUARES] = _figures(C_arr, predicted, region, weight)
+    constant = np.average(C_fit, axis=0, weights=weight if C_train is None else None)
+    rows[CONSTANT] = _figures(C_arr, np.broadcast_to(constant, C_arr.shape), region, weight)
+    return DecisionReport(
+        rows,
+        n_samples=len(C_arr),
+        region=region,
+        certificate=certificate_of(_innermost(estimator)),
+        note=" ".join(notes),
+    )
+
+
+class _LeastSquares(LinearRegression):
+    """Least squares, either one model per cost or one that all costs share (a block of features for each cost)."""
+
+    def __init__(self, shared: bool = False) -> None:
+        super().__init__()
+        self.shared = shared
+
+    def fit(self, X: ArrayLike, y: np.ndarray, sample_weight: Any = None) -> _LeastSquares:
+        if self.shared:
+            self._d = y.shape[1]
+            return super().fit(self._blocks(X), y.reshape(-1, 1), sample_weight)
+        return super().fit(X, y, sample_weight)
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        return super().predict(self._blocks(X)).reshape(-1, self._d) if self.shared else super().predict(X)
+
+    def _blocks(self, X: ArrayLike) -> np.ndarray:
+        X = np.asarray(X, dtype=np.float64)
+        return X.reshape(len(X) * self._d, -1)
+
+
+def _figures(C: np.ndarray, C_hat: np.ndarray, region: Region, weight: np.ndarray | None) -> dict[str, float]:
+    """Figures of one model."""
+    C_hat = C_hat.reshape(C.shape)
+    loss, z = _spo_losses(C, C_hat, region, "oracle")
+    size = np.average(np.abs(z), weights=weight)
+    # Costs of two equal decisions differ by rounding.
+    optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C).max(axis=1))
+    mean = np.average(loss, weights=weight)
+    return {
+        "spo_loss": float(mean),
+        "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
+        "share_optimal": float(np.average(optimal, weights=weight)),
+        "rmse": float(np.sqrt(np.average(np.square(C_hat - C).mean(axis=1), weights=weight))),
+    }
+
+
+def describe_region(region: Region) -> str:
+    """Name of a region with its size and its sense, in a few words: the parameters may be large arrays."""
+    words = [type(region).__name__]
+    if region.n_dim is not None:
+        words.append(f"{region.n_dim} variables")
+    if region.sense == "max":
+        words.append("maximised")
+    return ", ".join(words)
+
+
+def certificate_of(estimator: Any) -> dict[str, Any]:
+    """Return solver, objective, bound and gap of a fitted estimator; empty if it has none."""
+    if not hasattr(estimator, "duality_gap_"):
+        return {}
+    return {
+        "solver": estimator.solver_,
+        "objective": float(estimator.objective_),
+        "lower_bound": float(estimator.lower_bound_),
+        "duality_gap": float(estimator.duality_gap_),
+    }
+
+
+def visual_block(estimator: Any) -> Any:
+    """Block of scikit-learn's HTML diagram: below the name the region and, once fitted, the certificate."""
+    from sklearn.utils._repr_html.estimator import _VisualBlock
+
+    region = getattr(estimator, "region_", estimator.region)
+    caption = "Box" if region is None else describe_region(region)
+    certificate = certificate_of(estimator)
+    if certificate:
+        caption += "; {solver}, relative gap {duality_gap:.1e}".format(**certificate)
+    name, inner = type(estimator).__name__, getattr(estimator, "regressor", None)
+    if inner is None:
+        return _VisualBlock("single", estimator, names=name, name_details=str(estimator), name_caption=caption)
+    # A diagram of two estimators has no caption.
+    inner = getattr(estimator, "regressor_", inner)
+    names = [f"regressor: {type(inner).__name__}, deciding in {caption}"]
+    return _VisualBlock("parallel", [inner], names=names, name_details=[str(inner)])

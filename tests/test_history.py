@@ -1,0 +1,78 @@
+"""The history of a fit: what solvers reported, in units of cost, never too long."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from skspo import EntropySimplex, ShortestPath, SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor
+from skspo.datasets import make_portfolio, make_shortest_path
+from skspo.solvers import base
+
+COLUMNS = ["time", "n_iter", "objective", "lower_bound", "duality_gap"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_shortest_path(100, grid=(3, 3), degree=6, noise=0.5, random_state=0)
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "bundle", "conic", "sgd"])
+def test_history_ends_with_the_result(data, solver):
+    X, C = data
+    model = SPOPlusRegressor(ShortestPath.grid(3, 3), solver=solver, alpha=0.1, max_iter=30, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # In units where a mix-up of scales cannot go unnoticed.
+        model.fit(X, 1000.0 * C)
+    history = model.history_
+    assert list(history) == COLUMNS
+    assert len({len(column) for column in history.values()}) == 1
+    assert history["objective"][-1] == pytest.approx(model.objective_)
+    assert history["lower_bound"][-1] == pytest.approx(model.lower_bound_)
+    assert history["duality_gap"][-1] == pytest.approx(model.duality_gap_, abs=1e-12)
+    assert (np.diff(history["time"]) >= 0).all() and history["time"][0] >= 0
+
+
+def test_lbfgs_has_no_bound_on_its_way():
+    X, C = make_portfolio(50, 3, 5, degree=4, random_state=0)
+    history = SPOPlusRegressor(EntropySimplex()).fit(X, C).history_
+    assert np.isnan(history["lower_bound"][:-1]).all() and np.isfinite(history["lower_bound"][-1])
+    assert np.isnan(history["duality_gap"][:-1]).all()
+
+
+def test_a_second_solver_goes_on_where_the_first_stopped(data):
+    X, C = data
+    model = SPOPlusRegressor(ShortestPath.grid(3, 3), max_iter=2)  # interior point gives up, the conic solver follows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, C)
+    assert model.solver_ == "conic"
+    assert len(model.history_["time"]) >= 4
+    assert (np.diff(model.history_["time"]) >= 0).all()
+    assert (np.diff(model.history_["n_iter"]) >= 0).all()
+
+
+def test_each_penalty_has_its_own_history(data):
+    X, C = data
+    model = SPOPlusRegressorCV(ShortestPath.grid(3, 3), alphas=[1.0, 0.1, 0.01], cv=2).fit(X, C)
+    alone = SPOPlusRegressorCV(ShortestPath.grid(3, 3), alphas=[model.alpha_], cv=2).fit(X, C)
+    np.testing.assert_array_equal(model.history_["n_iter"], alone.history_["n_iter"])
+    assert model.history_["objective"][-1] == pytest.approx(model.objective_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_history_stays_short(data, monkeypatch):
+    X, C = data
+    monkeypatch.setattr(base, "HISTORY", 16)
+    model = SPORegressor(ShortestPath.grid(3, 3), max_iter=300, random_state=0).fit(X, C)
+    assert model.n_iter_ > 200
+    assert 8 <= len(model.history_["time"]) <= 17
+    # Thinned, not cut off: it still spans the run.
+    assert model.history_["time"][0] < 0.2 * model.history_["time"][-1]
+
+
+def test_partial_fit_has_no_history(data):
+    X, C = data
+    assert len(SPOPlusRegressor(ShortestPath.grid(3, 3)).partial_fit(X, C).history_["time"]) == 0

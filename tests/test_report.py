@@ -1,0 +1,176 @@
+"""The report of decisions and the HTML representation of estimators."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skspo import (
+    Box,
+    Knapsack,
+    ShortestPath,
+    Simplex,
+    SPOMLPRegressor,
+    SPOPlusRegressor,
+    SPOPlusRegressorCV,
+    SPORegressor,
+    TwoStageRegressor,
+    decision_report,
+    normalized_spo_loss,
+    spo_loss,
+)
+from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, C = make_shortest_path(200, grid=(3, 3), degree=6, noise=0.5, random_state=0)
+    model = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit(X[:100], C[:100])
+    return model, X[:100], C[:100], X[100:], C[100:]
+
+
+def test_figures_are_the_metrics(data):
+    model, X_train, C_train, X, C = data
+    report = decision_report(model, X, C, X_train=X_train, C_train=C_train)
+    predictions = {
+        "SPOPlusRegressor": model.predict(X),
+        "least squares": LinearRegression().fit(X_train, C_train).predict(X),
+        "constant prediction": np.tile(C_train.mean(axis=0), (len(X), 1)),
+    }
+    models = report.to_dict()["models"]
+    assert list(models) == list(predictions)
+    for name, C_hat in predictions.items():
+        assert models[name]["spo_loss"] == pytest.approx(spo_loss(C, C_hat, model.region_))
+        assert models[name]["normalized_spo_loss"] == pytest.approx(normalized_spo_loss(C, C_hat, model.region_))
+        assert models[name]["rmse"] == pytest.approx(np.sqrt(((C_hat - C) ** 2).mean()))
+        same = (model.region_.argmin(C_hat) == model.region_.argmin(C)).all(axis=1)  # ties have probability zero
+        assert models[name]["share_optimal"] == pytest.approx(same.mean())
+    assert report.to_dict()["certificate"]["duality_gap"] == model.duality_gap_
+
+
+def test_without_training_data_the_baselines_use_the_samples_at_hand(data):
+    model, _, _, X, C = data
+    models = model.report(X, C).rows
+    C_hat = cross_val_predict(LinearRegression(), X, C, cv=KFold(5))
+    assert models["least squares"]["spo_loss"] == pytest.approx(spo_loss(C, C_hat, model.region_))
+    # The mean cost makes the best single decision: no other path is as good for all samples together.
+    best = (C @ model.region_.argmin(C).T).sum(axis=0).min() - (C * model.region_.argmin(C)).sum()
+    assert models["constant prediction"]["spo_loss"] <= best / len(C) + 1e-12
+
+
+def test_weights_equal_repetitions(data):
+    model, X_train, C_train, X, C = data
+    weight = np.random.default_rng(0).integers(0, 3, size=len(X))
+    a = model.report(X, C, X_train=X_train, C_train=C_train, sample_weight=weight)
+    b = model.report(np.repeat(X, weight, axis=0), np.repeat(C, weight, axis=0), X_train=X_train, C_train=C_train)
+    for name in a.rows:
+        assert a.rows[name] == pytest.approx(b.rows[name])
+
+
+def test_text_and_html_say_the_same(data):
+    model, X_train, C_train, X, C = data
+    report = model.report(X, C, X_train=X_train, C_train=C_train, name="<mine>")
+    text, page = str(report), report._repr_html_()
+    assert repr(report) == text
+    for cell in (f"{report.rows['<mine>']['normalized_spo_loss']:.2%}", f"{model.duality_gap_:.1e}", "12 variables"):
+        assert cell in text and cell in page
+    ratio = report.rows["<mine>"]["spo_loss"] / report.rows["least squares"]["spo_loss"]
+    assert f"{ratio:.2f} times that of least squares" in text
+    assert "<mine>" in text and "<mine>" not in page and "&lt;mine&gt;" in page
+    assert len({len(line) for line in text.splitlines()[2:6]}) == 1  # columns are aligned
+
+
+def test_any_regressor_with_a_region(data):
+    _, X_train, C_train, X, C = data
+    region = ShortestPath.grid(3, 3)
+    pipe = make_pipeline(StandardScaler(), SPOPlusRegressor(region)).fit(X_train, C_train)
+    assert "SPOPlusRegressor" in decision_report(pipe, X, C).rows
+    forest = RandomForestRegressor(n_estimators=3, random_state=0).fit(X_train, C_train)
+    with pytest.raises(ValueError, match="Pass region="):
+        decision_report(forest, X, C)
+    report = decision_report(forest, X, C, region=region)
+    assert report.to_dict()["certificate"] == {} and "Fit:" not in str(report)
+    with pytest.raises(ValueError, match="together"):
+        decision_report(forest, X, C, region=region, X_train=X)
+
+
+def test_right_class_costs_nothing():
+    X, C = make_cost_sensitive_classification(60, degree=2, random_state=0)
+    report = SPOPlusRegressor(Simplex()).fit(X, C).report(X, C)
+    # All best costs are zero: there is nothing to divide by, and no warning is needed to say so in a table.
+    assert np.isnan(report.rows["SPOPlusRegressor"]["normalized_spo_loss"])
+    assert " - " in str(report)
+
+
+def test_text_features_have_no_least_squares():
+    frame = pd.DataFrame({"street": ["a", "b", "a", "c"] * 5})
+    C = np.random.default_rng(0).normal(size=(20, 3))
+    inner = make_pipeline(OneHotEncoder(), Ridge())
+    report = TwoStageRegressor(inner, Box()).fit(frame, C).report(frame, C)
+    assert list(report.rows) == ["TwoStageRegressor", "constant prediction"]
+    assert "No least squares" in str(report)
+
+
+def test_one_model_shared_by_all_costs():
+    """The least-squares baseline of a shared model is shared as well: one block of features per cost."""
+
+    class Shared(BaseEstimator):
+        shared = True
+        region_ = Simplex()
+
+        def predict(self, X):
+            return np.zeros((len(X), 4))
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4 * 2))
+    C = X.reshape(50, 4, 2) @ [1.0, -2.0] + 3.0
+    rows = decision_report(Shared(), X, C, X_train=X, C_train=C).rows
+    assert rows["least squares"]["rmse"] == pytest.approx(0.0, abs=1e-9)
+    assert decision_report(Shared(), X, C).rows["least squares"]["rmse"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_one_dimensional_costs_and_maximisation():
+    X = np.linspace(-1, 1, 30)[:, None]
+    y = X[:, 0] + 0.1
+    report = SPOPlusRegressor(Box(sense="max")).fit(X, y).report(X, y)
+    assert report.rows["SPOPlusRegressor"]["spo_loss"] == pytest.approx(0.0, abs=1e-9)
+    assert "maximised" in str(report)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model", [SPOPlusRegressor(), SPOPlusRegressorCV(n_alphas=3, cv=2), SPORegressor(max_iter=20, random_state=0)]
+)
+def test_html_shows_region_and_certificate(data, model):
+    _, X, C, _, _ = data
+    model = clone(model).set_params(region=ShortestPath.grid(3, 3))
+    before = model._repr_html_()
+    assert "ShortestPath, 12 variables" in before and "relative gap" not in before
+    model.fit(X, C)
+    page = model._repr_html_()
+    assert f"ShortestPath, 12 variables; {model.solver_}, relative gap {model.duality_gap_:.1e}" in page
+    assert "relative gap" in model._repr_mimebundle_()["text/html"]
+    assert "Fitted attributes" in page  # scikit-learn's own tables are still there
+    # The same inside a diagram of something else.
+    assert f"relative gap {model.duality_gap_:.1e}" in make_pipeline(StandardScaler(), model)._repr_html_()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_html_of_estimators_without_a_certificate(data):
+    _, X, C, _, _ = data
+    region = Knapsack(np.arange(1, 13), 20)
+    network = SPOMLPRegressor(region, hidden_layer_sizes=(4,), max_iter=2, random_state=0)
+    for model in (network, TwoStageRegressor(region=region), TwoStageRegressor(Ridge(), region)):
+        for page in (model._repr_html_(), model.fit(X, C)._repr_html_()):
+            assert "Knapsack, 12 variables, maximised" in page
+            assert "relative gap" not in page
+    assert "Ridge" in model._repr_html_()
+    assert "Box" in SPOPlusRegressor()._repr_html_()
+    with sklearn.config_context(display="text"):
+        assert not hasattr(SPOPlusRegressor(), "_repr_html_")
