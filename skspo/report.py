@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_predict
 
-from .losses import check_costs, check_weight
+from .losses import check_costs, check_offset, check_weight
 from .metrics import _spo_losses
 from .regions.base import Region, check_region
 
@@ -183,6 +183,9 @@ def decision_report(
     region: Region | None = None,
     name: str | None = None,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    offset_train: ArrayLike | None = None,
+    region_params: Any = None,
 ) -> DecisionReport:
     """How good the decisions of a fitted model are, beside least squares and a constant prediction.
 
@@ -204,6 +207,10 @@ def decision_report(
         Name of the model in the table; None means that of its class.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the samples in all figures.
+    offset, offset_train : array-likes of shape (n_samples, d) or (d,), optional
+        Known part of the costs ``C`` and ``C_train``: models predict the rest.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
     Returns
     -------
@@ -243,28 +250,36 @@ def decision_report(
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
     weight = check_weight(sample_weight, C_arr)
     shared = bool(getattr(_innermost(estimator), "shared", False))
-    rows = {type(_innermost(estimator)).__name__ if name is None else name: _figures(C_arr, C_hat, region, weight)}
+    known = check_offset(offset, C_arr.shape)
+
+    def figures(predicted: np.ndarray) -> dict[str, float]:
+        return _figures(C_arr, predicted, region, weight, known, region_params)
+
+    rows = {type(_innermost(estimator)).__name__ if name is None else name: figures(C_hat)}
     notes = []
     if X_train is not None and C_train is not None:
         C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
+        known_fit = check_offset(offset_train, C_fit.shape)
         notes.append("The baselines were fitted to the training data given.")
     else:
-        C_fit = C_arr
+        C_fit, known_fit = C_arr, known
         notes.append(
             "Least squares predicted each fifth of these samples from the others; the constant prediction is their "
             "mean cost, the best single decision in hindsight."
         )
+    if known_fit is not None:
+        C_fit = C_fit - known_fit
     try:
         if X_train is None:
-            predicted = cross_val_predict(_LeastSquares(shared), X, C_arr, cv=KFold(min(5, len(C_arr))))
+            predicted = cross_val_predict(_LeastSquares(shared), X, C_fit, cv=KFold(min(5, len(C_arr))))
         else:
             predicted = _LeastSquares(shared).fit(X_train, C_fit).predict(X)
     except ValueError as error:  # text or missing values among the features, or a single sample
         notes.append(f"No least squares: {str(error).splitlines()[0]}")
     else:
-        rows[LEAST_SQUARES] = _figures(C_arr, predicted, region, weight)
+        rows[LEAST_SQUARES] = figures(predicted)
     constant = np.average(C_fit, axis=0, weights=weight if C_train is None else None)
-    rows[CONSTANT] = _figures(C_arr, np.broadcast_to(constant, C_arr.shape), region, weight)
+    rows[CONSTANT] = figures(np.broadcast_to(constant, C_arr.shape))
     return DecisionReport(
         rows,
         n_samples=len(C_arr),
@@ -295,10 +310,18 @@ class _LeastSquares(LinearRegression):
         return X.reshape(len(X) * self._d, -1)
 
 
-def _figures(C: np.ndarray, C_hat: np.ndarray, region: Region, weight: np.ndarray | None) -> dict[str, float]:
-    """Figures of one model."""
+def _figures(
+    C: np.ndarray,
+    C_hat: np.ndarray,
+    region: Region,
+    weight: np.ndarray | None,
+    offset: np.ndarray | None,
+    region_params: Any,
+) -> dict[str, float]:
+    """Figures of one model, which predicts the costs less the offset."""
     C_hat = C_hat.reshape(C.shape)
-    loss, z = _spo_losses(C, C_hat, region, "oracle")
+    loss, z = _spo_losses(C, C_hat, region, "oracle", offset, region_params)
+    C_hat = C_hat if offset is None else C_hat + offset
     size = np.average(np.abs(z), weights=weight)
     # Costs of two equal decisions differ by rounding.
     optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C).max(axis=1))

@@ -174,3 +174,20 @@ def test_html_of_estimators_without_a_certificate(data):
     assert "Box" in SPOPlusRegressor()._repr_html_()
     with sklearn.config_context(display="text"):
         assert not hasattr(SPOPlusRegressor(), "_repr_html_")
+
+
+def test_offsets_and_regions_that_vary_by_sample_reach_the_figures():
+    from skspo import Knapsack, SPOPlusRegressor, normalized_spo_loss
+
+    rng = np.random.default_rng(0)
+    X, known = rng.normal(size=(60, 3)), rng.normal(size=(60, 4))
+    C = 2.0 + X @ rng.normal(size=(3, 4)) + known
+    params = {"capacity": rng.uniform(3.0, 8.0, size=60)}
+    region = Knapsack([1, 2, 3, 4], 5, integer=False)
+    model = SPOPlusRegressor(region).fit(X, C, offset=known, region_params=params)
+    report = decision_report(model, X, C, offset=known, region_params=params, name="model").to_dict()["models"]
+    loss = normalized_spo_loss(C, model.predict(X), region, offset=known, region_params=params)
+    assert report["model"]["normalized_spo_loss"] == pytest.approx(loss)
+    # The rest of the costs is linear in X, so least squares is perfect once the offset is known.
+    assert report["least squares"]["rmse"] == pytest.approx(0.0, abs=1e-10)
+    assert decision_report(model, X, C).to_dict()["models"]["least squares"]["rmse"] > 0.1

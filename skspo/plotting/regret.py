@@ -72,6 +72,8 @@ class RegretDisplay:
         *,
         region: Region | None = None,
         normalize: bool = False,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> RegretDisplay:
@@ -90,6 +92,10 @@ class RegretDisplay:
             know nothing of decisions do not have.
         normalize : bool, default=False
             Divide by the mean size of the best costs, so that the mean of each box is minus the model's ``score``.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the models predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs
@@ -103,7 +109,14 @@ class RegretDisplay:
         regrets = {}
         for name, estimator in check_named(estimators, cls.__name__).items():
             metric = normalized_spo_loss if normalize else spo_loss
-            regrets[name] = metric(C, estimator.predict(X), fitted_region(estimator, region), per_sample=True)
+            regrets[name] = metric(
+                C,
+                estimator.predict(X),
+                fitted_region(estimator, region),
+                per_sample=True,
+                offset=offset,
+                region_params=region_params,
+            )
         return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
 
     @classmethod
