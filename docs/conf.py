@@ -1,0 +1,74 @@
+"""The site: ``python -m sphinx -W --keep-going -n -b html docs docs/_build/html``, with the extra ``docs`` installed."""
+
+import os
+import warnings
+
+# Gallery scripts are small: threads of the linear algebra only get in the way.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import skspo
+
+project = "skspo"
+author = "skspo developers"
+copyright = author
+version = release = skspo.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
+templates_path = ["_templates"]
+
+# -- pages ------------------------------------------------------------------------------------------------------------
+
+html_theme = "furo"
+html_title = f"skspo {release}"
+html_static_path = ["_static"]
+html_css_files = ["skspo.css"]
+html_copy_source = False
+html_show_sourcelink = False
+pygments_style = "friendly"
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+
+# -- API --------------------------------------------------------------------------------------------------------------
+
+nitpicky = True
+autosummary_generate = True
+# Names that differ in case only would be one file on some systems.
+autosummary_filename_map = {"skspo.calibration.Transitions": "skspo.calibration.Transitions-class"}
+autodoc_mock_imports = ["torch"]  # the page of skspo.torch needs no PyTorch
+autodoc_typehints = "none"  # types are in the docstrings
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+numpydoc_show_class_members = False  # the template of classes does
+numpydoc_class_members_toctree = False
+# Conventions that are SciPy's are linked as names: the build needs no network.
+nitpick_ignore = [("py:func", "scipy.optimize.linprog"), ("py:func", "scipy.optimize.milp")]
+
+# -- gallery ----------------------------------------------------------------------------------------------------------
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"/(quickstart|__init__)\.py",
+    "backreferences_dir": "generated/gallery",
+    "doc_module": ("skspo",),
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "min_reported_time": 1,
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "capture_repr": ("_repr_html_", "__str__"),
+    "default_thumb_file": os.path.join(os.path.dirname(__file__), "quickstart.png"),
+    "within_subsection_order": "ExampleTitleSortKey",
+}
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
