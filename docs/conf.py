@@ -1,12 +1,15 @@
 """The site: ``python -m sphinx -W --keep-going -n -b html docs docs/_build/html``, with the extra ``docs`` installed."""
 
 import os
+import sys
 import warnings
 
 # Gallery scripts are small: threads of the linear algebra only get in the way.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "_ext"))
 
 import skspo
 
@@ -20,9 +23,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "plain_docstrings",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns = ["_build", "_ext", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
 templates_path = ["_templates"]
 
 # -- pages ------------------------------------------------------------------------------------------------------------
@@ -58,7 +62,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(quickstart|__init__)\.py",
+    "ignore_pattern": r"quickstart\.py|__init__\.py",
     "backreferences_dir": "generated/gallery",
     "doc_module": ("skspo",),
     "abort_on_example_error": True,
@@ -68,7 +72,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "capture_repr": ("_repr_html_", "__str__"),
-    "default_thumb_file": os.path.join(os.path.dirname(__file__), "quickstart.png"),
+    "default_thumb_file": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quickstart.png"),
     "within_subsection_order": "ExampleTitleSortKey",
 }
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")

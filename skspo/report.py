@@ -73,7 +73,7 @@ def _innermost(estimator: Any) -> Any:
 
 
 class DecisionReport:
-    """Result of :func:`decision_report`: prints as a table, also in notebooks.
+    """Result of :func:`~skspo.decision_report`: prints as a table, also in notebooks.
 
     Attributes
     ----------

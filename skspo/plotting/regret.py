@@ -95,7 +95,7 @@ class RegretDisplay:
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the cost is the offset plus what the models predict.
         region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+            Parameters of the region that vary by sample, one row per sample (see :func:`~skspo.row_params`).
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs

@@ -1,0 +1,58 @@
+"""Docstrings are plain text with a little mathematics; this makes reStructuredText take them as they are read.
+
+Outside of literals, roles and doctests, ``|x|`` is a norm and not a substitution, and ``coef_`` is an attribute and not
+a link.  An indented paragraph after a blank line is a formula, whose lines are kept.
+"""
+
+import re
+from typing import Any
+
+PROTECTED = re.compile(r"(``.*?``|:[\w:]+:`[^`]*`|`[^`]*`_?)")
+NAMES = re.compile(r"^\s*\*{0,2}\w+(, \*{0,2}\w+)*( : |$)")  # what numpydoc reads as names of parameters
+LIST = re.compile(r"^\s*([-*+]|\d+\.|\.\.) ")
+
+
+def plain(lines: list[str]) -> list[str]:
+    """Lines of a docstring with everything escaped that is not meant as markup."""
+    result: list[str] = []
+    previous, blank, skip = "", True, None
+    for line in lines:
+        if not line.strip():
+            blank = True
+            result.append(line)
+            continue
+        depth = len(line) - len(line.lstrip())
+        if skip is not None and (depth < skip or (blank and skip == 0)):
+            skip = None
+        if skip is None:
+            if line.lstrip().startswith(">>>"):
+                skip = 0  # a doctest, until the next blank line
+            elif previous.rstrip().endswith("::") or previous.lstrip().startswith(".. "):
+                skip = depth if depth > len(previous) - len(previous.lstrip()) else None
+            elif blank and previous and depth > len(previous) - len(previous.lstrip()) and not LIST.match(previous):
+                result += [" " * (len(previous) - len(previous.lstrip())) + "::", ""]
+                skip = depth
+        result.append(escaped(line) if skip is None else line)
+        previous, blank = line, False
+    return result
+
+
+def escaped(line: str) -> str:
+    """One line."""
+    names = NAMES.match(line)
+    start = names.end() if names else 0
+    parts = PROTECTED.split(line[start:])
+    for k in range(0, len(parts), 2):
+        parts[k] = re.sub(r"(?<=\w)_(?!\w)", r"\\_", parts[k].replace("|", r"\|"))
+    return line[:start] + "".join(parts)
+
+
+def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Before numpydoc."""
+    lines[:] = plain(lines)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Sphinx calls this."""
+    app.connect("autodoc-process-docstring", process, priority=100)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,171 @@
+"""The documentation keeps its word: code on pages runs, links lead somewhere, and the API reference is complete."""
+
+import ast
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+import skspo
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BUILT = {"_build", "_templates", "gallery", "generated"}
+PAGES = sorted(page for page in DOCS.rglob("*.md") if not BUILT & set(page.relative_to(DOCS).parts))
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *PAGES]
+FENCE = re.compile(r"^( *)(```+|:::+)([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
+
+
+def fenced(text):
+    """Language and content of each fenced block, and the line where it starts."""
+    return [(m[3].strip(), m[4], text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def run_blocks(path):
+    """Run every Python block of a page, in order and in one namespace; ``>>>`` are doctests."""
+    matplotlib.use("Agg")
+    globs = {"__name__": "__main__"}
+    ran = 0
+    for language, code, line in fenced(path.read_text()):
+        if language != "python":
+            continue
+        ran += 1
+        if ">>>" not in code:
+            exec(compile(code, f"{path}:{line}", "exec"), globs)
+            continue
+        test = doctest.DocTestParser().get_doctest(code, globs, name_of(path), str(path), line)
+        said = []
+        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+        assert runner.run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
+        globs.update(test.globs)
+    return ran
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.name != "CONTRIBUTING.md"], ids=name_of)
+def test_code_blocks_run(path):
+    ran = run_blocks(path)
+    if path.parent.name in ("guide", "migrating") and path.stem not in ("index", "add_a_region"):
+        assert ran, "a page of the user guide without code"
+
+
+def test_only_known_languages():
+    """A block that is neither run nor plain text would be code that nobody tests."""
+    for path in PAGES:
+        for language, _, line in fenced(path.read_text()):
+            assert language in ("python", "bash", "text") or language.startswith("{"), f"{name_of(path)}:{line} {language}"
+            assert not language.startswith("{code"), f"{name_of(path)}:{line}"
+
+
+def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
+    code = next(code for language, code, _ in fenced((ROOT / "README.md").read_text()) if language == "python")
+    (tmp_path / "first.py").write_text(code)
+    subprocess.run([sys.executable, "first.py"], cwd=tmp_path, check=True, timeout=300)
+
+
+def test_included_files():
+    """Every included file and both of its marks are there."""
+    found = 0
+    for path in PAGES:
+        for language, options, _ in fenced(path.read_text()):
+            if not language.startswith("{literalinclude}"):
+                continue
+            found += 1
+            included = (path.parent / language.removeprefix("{literalinclude}").strip()).resolve()
+            text = included.read_text()
+            ast.parse(text)
+            for mark in re.findall(r"^:(?:start-after|end-before): (.*)$", options, re.MULTILINE):
+                assert text.count(mark.strip(" '\"")) == 1, (name_of(path), mark)
+    assert found >= 3
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+def anchors(text):
+    """Names that GitHub and the site give to the headings of a page."""
+    prose = FENCE.sub("", text)
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_links(path):
+    prose = FENCE.sub("", path.read_text())
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose)):
+        if re.match(r"https?://", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = path if not name else path.parent / name
+        if (path.parent / name).resolve() == DOCS / "gallery/index.rst" or "/gallery/plot_" in f"/{name}":
+            source = ROOT / "examples" / (Path(name).stem + ".py")
+            assert name.endswith("index.rst") or source.exists(), target  # made from the examples
+            continue
+        assert file.exists(), f"{name_of(path)} links to {target}"
+        if anchor:
+            assert anchor in anchors(file.read_text()), f"{name_of(path)} links to {target}"
+
+
+# -- the API reference -------------------------------------------------------------------------------------------------
+
+
+def documented():
+    """Full names that docs/api.rst lists."""
+    names, module = set(), ""
+    for line in (DOCS / "api.rst").read_text().splitlines():
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.match(r"   ([A-Za-z_][\w.]*)$|\.\. (?:autodata|py:data):: (\w+)$", line):
+            names.add(f"{module}.{match[1] or match[2]}")
+    return names
+
+
+@pytest.mark.parametrize("module", ["skspo", *(f"skspo.{name}" for name in (
+    "calibration", "plotting", "datasets", "solvers", "experiments"))])  # fmt: skip
+def test_every_public_name_is_documented(module):
+    public = importlib.import_module(module).__all__
+    assert {f"{module}.{name}" for name in public} - documented() == set()
+
+
+def test_every_documented_name_exists():
+    for name in documented() - {"skspo.torch.SPOPlusLoss"}:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
+    assert "skspo.torch.SPOPlusLoss" in documented()
+
+
+def test_the_solvers_page_has_every_solver():
+    text = (DOCS / "guide/solvers.md").read_text()
+    for name in skspo.solvers.SOLVERS:
+        assert f"| `{name}` |" in text
+
+
+def test_the_regions_page_has_every_region():
+    text = (DOCS / "guide/regions.md").read_text()
+    for name in skspo.regions.__all__:
+        value = getattr(skspo, name)
+        if isinstance(value, type) and issubclass(value, skspo.Region) and value is not skspo.Region:
+            assert f"`{name}`" in text, name
+
+
+def test_docstrings_are_read_as_plain_text():
+    """Norms and fitted attributes are no markup; formulas keep their lines; names of parameters stay."""
+    sys.path.insert(0, str(DOCS / "_ext"))
+    try:
+        from plain_docstrings import plain
+    finally:
+        sys.path.pop(0)
+    text = ["Minimise", "", "    |B|_F", "    + coef_", "", "and |x| of ``coef_``.", "", "coef_ : array, |x| of n_", "    B_."]
+    assert plain(text) == [
+        "Minimise", "", "::", "", "    |B|_F", "    + coef_", "",
+        r"and \|x\| of ``coef_``.", "", r"coef_ : array, \|x\| of n\_", r"    B\_.",
+    ]  # fmt: skip
+    assert plain(["A.", "", ">>> coef_", "x_ |", "", "n_."]) == ["A.", "", ">>> coef_", "x_ |", "", r"n\_."]
