@@ -1,4 +1,4 @@
-"""The site: ``python -m sphinx -W --keep-going -n -b html docs docs/_build/html``, with the extra ``docs`` installed."""
+"""The site: ``python -m sphinx -W --keep-going -n -b html docs docs/_build/html``, with the extra ``docs``."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "_ext"))
 
-import skspo
+import skspo  # noqa: E402  (after the number of threads is set)
 
 project = "skspo"
 author = "skspo developers"

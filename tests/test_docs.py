@@ -6,9 +6,11 @@ import importlib
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 
 import skspo
@@ -61,14 +63,31 @@ def test_only_known_languages():
     """A block that is neither run nor plain text would be code that nobody tests."""
     for path in PAGES:
         for language, _, line in fenced(path.read_text()):
-            assert language in ("python", "bash", "text") or language.startswith("{"), f"{name_of(path)}:{line} {language}"
-            assert not language.startswith("{code"), f"{name_of(path)}:{line}"
+            known = language in ("python", "bash", "text") or re.match(r"\{(?!code)", language)
+            assert known, f"{name_of(path)}:{line} has a block of {language!r}"
 
 
 def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
     code = next(code for language, code, _ in fenced((ROOT / "README.md").read_text()) if language == "python")
     (tmp_path / "first.py").write_text(code)
     subprocess.run([sys.executable, "first.py"], cwd=tmp_path, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("name", ["with_torch", "with_pyepo"])
+def test_pages_for_users_of_other_packages(name):
+    """Where PyTorch and PyEPO are installed, the code on these pages runs as well."""
+    pytest.importorskip("torch")
+    if name == "with_pyepo":
+        pytest.importorskip("pyepo")
+    subprocess.run([sys.executable, str(DOCS / f"migrating/{name}.py")], cwd=ROOT, check=True, timeout=300)
+
+
+def test_the_region_of_the_contributing_guide():
+    code = next(code for language, code, _ in fenced((ROOT / "CONTRIBUTING.md").read_text()) if language == "python")
+    globs = {"np": np, "Region": skspo.Region}
+    exec(textwrap.dedent(code), globs)
+    C = np.random.default_rng(0).normal(size=(20, 4))
+    np.testing.assert_array_equal(globs["Orthoplex"]().argmin(C), skspo.L1Ball().argmin(C))
 
 
 def test_included_files():
@@ -128,8 +147,10 @@ def documented():
     return names
 
 
-@pytest.mark.parametrize("module", ["skspo", *(f"skspo.{name}" for name in (
-    "calibration", "plotting", "datasets", "solvers", "experiments"))])  # fmt: skip
+MODULES = ("skspo", *(f"skspo.{name}" for name in ("calibration", "plotting", "datasets", "solvers", "experiments")))
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_is_documented(module):
     public = importlib.import_module(module).__all__
     assert {f"{module}.{name}" for name in public} - documented() == set()
@@ -163,9 +184,7 @@ def test_docstrings_are_read_as_plain_text():
         from plain_docstrings import plain
     finally:
         sys.path.pop(0)
-    text = ["Minimise", "", "    |B|_F", "    + coef_", "", "and |x| of ``coef_``.", "", "coef_ : array, |x| of n_", "    B_."]
-    assert plain(text) == [
-        "Minimise", "", "::", "", "    |B|_F", "    + coef_", "",
-        r"and \|x\| of ``coef_``.", "", r"coef_ : array, \|x\| of n\_", r"    B\_.",
-    ]  # fmt: skip
+    formula = ["    |B|_F", "    + coef_", ""]
+    assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", "::", "", *formula, r"and \|x\|."]
+    assert plain(["coef_ : array of |x|", "    ``n_`` or n_."]) == [r"coef_ : array of \|x\|", r"    ``n_`` or n\_."]
     assert plain(["A.", "", ">>> coef_", "x_ |", "", "n_."]) == ["A.", "", ">>> coef_", "x_ |", "", r"n\_."]
