@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "plain_docstrings",
+    "link_names",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
@@ -38,6 +39,7 @@ html_css_files = ["skspo.css"]
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"
+highlight_language = "none"  # blocks that do not say what they are hold formulas
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
@@ -70,6 +72,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1,
     "download_all_examples": False,
     "show_signature": False,
+    "thumbnail_size": (600, 260),
     "remove_config_comments": True,
     "capture_repr": ("_repr_html_", "__str__"),
     "default_thumb_file": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quickstart.png"),

@@ -110,12 +110,13 @@ for name in names:
 # %%
 # The linear model trained for its decisions earns more than the same model trained for its errors.  What to make of
 # the others is for the data to say: trees can represent more than a line, but are fitted to prices, not to plans.
-fig, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[1, 1.3])
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for k, name in enumerate(names):
     heights = [100 * np.mean(losses[name, c]) for c in capacities]
-    axes[0].bar(np.arange(3) + 0.2 * (k - 1.5), heights, 0.2, label=name)
-axes[0].set(xticks=range(3), xticklabels=capacities, xlabel="capacity", ylabel="lost revenue on test days (%)")
-axes[0].legend()
+    ax.bar(np.arange(3) + 0.2 * (k - 1.5), heights, 0.2, label=name)
+ax.set(xticks=range(3), xticklabels=capacities, xlabel="capacity", ylabel="lost revenue on test days (%)")
+ax.legend()
+plt.show()
 
 # %%
 # One test day: the price, and what two of the models chose for it with half the budget.
@@ -127,7 +128,8 @@ regret = {
     for label, model in (("least squares", linear), ("SPO+", spo))
 }
 day = test[int(np.argsort(regret["least squares"] - regret["SPO+"])[-len(test) // 10])]  # a day that shows a difference
-axes[1].step(np.arange(48) / 2, days.C[day], where="post", color="black", label="price")
+figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
+ax.step(np.arange(48) / 2, days.C[day], where="post", color="black", label="price")
 low, high = days.C[day].min(), days.C[day].max()
 rows = {
     "best in hindsight": region.argmin(days.C[day]),
@@ -137,8 +139,7 @@ rows = {
 for k, ((label, chosen), color) in enumerate(zip(rows.items(), ("gray", "C0", "C3"), strict=True)):
     y = low - (0.08 + 0.07 * k) * (high - low)
     on = np.flatnonzero(chosen > 0.5)
-    axes[1].barh(np.full(on.size, y), 0.5, left=on / 2, height=0.05 * (high - low), align="center", color=color)
-    axes[1].annotate(f"{label}: {days.C[day] @ chosen:.0f}", (24.3, y), va="center", annotation_clip=False)
-axes[1].set(xlabel="hour", ylabel="price", title="choices for one test day, and what they earn", xlim=(0, 24))
-fig.tight_layout()
+    ax.barh(np.full(on.size, y), 0.5, left=on / 2, height=0.05 * (high - low), align="center", color=color)
+    ax.annotate(f"{label}: {days.C[day] @ chosen:.0f}", (24.3, y), va="center", annotation_clip=False)
+ax.set(xlabel="hour", ylabel="price", title="choices for one test day, and what they earn", xlim=(0, 24))
 plt.show()
