@@ -8,7 +8,7 @@ has features of its own (calendar, forecasts of load, wind and price), and one l
 ``shared=True``.
 
 With the prices of the Irish market of 2011 to 2013, in the layout of the public predict-then-optimize benchmarks
-(arrays ``X_1gtrain``, ``X_1gtest``, ``y_train``, ``y_test`` and ``weights``), run
+(arrays ``X_1gtrain``, ``X_1gtest``, ``y_train``, ``y_test`` and ``weights``), run::
 
     python examples/plot_energy.py energy_prices.npz
 

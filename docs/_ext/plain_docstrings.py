@@ -1,9 +1,11 @@
 """Docstrings are plain text with a little mathematics; this makes reStructuredText take them as they are read.
 
 Outside of literals, roles and doctests, ``|x|`` is a norm and not a substitution, and ``coef_`` is an attribute and not
-a link.  An indented paragraph after a blank line is a formula, whose lines are kept.
+a link.  An indented paragraph after a blank line is a formula, whose lines are kept.  Two more repairs of what autodoc
+finds are at the end.
 """
 
+import inspect
 import re
 from typing import Any
 
@@ -52,7 +54,23 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
     lines[:] = plain(lines)
 
 
+def skip(app: Any, what: str, name: str, obj: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out fields of named tuples that say nothing of themselves: the class describes them."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
+def signature(app: Any, what: str, name: str, obj: Any, options: Any, text: str | None, result: str | None) -> Any:
+    """Classes whose base is not installed (PyTorch) still have a constructor of their own."""
+    if what == "class" and text == "(*args, **kwargs)" and "__init__" in vars(obj):
+        own = inspect.signature(obj.__init__)
+        plain_ones = [p.replace(annotation=p.empty) for p in list(own.parameters.values())[1:]]
+        return str(inspect.Signature(plain_ones)), result
+    return None
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx calls this."""
     app.connect("autodoc-process-docstring", process, priority=100)
+    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-signature", signature)
     return {"parallel_read_safe": True}
