@@ -319,12 +319,11 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     shared : bool, default=False
         Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
         q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
-    solver : {"auto", "lbfgs", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
-        "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs for strongly convex regions, interior-point
-        for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where the first two
-        cannot close the gap), bundle where there is nothing but an oracle and for shared models with few coefficients,
-        else sgd.  A Solver instance uses its own
-        parameters.
+    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
+        "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs and newton for strongly convex regions,
+        interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
+        the others cannot close the gap), bundle where there is nothing but an oracle and for shared models with few
+        coefficients, else sgd.  A Solver instance uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None

@@ -216,7 +216,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         How to choose.  None means "spo_plus_loss", the total SPO+ loss of the held-out samples of all folds together;
         "spo_loss" is the total cost of their decisions beyond the best ones, which the SPO+ loss bounds: the goal
         itself, but a noisier guide (see Notes).  Any other scikit-learn scorer is averaged over folds.
-    solver : {"auto", "lbfgs", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
+    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         Relative duality gap to reach.

@@ -329,6 +329,18 @@ def _log_barrier_free(G: np.ndarray, mu: float) -> np.ndarray:
     return S / S.sum(axis=1, keepdims=True)
 
 
+def _from_lowest(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Costs of each row above its lowest, and the largest of them."""
+    G = C - C.min(axis=1, keepdims=True)
+    return G, G.max(axis=1)
+
+
+def _softmax(G: np.ndarray) -> np.ndarray:
+    """Weights proportional to exp(-g); the smallest g of a row is 0."""
+    E = np.exp(-G)
+    return E / E.sum(axis=1, keepdims=True)
+
+
 def _diagonal_less(diagonal: np.ndarray, *factors: np.ndarray) -> np.ndarray:
     """diag(diagonal) less the outer products of the factors with themselves, for every row."""
     M = np.zeros((*diagonal.shape, diagonal.shape[1]))
@@ -503,15 +515,17 @@ class EntropySimplex(_SimplexLevelSet):
         With means and covariances under w = softmax(-beta c) it is
         -beta w ((x - mean x) - cov(x, c) / var(c) (c - mean c)), and zero where the constraint is not active.
         """
-        W = entropy_argmin(C, self._data(C.shape[1]))[0]
-        x = direction - (W * direction).sum(axis=1, keepdims=True)
-        c = C - (W * C).sum(axis=1, keepdims=True)
-        variance = (W * c * c).sum(axis=1, keepdims=True)
+        beta = entropy_argmin(C, self._data(C.shape[1]))[1]
+        G, extent = _from_lowest(C)
         # A vertex, or constant costs: nothing moves, or everything does.
-        safe = np.where(variance > 0, variance, 1.0)
-        beta = np.where(variance > 0, -(xlogy(W, W) * c).sum(axis=1, keepdims=True) / safe, 0.0)
-        slope = (W * x * c).sum(axis=1, keepdims=True) / safe
-        return -beta * W * (x - slope * c)
+        moves = np.isfinite(beta) & (beta > 0)
+        beta = np.where(moves, beta, 0.0) / np.where(moves, extent, 1.0)
+        W = _softmax(G * beta[:, None])
+        x = direction - (W * direction).sum(axis=1, keepdims=True)
+        c = G - (W * G).sum(axis=1, keepdims=True)
+        variance = (W * c * c).sum(axis=1, keepdims=True)
+        slope = (W * x * c).sum(axis=1, keepdims=True) / np.where(variance > 0, variance, 1.0)
+        return np.where(variance > 0, -beta[:, None] * W * (x - slope * c), 0.0)
 
     def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """f(w) = sum w log w and its gradient, for each row; the region is where f is at most the threshold."""
@@ -536,19 +550,21 @@ class EntropySimplex(_SimplexLevelSet):
         d = C.shape[1]
         W, beta, _ = entropy_argmin(C, self._data(d), memory.get("root"))
         memory["root"] = beta
-        G = C - C.min(axis=1, keepdims=True)
+        G, extent = _from_lowest(C)
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(beta > 0, G.max(axis=1) / beta, 0.0)
+            t = np.where(beta > 0, extent / beta, 0.0)
         free = t < mu  # the constraint is not active
-        E = np.exp(-G[free] / mu)
-        W[free] = E / E.sum(axis=1, keepdims=True)
+        P = _softmax(G / np.maximum(t, mu)[:, None])
+        W[free] = P[free]
         level = entropy_value(W) + np.log(d)
         if not curvature:
             return Smoothed(W, level, None)
-        spread = C - np.einsum("ij,ij->i", W, C)[:, None]
-        variance = np.einsum("ij,ij,ij->i", W, spread, spread)
+        # Not of W, which was moved by a rounding error to be feasible: where the lowest costs are nearly tied, weights
+        # of 1e-16 on all others would be most of the variance.
+        spread = G - np.einsum("ij,ij->i", P, G)[:, None]
+        variance = np.einsum("ij,ij,ij->i", P, spread, spread)
         variance = np.where(free | (variance <= 0), np.inf, variance)
-        M = _diagonal_less(W, W, W * (spread / np.sqrt(variance)[:, None]))
+        M = _diagonal_less(P, P, P * (spread / np.sqrt(variance)[:, None]))
         return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
 
     @available_if(_below_zero)
@@ -691,8 +707,7 @@ class LogBarrierSimplex(_SimplexLevelSet):
         d = C.shape[1]
         W, nu, _ = log_barrier_argmin(C, self._data(d), memory.get("root"))
         memory["root"] = nu
-        G = C - C.min(axis=1, keepdims=True)
-        extent = G.max(axis=1)
+        G, extent = _from_lowest(C)
         positive = extent > 0
         S = G / np.where(positive, extent, 1.0)[:, None] + nu[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
