@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
     "doc_module": ("skspo",),
     "abort_on_example_error": True,
     "show_memory": False,
+    "write_computation_times": False,  # that page loads scripts from elsewhere
     "min_reported_time": 1,
     "download_all_examples": False,
     "show_signature": False,

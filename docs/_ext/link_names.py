@@ -27,7 +27,7 @@ def public_names() -> dict[str, str]:
 def link(app: Any, doctree: nodes.document) -> None:
     """Wrap literals that are a public name, or a call of one."""
     docname = app.env.docname
-    if not app.env.doc2path(docname).endswith(".md"):
+    if not str(app.env.doc2path(docname)).endswith(".md"):
         return
     names = public_names()
     for literal in list(doctree.findall(nodes.literal)):
