@@ -61,8 +61,9 @@ LARGE = 1e6
 #: mu at FAR typical costs
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
-#: with so many samples or more, whether to start far away is found out on every PILOT_STEP-th of them
-PILOT, PILOT_STEP, PILOT_ITERATIONS = 20_000, 20, 12
+#: with PILOT samples or more, whether to start far away is found out on every PILOT_STEP-th of them, but no fewer than
+#: PILOT_ROWS; where coefficients do not grow in the first PILOT_PROBE iterations it is not far
+PILOT, PILOT_STEP, PILOT_ROWS, PILOT_ITERATIONS, PILOT_PROBE = 4_000, 20, 500, 12, 4
 
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
@@ -133,7 +134,8 @@ class InteriorPointSolver(Solver):
         best: Result | None = None
         message, checked, n_iter, stalled = f"max_iter={limit} was reached", np.inf, 0, False
         watch = _Watch(state)
-        if objective.n_samples >= PILOT and _pilot(objective.thinned(PILOT_STEP), form, start):
+        n = objective.n_samples
+        if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), form, start):
             watch.restart()
         while True:
             gap = state.gap()
@@ -189,7 +191,12 @@ def _pilot(objective: LinearObjective, form: ReducedForm, start: np.ndarray) -> 
     state = _State(objective, form, start)
     watch = _Watch(state)
     with np.errstate(all="ignore"):
-        return any(watch.is_far(state.step()) for _ in range(PILOT_ITERATIONS))
+        for i in range(PILOT_ITERATIONS):
+            if watch.is_far(state.step()):
+                return True
+            if i + 1 >= PILOT_PROBE and state.growth() < 0.5 * GROWN:
+                break
+    return False
 
 
 class _Block:
