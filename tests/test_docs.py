@@ -32,6 +32,26 @@ def name_of(path):
     return str(path.relative_to(ROOT))
 
 
+class Tolerant(doctest.OutputChecker):
+    """Line by line, numbers may differ by one in the last place or by 1 %: optima are known to a tolerance."""
+
+    NUMBER = re.compile(r"\d+(?:\.\d*)?(?:e[-+]?\d+)?")
+
+    def check_output(self, want, got, optionflags):
+        wanted, seen = want.splitlines(), got.splitlines()
+        return super().check_output(want, got, optionflags) or (
+            len(wanted) == len(seen) and all(self.same(a, b, optionflags) for a, b in zip(wanted, seen, strict=True))
+        )
+
+    def same(self, want, got, optionflags):
+        if super().check_output(want + "\n", (got or "<BLANKLINE>") + "\n", optionflags):
+            return True
+        numbers = [[float(x) for x in self.NUMBER.findall(line)] for line in (want, got)]
+        shapes = [self.NUMBER.sub("", line).split() for line in (want, got)]
+        decimals = min((len(x.partition(".")[2]) for x in self.NUMBER.findall(want)), default=0)
+        return shapes[0] == shapes[1] and np.allclose(*numbers, rtol=0.01, atol=1.01 * 10.0**-decimals)
+
+
 def run_blocks(path):
     """Run every Python block of a page, in order and in one namespace; ``>>>`` are doctests."""
     matplotlib.use("Agg")
@@ -46,7 +66,7 @@ def run_blocks(path):
             continue
         test = doctest.DocTestParser().get_doctest(code, globs, name_of(path), str(path), line)
         said = []
-        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+        runner = doctest.DocTestRunner(Tolerant(), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
         assert runner.run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
         globs.update(test.globs)
     return ran
@@ -76,7 +96,8 @@ def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
         [sys.executable, "first.py"], cwd=tmp_path, check=True, timeout=300, capture_output=True, text=True
     )
     assert blocks[first + 1][0] == "text"
-    assert re.sub("gap .*", "gap", done.stdout) == re.sub("gap .*", "gap", blocks[first + 1][1])
+    said, promised = (re.sub("gap .*", "gap", text) for text in (done.stdout, blocks[first + 1][1]))
+    assert Tolerant().check_output(promised, said, 0), said
 
 
 @pytest.mark.parametrize("name", ["with_torch", "with_pyepo"])
@@ -181,6 +202,14 @@ def test_the_regions_page_has_every_region():
         value = getattr(skspo, name)
         if isinstance(value, type) and issubclass(value, skspo.Region) and value is not skspo.Region:
             assert f"`{name}`" in text, name
+
+
+def test_tolerance_of_doctests():
+    check = Tolerant().check_output
+    assert check("SPO+ 8.7%; CV 8.7%\n", "SPO+ 8.6%; CV 8.8%\n", 0)
+    assert not check("SPO+ 8.7%\n", "SPO+ 9.0%\n", 0)
+    assert not check("SPO+ 8.7%\n", "SPO 8.7%\n", 0)
+    assert not check("True\n", "False\n", 0)
 
 
 def test_docstrings_are_read_as_plain_text():
