@@ -35,9 +35,10 @@ def test_history_ends_with_the_result(data, solver):
     assert (np.diff(history["time"]) >= 0).all() and history["time"][0] >= 0
 
 
-def test_lbfgs_has_no_bound_on_its_way():
+@pytest.mark.parametrize("solver", ["lbfgs", "newton"])
+def test_descent_has_no_bound_on_its_way(solver):
     X, C = make_portfolio(50, 3, 5, degree=4, random_state=0)
-    history = SPOPlusRegressor(EntropySimplex()).fit(X, C).history_
+    history = SPOPlusRegressor(EntropySimplex(), solver=solver).fit(X, C).history_
     assert np.isnan(history["lower_bound"][:-1]).all() and np.isfinite(history["lower_bound"][-1])
     assert np.isnan(history["duality_gap"][:-1]).all()
 
