@@ -79,10 +79,14 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     for setting in table.values:
         panels[tuple((n, s) for n, s in zip(table.names, setting, strict=True) if n not in hidden)].append(setting)
     n_panels = 1 if study.curves else len(panels)
-    columns = min(n_panels, 5 if study.name == "barrier" else 2)
+    # Degrees side by side, everything else below each other.
+    degrees = len({dict(panel).get("degree") for panel in panels})
+    columns = min(n_panels, max(degrees, 2))
     rows = -(-n_panels // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(4.6 * columns, 3.4 * rows), squeeze=False, sharex=False)
-    for i, (panel, settings) in enumerate([] if study.curves else sorted(panels.items())):
+    size = (6.0, 4.5) if study.curves else (4.6 * columns, 3.4 * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=False)
+    ordered = sorted(panels.items(), key=lambda item: sorted(item[0], key=lambda pair: pair[0] == "degree"))
+    for i, (panel, settings) in enumerate([] if study.curves else ordered):
         ax = axes[i // columns, i % columns]
         _boxes(ax, sorted(settings, key=lambda setting: _number(setting[across])), across, table)
         named = [f"{value} model" if name == "model" else f"{name} {value}" for name, value in panel]
