@@ -99,8 +99,12 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
         axes[0, 0].set_ylabel(f"{study.metric}, relative to the smallest {study.across}")
     for ax in axes.ravel()[n_panels:]:
         ax.set_visible(False)
-    axes[0, 0].legend(fontsize=8)
-    figure.suptitle(study.title, fontsize=11)
+    figure.suptitle(study.title, fontsize=11, x=0.02, y=0.99, ha="left")
+    if study.curves:
+        axes[0, 0].legend(fontsize=8)
+    else:  # beside the title: no corner is free in every panel
+        handles = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, loc="upper right", ncols=len(handles[0]), fontsize=8, frameon=False)
     figure.tight_layout()
     written = []
     for kind in ("png", "pdf"):
