@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .chunked import Rows, Survey, add, build_part, first_row, survey_chunk
 from .chunks import Chunk, is_dask
 from .design import check_blocks
-from .metrics import normalized_spo_loss, spo_loss
+from .metrics import _spo_losses, normalize
 from .objective import LinearObjective
 
 if TYPE_CHECKING:
@@ -105,16 +105,15 @@ class DaskRows(Rows):
 
     def survey(self, *args: Any) -> Survey:
         """One task per partition."""
-        total: Survey = self._tree([self._dask.delayed(_survey)(chunk, *args) for chunk in self._chunks])
+        total: Survey = self._tree([self._dask.delayed(survey_chunk)(chunk, *args) for chunk in self._chunks])
         self.sizes = total.sizes
-        self._starts = [int(start) for start in np.cumsum((0, *total.sizes))]
+        self._starts = [int(start) for start in np.cumsum((0, *total.sizes[:-1]))]
         return total
 
     def prepare(self, template: LinearObjective, total: float) -> None:
         """Parts stay on the workers that make them."""
-        build = self._dask.delayed(_build)
-        parts = [build(template, chunk, total) for chunk, size in zip(self._chunks, self.sizes, strict=True) if size]
-        self._starts = [start for start, size in zip(self._starts, self.sizes, strict=False) if size]
+        build = self._dask.delayed(build_part)
+        parts = [build(template, chunk, total) for chunk in self._chunks]
         if self._client is None:
             self._parts = list(self._dask.persist(*parts))
         else:
@@ -123,8 +122,8 @@ class DaskRows(Rows):
     def reduce(self, task: Callable[..., Any], *args: Any) -> Any:
         """One task per partition and the additions; the driver gets one result."""
         self.n_passes += 1
-        run = self._dask.delayed(task, pure=False)
-        return self._tree([run(part, start, *args) for part, start in zip(self._parts, self._starts, strict=True)])
+        run = self._dask.delayed(_run, pure=False)
+        return self._tree([run(task, part, start, *args) for part, start in zip(self._parts, self._starts, strict=True)])
 
     def close(self) -> None:
         """Let the workers forget the parts."""
@@ -175,15 +174,9 @@ class DaskRows(Rows):
             ) from error
 
 
-def _survey(chunk: Chunk, *args: Any) -> Survey | None:
-    survey = survey_chunk(chunk, *args)
-    if survey is None:  # a partition without rows keeps its place
-        return None
-    return survey
-
-
-def _build(template: LinearObjective, chunk: Chunk, total: float) -> LinearObjective:
-    return build_part(template, chunk, total)
+def _run(task: Callable[..., Any], part: LinearObjective, *args: Any) -> Any:
+    """Result of a part, None if it has no rows."""
+    return task(part, *args) if part.n_samples else None
 
 
 def _seen(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
@@ -291,11 +284,18 @@ def score_partitions(
     rows = DaskRows(estimator, X, y, sample_weight, offset, region_params)
     model = rows._dask.delayed(estimator)
     run = rows._dask.delayed(_score)
-    loss, size, weight = rows._tree([run(model, chunk) for chunk in rows._chunks])
-    # The same convention, and the same warning, as on local data.
-    del weight
-    return -loss / size
+    sums = rows._tree([run(model, chunk) for chunk in rows._chunks])
+    if sums is None:
+        raise ValueError("There are no rows in X: at least one is needed.")
+    loss, size, weight = sums
+    return -normalize(loss / weight, size / weight)
 
 
 def _score(estimator: Any, chunk: Chunk) -> tuple[float, float, float] | None:
-    raise NotImplementedError
+    """Weighted sums of losses, of the sizes of best costs, and of weights."""
+    if chunk.n_rows == 0:
+        return None
+    _, y, weight, _ = chunk.checked()
+    C_hat = estimator.predict(chunk.X, offset=chunk.offset)
+    loss, best = _spo_losses(y, C_hat.reshape(y.shape), estimator.region_)
+    return float(weight @ loss), float(weight @ np.abs(best)), float(weight.sum())

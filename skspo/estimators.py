@@ -27,6 +27,10 @@ from .report import DecisionReport, decision_report, visual_block
 from .solvers import SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
 
 
+#: relative gap of the fit to a sample from which one to data in chunks starts
+SAMPLE_TOL = 1e-4
+
+
 def _check_ndim(y: Any) -> None:
     # scikit-learn would refuse it as well, but not say whether X or y is meant.
     if getattr(y, "ndim", 1) > 2:
@@ -273,23 +277,29 @@ class LinearSPOPlusMixin:
                 raise
         return region, views[0], views[-1]
 
-    def _solve(self, objective: LinearObjective, start: np.ndarray | None = None) -> tuple[Result, Solver]:
-        """Result of the first solver that closes the gap, or of the last one."""
+    def _solve(
+        self,
+        objective: LinearObjective,
+        start: np.ndarray | None = None,
+        solver: str | Solver | None = None,
+        tol: float | None = None,
+    ) -> tuple[Result, Solver]:
+        """Result of the first solver that closes the gap, or of the last one; by default as the estimator says."""
         solvers = make_solvers(
-            self.solver,
+            self.solver if solver is None else solver,
             objective.region,
             objective,
-            tol=self.tol,
+            tol=self.tol if tol is None else tol,
             max_iter=self.max_iter,
             random_state=self.random_state,
             verbose=self.verbose,
         )
-        for solver in solvers:
-            result = solver.solve(objective, start)
+        for last in solvers:
+            result = last.solve(objective, start)
             if result.converged:
                 break
             start = result.coef
-        return result, solver
+        return result, last
 
     def _store(
         self, objective: LinearObjective, result: Result, region: Region, solver: str, seen: dict[str, Any]
@@ -532,7 +542,11 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
-        return self._minimise(objective, region, seen, depth=2)
+        start = None
+        if not self.warm_start and (sample := objective.sampled()) is not None:
+            # How well the sample is fitted matters little: it is not the data.
+            start = self._solve(sample, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
+        return self._minimise(objective, region, seen, start, depth=2)
 
     def _reads_chunks(self) -> bool:
         """Whether the solver that was asked for, if any, makes do with sums over rows."""
@@ -540,10 +554,15 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         return self.solver == "auto" or bool(getattr(solver, "sums_suffice", False))
 
     def _minimise(
-        self, objective: LinearObjective, region: Region, seen: dict[str, Any], depth: int = 1
+        self,
+        objective: LinearObjective,
+        region: Region,
+        seen: dict[str, Any],
+        start: np.ndarray | None = None,
+        *,
+        depth: int = 1,
     ) -> SPOPlusRegressor:
         """Run the solver, store the attributes, and warn the user, ``depth`` calls above, if the gap is too large."""
-        start = None
         if self.warm_start and self._fits(objective.normals.shape[1], seen["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
