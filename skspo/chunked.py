@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import lstsq
+from sklearn.linear_model import LinearRegression
 
 from .chunks import Chunk, ChunkedData
 from .design import LinearDesign, SharedDesign, Standardization
@@ -137,7 +138,7 @@ def _coordinates(
     spread = np.linalg.norm(deviation if centred else raw, axis=0)
     used = spread > 16 * np.finfo(float).eps * survey.largest
     standardization = Standardization(mean if centred else np.zeros(p), np.where(used, spread, 1.0), used)
-    cond = max(sum(survey.sizes), p) * np.finfo(float).eps
+    cond = LinearRegression().tol  # the least-squares fit of local data is scikit-learn's, with its cut-off
     if fit_intercept:
         coef = lstsq(deviation, below, cond=cond)[0].T
         intercept = target[0] / ones[0, 0] - coef @ mean

@@ -12,9 +12,10 @@ do the work.
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -145,33 +146,41 @@ class DaskRows(Rows):
         patience = float(self._dask.config.get("skspo.no-workers-timeout", NO_WORKERS_TIMEOUT))
         future = self._client.compute(result)
         alone = 0.0
-        while True:
+        while not future.done():
             began = time.monotonic()
             try:
                 wait(future, timeout=POLL)
-                return future.result(timeout=POLL)
             except (TimeoutError, DaskTimeout):
                 alone = 0.0 if self._n_workers() else alone + time.monotonic() - began
+            except (CancelledError, OSError):
+                break
             if alone > patience:
                 future.cancel()
                 raise RuntimeError(
-                    f"The dask cluster has had no workers for {patience:g} seconds, so the fit was stopped. Add workers "
-                    "and fit again; dask.config.set({'skspo.no-workers-timeout': seconds}) sets how long to wait."
+                    f"The dask cluster has had no workers for {patience:g} seconds, so the computation was stopped. Add "
+                    "workers and try again; dask.config.set({'skspo.no-workers-timeout': seconds}) sets how long to wait."
                 )
+        if future.status in ("cancelled", "lost", "pending"):
+            self._gone(f"the result is {future.status}")
+        return future.result()
+
+    @staticmethod
+    def _gone(why: Any, cause: BaseException | None = None) -> NoReturn:
+        raise RuntimeError(
+            f"The dask cluster cannot be reached any more ({why}), so the computation was stopped. Connect to a running "
+            "cluster and try again."
+        ) from cause
 
     def _n_workers(self) -> int:
         """Number of workers; an error if there is not even a scheduler."""
         client = self._client
         assert client is not None
+        if client.status not in ("running", "newly-created"):
+            self._gone(f"the client is {client.status}")
         try:
-            if client.status not in ("running", "newly-created"):
-                raise OSError(f"the client is {client.status}")
             return len(client.sync(client.scheduler.ncores, callback_timeout=10 * POLL))
-        except (OSError, TimeoutError) as error:
-            raise RuntimeError(
-                f"The dask scheduler cannot be reached any more ({error}), so the fit was stopped. "
-                "Connect to a running cluster and fit again."
-            ) from error
+        except (CancelledError, OSError, TimeoutError) as error:
+            self._gone(error, error)
 
 
 def _run(task: Callable[..., Any], part: LinearObjective, *args: Any) -> Any:

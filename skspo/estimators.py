@@ -494,8 +494,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk, in bounded memory.
 
-        The data are read once per pass of the solver ("bundle" or "lbfgs") and twice before the first.  Optimal
-        decisions are kept in temporary files (where: see :mod:`tempfile`).
+        The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before its first: for means
+        and least squares, for optimal decisions, which are kept in temporary files (where: see :mod:`tempfile`), for
+        the loss of the zero prediction, and for a sample, whose fit is the start.
 
         Parameters
         ----------
