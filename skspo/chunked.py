@@ -62,6 +62,12 @@ def add(*results: Any) -> Any:
     return total
 
 
+def triangle(table: np.ndarray) -> np.ndarray:
+    """R of the QR factorisation."""
+    R: Any = np.linalg.qr(table, mode="r")
+    return R
+
+
 # -- the survey --------------------------------------------------------------------------------------------------------
 
 
@@ -80,7 +86,7 @@ class Survey(NamedTuple):
             raise ValueError("Either all chunks have an offset, or none.")
         return Survey(
             self.sizes + other.sizes,
-            np.linalg.qr(np.concatenate([self.factor, other.factor]), mode="r"),
+            triangle(np.concatenate([self.factor, other.factor])),
             self.weight + other.weight,
             float(np.hypot(self.size, other.size)),
             np.maximum(self.largest, other.largest),
@@ -119,7 +125,7 @@ def survey_chunk(
         X = X.reshape(n * d, -1)
     table = np.concatenate([np.ones((rows.shape[0], 1)), rows, *targets], axis=1) * root[:, None]
     return Survey(
-        (n,), np.linalg.qr(table, mode="r"), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0)
+        (n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0)
     )
 
 
@@ -226,7 +232,7 @@ class LocalRows(Rows):
 
     def survey(self, *args: Any) -> Survey:
         """One pass over the raw data."""
-        total = None
+        total: Any = None
         for chunk in self._chunks():
             total = add(total, survey_chunk(chunk, *args))
         self.sizes = total.sizes
@@ -323,7 +329,7 @@ def part_value(part: LinearObjective, start: int, Theta: np.ndarray) -> float:
 def part_start(part: LinearObjective, start: int) -> tuple[Any, ...]:
     """Loss of the zero prediction; of a shared model also what says which coefficients are hidden."""
     trivial = part.trivial_value()
-    if not part.design.shared:
+    if not isinstance(part.design, SharedDesign):
         return (trivial,)
     return (trivial, part.design.full_gram, _Factor(getattr(part.design, "triangle", np.zeros((0, part.design.n_coef)))))
 
@@ -392,7 +398,7 @@ class _Factor(NamedTuple):
     R: np.ndarray
 
     def __add__(self, other: _Factor) -> _Factor:  # type: ignore[override]
-        return _Factor(np.linalg.qr(np.concatenate([self.R, other.R]), mode="r"))
+        return _Factor(triangle(np.concatenate([self.R, other.R])))
 
 
 # -- the objective -----------------------------------------------------------------------------------------------------

@@ -173,8 +173,7 @@ class DaskRows(Rows):
 
     def _n_workers(self) -> int:
         """Number of workers; an error if there is not even a scheduler."""
-        client = self._client
-        assert client is not None
+        client: Any = self._client
         if client.status not in ("running", "newly-created"):
             self._gone(f"the client is {client.status}")
         try:
