@@ -197,6 +197,7 @@ class Rows(ABC):
     def reduce(self, task: Callable[..., Any], *args: Any) -> Any:
         """Sum of ``task(part, first row of the part, *args)`` over all parts, in a fixed order."""
 
+    @abstractmethod
     def close(self) -> None:
         """Give back what was kept."""
 
@@ -279,12 +280,12 @@ def _together(chunks: Iterable[Chunk], sizes: tuple[int, ...]) -> Iterator[tuple
         if next(expected, None) is None:
             return
     raise ValueError(
-        "The chunks had other numbers of rows when they were read again: the source must give the same rows in the same "
-        "order every time."
+        "The chunks had other numbers of rows when they were read again: the source must give the same rows in the "
+        "same order every time."
     )
 
 
-# -- tasks: functions of a part of the objective ------------------------------------------------------------------------
+# -- tasks: functions of a part of the objective -----------------------------------------------------------------------
 
 
 class GroupSums(NamedTuple):
@@ -331,7 +332,8 @@ def part_start(part: LinearObjective, start: int) -> tuple[Any, ...]:
     trivial = part.trivial_value()
     if not isinstance(part.design, SharedDesign):
         return (trivial,)
-    return (trivial, part.design.full_gram, _Factor(getattr(part.design, "triangle", np.zeros((0, part.design.n_coef)))))
+    nothing = np.zeros((0, part.design.n_coef))
+    return (trivial, part.design.full_gram, _Factor(getattr(part.design, "triangle", nothing)))
 
 
 def part_moments(
@@ -518,7 +520,9 @@ class ChunkedObjective(LinearObjective):
         """What stands for the decisions at Theta in ``lower_bound``."""
         return DecisionsAt(Theta)
 
-    def lower_bound(self, V: Any, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = MAX_CORRECTIONS) -> float:
+    def lower_bound(
+        self, V: Any, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = MAX_CORRECTIONS
+    ) -> float:
         """Best lower bound from the decisions that V stands for; as for local data, by passes over the rows."""
         constant, G, size = self._sum(part_moments, V.Theta, Theta, (), 0.0)
         best = max(0.0, self.dual_value_from_moments(constant, G, Theta)[0])

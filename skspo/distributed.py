@@ -5,8 +5,8 @@ decisions, and stays on its worker; a pass is one task per partition and a tree 
 the root.  Results are added in the order of the partitions whatever worker has them, so that a fit does not depend on
 the number of workers, nor on which of them die: what is lost is computed again from the collection.
 
-The cluster is that of the active ``dask.distributed.Client``, wherever its scheduler is; without one, dask's own threads
-do the work.
+The cluster is that of the active ``dask.distributed.Client``, wherever its scheduler is; without one, dask's own
+threads do the work.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def import_dask() -> Any:
     try:
         import dask
         import dask.array
-        import dask.delayed  # noqa: F401
+        import dask.delayed
     except ImportError as error:
         raise ImportError("Dask collections need dask: pip install skspo[dask]") from error
     return dask
@@ -52,7 +52,8 @@ def import_dask() -> Any:
 
 def current_client() -> Client | None:
     """Return the active client, unless another scheduler was chosen in dask's configuration."""
-    if isinstance(import_dask().config.get("scheduler", None), str):
+    chosen = import_dask().config.get("scheduler", None)
+    if isinstance(chosen, str) and chosen not in ("dask.distributed", "distributed"):
         return None
     try:
         from distributed import default_client
@@ -124,7 +125,8 @@ class DaskRows(Rows):
         """One task per partition and the additions; the driver gets one result."""
         self.n_passes += 1
         run = self._dask.delayed(_run, pure=False)
-        return self._tree([run(task, part, start, *args) for part, start in zip(self._parts, self._starts, strict=True)])
+        parts = zip(self._parts, self._starts, strict=True)
+        return self._tree([run(task, part, start, *args) for part, start in parts])
 
     def close(self) -> None:
         """Let the workers forget the parts."""
@@ -157,8 +159,9 @@ class DaskRows(Rows):
             if alone > patience:
                 future.cancel()
                 raise RuntimeError(
-                    f"The dask cluster has had no workers for {patience:g} seconds, so the computation was stopped. Add "
-                    "workers and try again; dask.config.set({'skspo.no-workers-timeout': seconds}) sets how long to wait."
+                    f"The dask cluster has had no workers for {patience:g} seconds, so the computation was stopped. "
+                    "Add workers and try again; dask.config.set({'skspo.no-workers-timeout': seconds}) sets how long "
+                    "to wait."
                 )
         if future.status in ("cancelled", "lost", "pending"):
             self._gone(f"the result is {future.status}")
@@ -167,8 +170,8 @@ class DaskRows(Rows):
     @staticmethod
     def _gone(why: Any, cause: BaseException | None = None) -> NoReturn:
         raise RuntimeError(
-            f"The dask cluster cannot be reached any more ({why}), so the computation was stopped. Connect to a running "
-            "cluster and try again."
+            f"The dask cluster cannot be reached any more ({why}), so the computation was stopped. Connect to a "
+            "running cluster and try again."
         ) from cause
 
     def _n_workers(self) -> int:
@@ -190,7 +193,9 @@ def _run(task: Callable[..., Any], part: LinearObjective, *args: Any) -> Any:
 def _seen(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
     """What the estimator remembers of the input: number and names of features, and the shape of y."""
     if not is_dask(X) or not is_dask(y):
-        raise TypeError("X and y must both be dask collections, or neither: dask.array.from_array makes one of an array.")
+        raise TypeError(
+            "X and y must both be dask collections, or neither: dask.array.from_array makes one of an array."
+        )
     if X.ndim != 2 or y.ndim not in (1, 2):
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
     noted = copy(estimator)

@@ -26,7 +26,6 @@ from .regions.base import Region, check_region
 from .report import DecisionReport, decision_report, visual_block
 from .solvers import SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
 
-
 #: relative gap of the fit to a sample from which one to data in chunks starts
 SAMPLE_TOL = 1e-4
 

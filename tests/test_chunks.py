@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import skspo.chunked
@@ -213,22 +214,23 @@ def fit_chunks(source, region=None, **params):
 
 
 X5, C5 = np.arange(10.0).reshape(5, 2), np.arange(15.0).reshape(5, 3)
+ONE = (X5, C5)
 BAD = {
-    "iterator": (lambda: fit_chunks(iter([(X5, C5)])), TypeError, r"fit_chunks\(read\) instead of fit_chunks\(read\(\)\)"),
+    "iterator": (lambda: fit_chunks(iter([ONE])), TypeError, r"fit_chunks\(read\) instead of fit_chunks\(read\(\)\)"),
     "number": (lambda: fit_chunks(5), TypeError, "must be a function that returns an iterable"),
     "array": (lambda: fit_chunks([X5]), TypeError, r"A chunk must be a tuple \(X, y\)"),
     "nothing": (lambda: fit_chunks([]), ValueError, "There are no rows in the chunks"),
     "no rows": (lambda: fit_chunks([(X5[:0], C5[:0])]), ValueError, "There are no rows in the chunks"),
-    "nan": (lambda: fit_chunks([(X5, C5), (np.full_like(X5, np.nan), C5)]), ValueError, "X contains NaN"),
-    "lengths": (lambda: fit_chunks([(X5, C5), (X5[:3], C5)]), ValueError, "inconsistent numbers of samples"),
-    "features": (lambda: fit_chunks([(X5, C5), (X5[:, :1], C5)]), ValueError, "All chunks must have the same columns"),
-    "costs": (lambda: fit_chunks([(X5, C5), (X5, C5[:, :1])]), ValueError, "All chunks must have the same columns"),
-    "offset": (lambda: fit_chunks([(X5, C5, None, C5), (X5, C5)]), ValueError, "Either all chunks have an offset"),
+    "nan": (lambda: fit_chunks([ONE, (np.full_like(X5, np.nan), C5)]), ValueError, "X contains NaN"),
+    "lengths": (lambda: fit_chunks([ONE, (X5[:3], C5)]), ValueError, "inconsistent numbers of samples"),
+    "features": (lambda: fit_chunks([ONE, (X5[:, :1], C5)]), ValueError, "All chunks must have the same columns"),
+    "costs": (lambda: fit_chunks([ONE, (X5, C5[:, :1])]), ValueError, "All chunks must have the same columns"),
+    "offset": (lambda: fit_chunks([(X5, C5, None, C5), ONE]), ValueError, "Either all chunks have an offset"),
     "weights": (lambda: fit_chunks([(X5, C5, np.zeros(5))]), ValueError, "sample_weight is zero for every sample"),
     "negative": (lambda: fit_chunks([(X5, C5, -np.ones(5))]), ValueError, "Negative values"),
-    "solver": (lambda: fit_chunks([(X5, C5)], solver="conic"), ValueError, "Solvers that read them chunk by chunk: 'bundle'"),
-    "sgd": (lambda: fit_chunks([(X5, C5)], solver="sgd"), ValueError, "call partial_fit per chunk"),
-    "chunk_rows": (lambda: ChunkedData.from_arrays(X5, C5, chunk_rows=0), ValueError, "chunk_rows must be None or an integer"),
+    "solver": (lambda: fit_chunks([ONE], solver="conic"), ValueError, "read them chunk by chunk: 'bundle'"),
+    "sgd": (lambda: fit_chunks([ONE], solver="sgd"), ValueError, "call partial_fit per chunk"),
+    "chunk_rows": (lambda: ChunkedData.from_arrays(X5, C5, chunk_rows=0), ValueError, "chunk_rows must be None or"),
 }
 
 
@@ -303,12 +305,11 @@ def sorted_box(w):
 )
 def test_n_jobs_changes_no_chunked_fit(region):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    C = X @ rng.normal(size=(2, 3)) + 0.3 * rng.normal(size=(60, 3))
-    data = ChunkedData.from_arrays(X, C, chunk_rows=25)
-    fits = [
-        SPOPlusRegressor(region, alpha=0.1, solver="bundle", tol=1e-4, n_jobs=jobs).fit_chunks(data) for jobs in (1, 2, 3)
-    ]
+    X = rng.normal(size=(20, 2))
+    C = X @ rng.normal(size=(2, 3)) + 0.3 * rng.normal(size=(20, 3))
+    data = ChunkedData.from_arrays(X, C, chunk_rows=9)
+    model = SPOPlusRegressor(region, alpha=0.1, solver="bundle", tol=1e-4)
+    fits = [clone(model).set_params(n_jobs=jobs).fit_chunks(data) for jobs in (1, 2)]
     for fit in fits[1:]:
         assert_array_equal(fit.coef_, fits[0].coef_)
         assert_array_equal(fit.decide(X), fits[0].decide(X))

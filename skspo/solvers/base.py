@@ -94,7 +94,8 @@ def check_rows_at_hand(solver: Solver, objective: LinearObjective, others: dict[
         ]
         raise ValueError(
             f"solver={solver.name!r} needs all rows in memory, but the data come in chunks. Solvers that read them "
-            f"chunk by chunk: {', '.join(able)}; or leave solver='auto'. To stream with sgd, call partial_fit per chunk."
+            f"chunk by chunk: {', '.join(able)}; or leave solver='auto'. To stream with sgd, call partial_fit "
+            "per chunk."
         )
 
 
