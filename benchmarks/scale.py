@@ -5,8 +5,8 @@
     python benchmarks/scale.py --sizes 1e6         other sizes
     python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster
 
-Every fit has a process of its own (and, on the cluster, two worker processes), and no penalty, to a relative duality gap
-of 1e-6.  Columns:
+Every fit has a process of its own (and, on the cluster, two worker processes), and no penalty, to a relative duality
+gap of 1e-6.  Columns:
 
     passes      of the bundle method over the data; four more come before the first
     s           the whole fit, data on disk to certified coefficients; the start of the cluster is not counted
@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,7 @@ def fit_cluster(problem: str, folder: Path) -> None:
             da.from_delayed(
                 dask.delayed(load)(str(folder / f"{name}.npy"), int(low), int(high)), (int(high - low), width), float
             )
-            for low, high in zip(edges[:-1], edges[1:], strict=True)
+            for low, high in pairwise(edges)
         ]
         return da.concatenate(parts)
 
