@@ -234,7 +234,12 @@ class LocalRows(Rows):
     def survey(self, *args: Any) -> Survey:
         """One pass over the raw data."""
         total: Any = None
+        names: Any = None
         for chunk in self._chunks():
+            mine = list(getattr(chunk.X, "columns", ()))
+            names = mine if names is None else names
+            if mine != names:
+                raise ValueError(f"All chunks must have the same columns: the first has {names}, another {mine}.")
             total = add(total, survey_chunk(chunk, *args))
         self.sizes = total.sizes
         return total

@@ -59,11 +59,11 @@ class Chunk(NamedTuple):
         y = check_array(self.y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y")
         y = y[:, None] if y.ndim == 1 else y
         check_consistent_length(X, y)
-        if self.sample_weight is None or not np.any(self.sample_weight):
-            weight: Any = np.ones(X.shape[0]) if self.sample_weight is None else np.zeros(X.shape[0])
-            check_consistent_length(X, weight if self.sample_weight is None else self.sample_weight)
-        else:
-            weight = check_weight(self.sample_weight, X)
+        weight: Any = np.ones(X.shape[0])
+        if self.sample_weight is not None:
+            check_consistent_length(X, self.sample_weight)
+            # A chunk may weigh nothing, as long as another does.
+            weight = check_weight(self.sample_weight, X) if np.any(self.sample_weight) else 0.0 * weight
         return Chunk(X, y, weight, check_offset(self.offset, y.shape))
 
 

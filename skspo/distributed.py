@@ -199,11 +199,15 @@ def _seen(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
     if X.ndim != 2 or y.ndim not in (1, 2):
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
     noted = copy(estimator)
-    example = X._meta_nonempty if _is_frame(X) else np.empty((1, X.shape[1]))
-    validate_data(noted, example, skip_check_array=True, reset=True)
+    validate_data(noted, _example(X), skip_check_array=True, reset=True)
     names = ("n_features_in_", "feature_names_in_")
     seen: dict[str, Any] = {name: vars(noted)[name] for name in names if name in vars(noted)}
     return {**seen, "_y_is_1d": y.ndim == 1}
+
+
+def _example(X: Any) -> Any:
+    """One row with the columns of a collection."""
+    return X._meta_nonempty.iloc[:1] if _is_frame(X) else np.zeros((1, X.shape[1]))
 
 
 def _is_frame(collection: Any) -> bool:
@@ -255,38 +259,35 @@ def _partitions(X: Any, *others: Any) -> list[tuple[Any, ...]]:
 
 def map_predict(estimator: Any, X: Any, offset: Any = None) -> Any:
     """Lazy ``predict``: a dask array with the partitions of X."""
-    check_is_fitted(estimator)
-    return _map(estimator, "predict", X, offset, one_dimensional=bool(getattr(estimator, "_y_is_1d", False)))
+    return _map(estimator, "predict", X, offset)
 
 
 def map_decide(estimator: Any, X: Any, offset: Any = None, region_params: Any = None) -> Any:
     """Lazy ``decide``: a dask array with the partitions of X."""
-    check_is_fitted(estimator)
     if region_params is not None:
         raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
-    return _map(estimator, "decide", X, offset, one_dimensional=False)
+    return _map(estimator, "decide", X, offset)
 
 
-def _map(estimator: Any, method: str, X: Any, offset: Any, *, one_dimensional: bool) -> Any:
+def _map(estimator: Any, method: str, X: Any, offset: Any) -> Any:
     dask = import_dask()
     import dask.array as da
 
-    d = estimator.intercept_.size if np.ndim(estimator.intercept_) else X.shape[1] // estimator.coef_.size
+    check_is_fitted(estimator)
+    # One row says what comes out, and whether the features are those of the fit.
+    columns = getattr(estimator, method)(_example(X)).shape[1:]
     model = dask.delayed(estimator)  # once in the graph, not once per partition
     call = dask.delayed(_call)
-    lengths = X.chunks[0] if not _is_frame(X) else (np.nan,) * X.npartitions
+    lengths = (np.nan,) * X.npartitions if _is_frame(X) else X.chunks[0]
     parts = [
-        da.from_delayed(call(model, method, *block), shape=(n,) if one_dimensional else (n, d), dtype=np.float64)
+        da.from_delayed(call(model, method, columns, *block), shape=(n, *columns), dtype=np.float64)
         for block, n in zip(_partitions(X, offset), lengths, strict=True)
     ]
     return da.concatenate(parts)
 
 
-def _call(estimator: Any, method: str, X: Any, offset: Any) -> np.ndarray:
-    if X.shape[0] == 0:
-        d = estimator.region_.resolve_dim(np.size(estimator.intercept_))
-        return np.zeros((0,) if method == "predict" and estimator._y_is_1d else (0, d))
-    return getattr(estimator, method)(X, offset=offset)
+def _call(estimator: Any, method: str, columns: tuple[int, ...], X: Any, offset: Any) -> np.ndarray:
+    return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *columns))
 
 
 def score_partitions(

@@ -225,6 +225,11 @@ BAD = {
     "lengths": (lambda: fit_chunks([ONE, (X5[:3], C5)]), ValueError, "inconsistent numbers of samples"),
     "features": (lambda: fit_chunks([ONE, (X5[:, :1], C5)]), ValueError, "All chunks must have the same columns"),
     "costs": (lambda: fit_chunks([ONE, (X5, C5[:, :1])]), ValueError, "All chunks must have the same columns"),
+    "names": (
+        lambda: fit_chunks([(pd.DataFrame(X5, columns=["a", "b"]), C5), (pd.DataFrame(X5, columns=["b", "a"]), C5)]),
+        ValueError,
+        "All chunks must have the same columns",
+    ),
     "offset": (lambda: fit_chunks([(X5, C5, None, C5), ONE]), ValueError, "Either all chunks have an offset"),
     "weights": (lambda: fit_chunks([(X5, C5, np.zeros(5))]), ValueError, "sample_weight is zero for every sample"),
     "negative": (lambda: fit_chunks([(X5, C5, -np.ones(5))]), ValueError, "Negative values"),

@@ -16,7 +16,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GridSearchCV
 
-from skspo import EntropySimplex, ShortestPath, Simplex, SPOPlusRegressor, make_spo_scorer
+from skspo import EntropySimplex, ShortestPath, Simplex, SPOPlusRegressor, TwoStageRegressor, make_spo_scorer
 from skspo.chunked import ChunkedObjective
 from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.losses import SPOPlusLoss
@@ -137,6 +137,10 @@ def test_prediction_is_lazy(client, local):
         assert result.chunks[0] == (300,) * 4
         assert_allclose(result.compute(), reference)
     assert_allclose(local.score(*lazy(X, C)), local.score(X, C), rtol=1e-12)
+    with pytest.raises(ValueError, match="3 features"):
+        local.predict(lazy(X[:, :3])[0])
+    baseline = TwoStageRegressor(region=REGION).fit(X, C)
+    assert_allclose(baseline.decide(lazy(X)[0]).compute(), baseline.decide(X))
     one = SPOPlusRegressor().fit(X, C[:, 0])
     lazy_one = SPOPlusRegressor().fit(*lazy(X, C[:, 0]))
     assert_same_fit(one, lazy_one)
