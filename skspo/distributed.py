@@ -12,7 +12,7 @@ threads do the work.
 from __future__ import annotations
 
 import time
-from asyncio import CancelledError
+from asyncio import CancelledError as AsyncCancelled
 from collections.abc import Callable
 from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -142,8 +142,8 @@ class DaskRows(Rows):
         """Value of a delayed result, or an error if there is nobody left to compute it."""
         if self._client is None:
             return result.compute()
+        from distributed import CancelledError, wait
         from distributed import TimeoutError as DaskTimeout
-        from distributed import wait
 
         patience = float(self._dask.config.get("skspo.no-workers-timeout", NO_WORKERS_TIMEOUT))
         future = self._client.compute(result)
@@ -154,7 +154,7 @@ class DaskRows(Rows):
                 wait(future, timeout=POLL)
             except (TimeoutError, DaskTimeout):
                 alone = 0.0 if self._n_workers() else alone + time.monotonic() - began
-            except (CancelledError, OSError):
+            except (AsyncCancelled, CancelledError, OSError):
                 break
             if alone > patience:
                 future.cancel()
@@ -176,12 +176,14 @@ class DaskRows(Rows):
 
     def _n_workers(self) -> int:
         """Number of workers; an error if there is not even a scheduler."""
+        from distributed import CancelledError
+
         client: Any = self._client
         if client.status not in ("running", "newly-created"):
             self._gone(f"the client is {client.status}")
         try:
             return len(client.sync(client.scheduler.ncores, callback_timeout=10 * POLL))
-        except (CancelledError, OSError, TimeoutError) as error:
+        except (AsyncCancelled, CancelledError, OSError, TimeoutError) as error:
             self._gone(error, error)
 
 
