@@ -1,5 +1,6 @@
 """Machine learning for people who have to decide: Smart Predict-then-Optimize for scikit-learn."""
 
+from .chunks import ChunkedData
 from .estimators import SPOPlusRegressor, TwoStageRegressor
 from .items import StackedItems, stack_items
 from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AbsoluteLoss",
+    "ChunkedData",
     "SPOLoss",
     "SPOMLPRegressor",
     "SPOPlusLoss",

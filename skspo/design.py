@@ -123,6 +123,17 @@ class Design:
         other.Z, other.weight = self.Z[rows], weight
         return other
 
+    def with_rows(self, X: np.ndarray, weight: np.ndarray) -> Self:
+        """Return the same map for other features, in the same coordinates."""
+        return type(self)(
+            X,
+            weight,
+            self.normals,
+            fit_intercept=self.fit_intercept,
+            center=False,  # says how to derive coordinates, and these are given
+            standardization=self.standardization,
+        )
+
     # -- the layout ----------------------------------------------------------------------------------------------------
 
     def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:

@@ -16,13 +16,18 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
+from .chunked import ChunkedObjective, LocalRows, Rows
+from .chunks import ChunkedData, is_dask, is_large_memmap
 from .design import apply_model, check_blocks
 from .losses import SPOPlusLoss, check_offset, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
 from .regions.base import Region, check_region
 from .report import DecisionReport, decision_report, visual_block
-from .solvers import Result, SGDSolver, Solver, history_of, make_solvers
+from .solvers import SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
+
+#: relative gap of the fit to a sample from which one to data in chunks starts
+SAMPLE_TOL = 1e-4
 
 
 def _check_ndim(y: Any) -> None:
@@ -91,6 +96,10 @@ class DecisionMixin:
         W : ndarray of shape (n_samples, d)
             One feasible decision per sample.
         """
+        if is_dask(X):
+            from .distributed import map_decide
+
+            return map_decide(self, X, offset, region_params)
         C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
         C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
         return self.region_.with_rows(region_params, *C_hat.shape).argmin(C_hat)
@@ -120,6 +129,10 @@ class DecisionMixin:
         -------
         score : float
         """
+        if is_dask(X, y):
+            from .distributed import score_partitions
+
+            return score_partitions(self, X, y, sample_weight, offset, region_params)
         C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
         return -float(
             normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight, region_params=region_params)
@@ -193,6 +206,10 @@ class LinearSPOPlusMixin:
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        if is_dask(X):
+            from .distributed import map_predict
+
+            return map_predict(self, X, offset)
         X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
         C_hat = apply_model(X_arr, self.coef_, self.intercept_)
         return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
@@ -218,9 +235,8 @@ class LinearSPOPlusMixin:
             if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
                 raise ValueError(f"{name} must be None or {what}, got {value!r}.")
 
-    def _fits(self, data: TrainingData) -> bool:
+    def _fits(self, d: int, n_features: int) -> bool:
         """Whether there are coefficients for so many costs and features."""
-        d, n_features = data.C.shape[1], data.X.shape[1]
         shape = (n_features // d,) if self.shared else (d, n_features)
         return hasattr(self, "coef_") and self.coef_.shape == shape
 
@@ -260,23 +276,29 @@ class LinearSPOPlusMixin:
                 raise
         return region, views[0], views[-1]
 
-    def _solve(self, objective: LinearObjective, start: np.ndarray | None = None) -> tuple[Result, Solver]:
-        """Result of the first solver that closes the gap, or of the last one."""
+    def _solve(
+        self,
+        objective: LinearObjective,
+        start: np.ndarray | None = None,
+        solver: str | Solver | None = None,
+        tol: float | None = None,
+    ) -> tuple[Result, Solver]:
+        """Result of the first solver that closes the gap, or of the last one; by default as the estimator says."""
         solvers = make_solvers(
-            self.solver,
+            self.solver if solver is None else solver,
             objective.region,
             objective,
-            tol=self.tol,
+            tol=self.tol if tol is None else tol,
             max_iter=self.max_iter,
             random_state=self.random_state,
             verbose=self.verbose,
         )
-        for solver in solvers:
-            result = solver.solve(objective, start)
+        for last in solvers:
+            result = last.solve(objective, start)
             if result.converged:
                 break
             start = result.coef
-        return result, solver
+        return result, last
 
     def _store(
         self, objective: LinearObjective, result: Result, region: Region, solver: str, seen: dict[str, Any]
@@ -437,8 +459,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
+        X : array-like of shape (n_samples, n_features), or a dask array or data frame
+            Features.  Dask collections are worked on where they live; memory-mapped arrays larger than
+            ``skspo.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Both need ``solver="auto"``,
+            "bundle" or "lbfgs".
         y : array-like of shape (n_samples, d) or (n_samples,)
             Cost vectors (C in the documentation), one column per decision variable.
         sample_weight : array-like of shape (n_samples,), optional
@@ -453,14 +477,95 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self : SPOPlusRegressor
         """
         self._check_params()
+        if is_dask(X, y):
+            from .distributed import DaskRows
+
+            with DaskRows(self, X, y, sample_weight, offset, region_params) as rows:
+                return self._fit_rows(rows, rows.seen)
+        if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
+            return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, reset=True)
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
         objective = self._objective(training_region, data)
+        return self._minimise(objective, region, data.seen)
+
+    def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
+        """Fit the model to data that are read chunk by chunk, in bounded memory.
+
+        The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before its first: for means
+        and least squares, for optimal decisions, which are kept in temporary files (where: see :mod:`tempfile`), for
+        the loss of the zero prediction, and for a sample, whose fit is the start.
+
+        Parameters
+        ----------
+        chunks : ChunkedData, callable or iterable
+            A function that returns an iterable of ``(X, y)``, ``(X, y, sample_weight)`` or
+            ``(X, y, sample_weight, offset)``, or anything else that :class:`ChunkedData` takes.
+
+        Returns
+        -------
+        self : SPOPlusRegressor
+
+        Examples
+        --------
+        >>> from skspo import ShortestPath, SPOPlusRegressor
+        >>> from skspo.datasets import make_shortest_path
+        >>> def read():  # called for each pass: it could read files
+        ...     for seed in range(3):
+        ...         yield make_shortest_path(40, grid=(3, 3), random_state=seed)
+        >>> model = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit_chunks(read)
+        >>> bool(model.duality_gap_ <= 1e-6)
+        True
+        """
+        self._check_params()
+        data = chunks if isinstance(chunks, ChunkedData) else ChunkedData(chunks)
+        for chunk in data:
+            if chunk.n_rows:
+                seen = check_training_data(self, *chunk.head(), reset=True).seen
+                break
+        else:
+            raise ValueError("There are no rows in the chunks: at least one is needed.")
+        with LocalRows(data) as rows:
+            return self._fit_rows(rows, seen)
+
+    def _fit_rows(self, rows: Rows, seen: dict[str, Any]) -> SPOPlusRegressor:
+        d = rows.first()[1].shape[1]
+        region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs)
+        objective = ChunkedObjective(
+            SPOPlusLoss(training_region),
+            training_region,
+            rows,
+            alpha=float(self.alpha),
+            l1_ratio=float(self.l1_ratio),
+            prior=self.prior,
+            fit_intercept=self.fit_intercept,
+            shared=self.shared,
+        )
         start = None
-        if self.warm_start and self._fits(data):
+        if not self.warm_start and (sample := objective.sampled()) is not None:
+            # How well the sample is fitted matters little: it is not the data.
+            start = self._solve(sample, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
+        return self._minimise(objective, region, seen, start, depth=2)
+
+    def _reads_chunks(self) -> bool:
+        """Whether the solver that was asked for, if any, makes do with sums over rows."""
+        solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
+        return self.solver == "auto" or bool(getattr(solver, "sums_suffice", False))
+
+    def _minimise(
+        self,
+        objective: LinearObjective,
+        region: Region,
+        seen: dict[str, Any],
+        start: np.ndarray | None = None,
+        *,
+        depth: int = 1,
+    ) -> SPOPlusRegressor:
+        """Run the solver, store the attributes, and warn the user, ``depth`` calls above, if the gap is too large."""
+        if self.warm_start and self._fits(objective.normals.shape[1], seen["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
-        self._store(objective, result, region, solver.name, data.seen)
+        self._store(objective, result, region, solver.name, seen)
         self.__dict__.pop("_stream", None)
         if not result.converged:
             why = f" because {result.message}" if result.message else ""
@@ -469,7 +574,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 f"tol={solver.tol:g}{why}. The coefficients are the best found and lower_bound_ is valid. "
                 "Increase max_iter or tol, or try another solver.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=2 + depth,
             )
         return self
 
@@ -502,7 +607,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self._check_params()
         first = not hasattr(self, "coef_")
         data = check_training_data(self, X, y, sample_weight, offset, reset=first)
-        if not first and not self._fits(data):
+        if not first and not self._fits(data.C.shape[1], data.X.shape[1]):
             known = self.coef_.shape[0] if self.coef_.ndim == 2 else data.X.shape[1] // self.coef_.size
             raise ValueError(
                 f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "

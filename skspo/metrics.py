@@ -150,14 +150,19 @@ def normalized_spo_loss(
     """
     loss, z = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
     size = float(_average(np.abs(z), sample_weight, False))
-    if size == 0 and loss.any():
+    return _average(normalize(loss, size), sample_weight, per_sample)
+
+
+def normalize(loss: Any, size: float) -> Any:
+    """Losses divided by the mean size of the best costs, or as they are, with a warning, if that is zero."""
+    if size == 0 and np.any(loss):
         warnings.warn(
             "All best costs are zero, so the SPO loss cannot be normalized by them; the plain SPO loss is used. "
             "Use spo_loss, or make_spo_scorer(region, metric='spo_loss'), to say so.",
             UndefinedMetricWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return _average(loss / size if size > 0 else loss, sample_weight, per_sample)
+    return loss / size if size > 0 else loss
 
 
 def make_spo_scorer(
@@ -217,9 +222,9 @@ def _spo_losses(
     y_true: ArrayLike,
     y_pred: ArrayLike,
     region: Region | None,
-    ties: str,
-    offset: ArrayLike | None,
-    region_params: Any,
+    ties: str = "oracle",
+    offset: ArrayLike | None = None,
+    region_params: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """SPO loss and best cost of each sample."""
     if ties not in ("oracle", "worst"):

@@ -31,6 +31,7 @@ the typical cost.  The v_i are moved to make R vanish up to rounding, so that th
 from __future__ import annotations
 
 from copy import copy
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +80,9 @@ class LinearObjective:
     standardized : bool
         Whether the penalty is on the coefficients of standardised features and normalised costs.
     """
+
+    #: whether a solver may look at single rows; else it sees sums over them (see ``chunked``)
+    rows_at_hand: bool = True
 
     def __init__(
         self,
@@ -174,6 +178,28 @@ class LinearObjective:
         other.memory, other._trivial = {}, None
         return other
 
+    def with_rows(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        offset: np.ndarray | None = None,
+        W: np.ndarray | None = None,
+    ) -> LinearObjective:
+        """Return the same problem on other rows, in the same coordinates.
+
+        Weights are taken as they are: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
+        they are known.
+        """
+        other = copy(self)
+        C = self.region.to_min(y)
+        known = None if offset is None else self.project_visible(self.region.to_min(offset)) / self.cost_scale
+        other.weight, other.design = weight, self.design.with_rows(X, weight)
+        other.C, other.offset = self.loss.absorb(self.project_visible(C) / self.cost_scale, known)
+        other.W = self.region.solve_min(C) if W is None and self.loss.decides else W
+        other.memory, other._trivial = {}, None
+        return other
+
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray, known: np.ndarray | None) -> Coordinates:
         visible = self.project_visible(C)
         # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
@@ -233,6 +259,27 @@ class LinearObjective:
         region = self.region if memory is not None else self.region.take(rows)
         value, G = self.loss.value_gradient_min(region, self.C[rows], self.predict(Theta, rows), W, memory)
         return float(weight @ value), self.design.adjoint(G * weight[:, None], rows), G
+
+    def cuts(self, Theta: np.ndarray, edges: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Weighted loss at Theta, and a cut b_g + <A_g, .> below it for each group of rows (see ``solvers.bundle``).
+
+        Parameters
+        ----------
+        Theta : ndarray
+        edges : ndarray of int, shape (g + 1,)
+            Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
+
+        Returns
+        -------
+        value : float
+        b : ndarray of shape (g,)
+        A : ndarray of shape (g, *Theta.shape)
+        """
+        value, _, G = self.loss_gradient(Theta)
+        G = G * self.weight[:, None]
+        b = -0.5 * np.add.reduceat(np.einsum("ij,ij->i", self.C, G), edges[:-1])
+        groups = [slice(low, high) for low, high in pairwise(edges)]
+        return value, b, np.array([self.design.adjoint(G[rows], rows) for rows in groups])
 
     def value(self, Theta: np.ndarray) -> float:
         """Objective at Theta."""
@@ -312,7 +359,7 @@ class LinearObjective:
         pinv = self.design.gram_pinv(room)
         stalled = 0
         for _ in range(max_iter):
-            R = self._moment_residual(V, Theta)
+            R = self._moment_residual(2.0 * self.design.adjoint((self.W - V) * self.weight[:, None]), Theta)
             # sum_i a_i dV_i z_i^T = R / 2 cancels the residual.
             V = self.region.repair(V + room[:, None] * self.design.predict(0.5 * R @ pinv))
             bound = self.dual_value(V, Theta)[0]
@@ -322,9 +369,8 @@ class LinearObjective:
                 break
         return best
 
-    def _moment_residual(self, V: np.ndarray, Theta: np.ndarray) -> np.ndarray:
+    def _moment_residual(self, G: np.ndarray, Theta: np.ndarray) -> np.ndarray:
         """G minus what the penalty asks of it at Theta: zero for the dual decisions of an optimal Theta."""
-        G = 2.0 * self.design.adjoint((self.W - V) * self.weight[:, None])
         D = Theta - self.prior
         zero = np.abs(D) <= 1e-9 * max(float(np.abs(D).max()), 1e-300)
         at_zero = np.clip(G, -self.l1, self.l1)

@@ -194,7 +194,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
-        if self.warm_start and self._fits(data):
+        if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)
         else:
             start = self._start(objective)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..objective import LinearObjective
 from ..regions.base import Region
-from .base import Result, Solver, check_solver_serves, history_of
+from .base import Result, Solver, check_rows_at_hand, check_solver_serves, history_of
 from .bundle import BundleSolver
 from .conic import ConicSolver
 from .interior_point import InteriorPointSolver, predicted_work
@@ -67,7 +67,11 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
                         model with at most FEW_COEFFICIENTS before interior-point and conic
     ``sgd``             none of these
     ==================  ===============================================================================
+
+    Where only sums over rows are known (data in chunks) it is ``lbfgs`` for strongly convex regions, then ``bundle``.
     """
+    if not objective.rows_at_hand:
+        return ["bundle"] if LBFGSSolver.missing(region) else ["lbfgs", "bundle"]
     names = []
     if not LBFGSSolver.missing(region):
         names.append("lbfgs")
@@ -112,6 +116,7 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
             chosen.append(SOLVERS[name](**own))
     for candidate in chosen:
         check_solver_serves(candidate, region, SOLVERS)
+        check_rows_at_hand(candidate, objective, SOLVERS)
     return chosen
 
 

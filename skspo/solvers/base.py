@@ -32,6 +32,8 @@ class Solver(BaseEstimator):
 
     name: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
+    #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (see ``skspo.chunked``)
+    sums_suffice: ClassVar[bool] = False
 
     tol: float
     max_iter: int | None
@@ -81,6 +83,19 @@ def check_solver_serves(solver: Solver, region: Region, others: dict[str, type[S
         raise ValueError(
             f"solver={solver.name!r} cannot serve the region {region.label}, which lacks: {what}. "
             f"Solvers that can: {', '.join(able)}; or leave solver='auto'."
+        )
+
+
+def check_rows_at_hand(solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]]) -> None:
+    """Raise an error if the solver looks at single rows and the objective has only sums over them."""
+    if not (solver.sums_suffice or objective.rows_at_hand):
+        able = [
+            repr(name) for name, cls in others.items() if cls.sums_suffice and not cls.missing(objective.region)
+        ]
+        raise ValueError(
+            f"solver={solver.name!r} needs all rows in memory, but the data come in chunks. Solvers that read them "
+            f"chunk by chunk: {', '.join(able)}; or leave solver='auto'. To stream with sgd, call partial_fit "
+            "per chunk."
         )
 
 

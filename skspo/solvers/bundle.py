@@ -16,7 +16,6 @@ that matter to it, and the bound needs no ridge.  What they cost is time for the
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
@@ -57,6 +56,7 @@ class BundleSolver(Solver):
 
     name = "bundle"
     requires = ()
+    sums_suffice = True
 
     def __init__(
         self,
@@ -181,8 +181,7 @@ class CutModel:
         if max_cuts is None:
             max_cuts = min(20 * self.n_groups, 2**23 // size)
         self.max_cuts = max(max_cuts, 4 * self.n_groups)
-        edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)
-        self.rows = [slice(low, high) for low, high in pairwise(edges)]
+        self.edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)  # groups are consecutive rows
         self.A = np.zeros((0, size))  # (k, d' q) slopes, d' <= d their visible directions
         self.b = np.zeros(0)  # (k,) constants
         self.group = np.zeros(0, dtype=np.intp)  # (k,) groups
@@ -205,10 +204,8 @@ class CutModel:
     def add(self, Theta: np.ndarray) -> tuple[float, int]:
         """Call the oracle and cut where the model is too low; return the objective and the number of cuts."""
         obj = self.objective
-        value, _, G = obj.loss_gradient(Theta)
-        G = G * obj.weight[:, None]
-        b = -0.5 * np.add.reduceat(np.einsum("ij,ij->i", obj.C, G), [rows.start for rows in self.rows])
-        A = np.array([self.reduce(obj.design.adjoint(G[rows], rows)) for rows in self.rows])
+        value, b, slopes = obj.cuts(Theta, self.edges)
+        A = np.array([self.reduce(slope) for slope in slopes])
         new = np.flatnonzero(b + A @ self.reduce(Theta) > self.highest(Theta) + 1e-15 * value)
         self._set(
             np.concatenate([self.A, A[new]]),

@@ -1,0 +1,187 @@
+"""Time and memory of exact fits that read their rows from files, as the rows become many.
+
+    python benchmarks/scale.py                     all sizes, up to ten million rows: an hour, and 5 GB of disk
+    python benchmarks/scale.py --quick             10,000 and 100,000 rows
+    python benchmarks/scale.py --sizes 1e6         other sizes
+    python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster
+
+Every fit has a process of its own (and, on the cluster, two worker processes), and no penalty, to a relative duality
+gap of 1e-6.  Columns:
+
+    passes      of the bundle method over the data; four more come before the first
+    s           the whole fit, data on disk to certified coefficients; the start of the cluster is not counted
+    s/pass      time of the bundle method by pass, its quadratic programs included
+    RSS         largest resident memory of the process; on the cluster, of the driver and of the larger worker
+    private     the same without what is mapped from files, which the system takes back when it needs room;
+                sampled 20 times a second, and not on the cluster
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from skspo import ShortestPath, Simplex, SPOPlusRegressor
+from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
+
+BLOCK = 100_000
+IN_MEMORY = 100_000  # rows of the largest fit in memory
+PROBLEMS = {
+    "ten classes": (make_cost_sensitive_classification, {"degree": 2, "noise": 0.5}, Simplex(), 10),
+    "5x5 paths": (
+        make_shortest_path,
+        {"grid": (5, 5), "degree": 4, "noise": 0.5},
+        ShortestPath.grid(5, 5),
+        40,
+    ),
+}
+
+
+def write_data(problem: str, n: int, folder: Path) -> None:
+    """Write X.npy and y.npy block by block: one true model, a seed per block."""
+    make, params, _, d = PROBLEMS[problem]
+    *_, coef = make(10, **params, random_state=0, return_coef=True)
+    X, C = (
+        np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=np.float64, shape=(n, width))
+        for name, width in (("X", 5), ("y", d))
+    )
+    for start in range(0, n, BLOCK):
+        rows = slice(start, min(start + BLOCK, n))
+        X[rows], C[rows] = make(rows.stop - start, **params, coef=coef, random_state=start // BLOCK + 1)[:2]
+
+
+class PrivateMemory(threading.Thread):
+    """Largest private memory of this process so far, in bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak = 0
+
+    def run(self) -> None:
+        while True:
+            lines = Path("/proc/self/status").read_text().splitlines()
+            self.peak = max(self.peak, 1024 * next(int(x.split()[1]) for x in lines if x.startswith("RssAnon")))
+            time.sleep(0.05)
+
+
+def peak_rss() -> int:
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def load(path: str, start: int, stop: int) -> np.ndarray:
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def report(model: SPOPlusRegressor, seconds: float, **more: object) -> None:
+    history = model.history_["time"]
+    row = {"passes": model.n_iter_, "s": seconds, "gap": model.duality_gap_, "solver": model.solver_, **more}
+    row["s/pass"] = float(history[-1]) / model.n_iter_
+    print(json.dumps(row))
+
+
+def fit_local(problem: str, folder: Path, where: str) -> None:
+    import skspo.chunks
+
+    region = PROBLEMS[problem][2]
+    X, C = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("X", "y"))
+    if where == "memory":
+        X, C = np.array(X), np.array(C)
+    else:
+        skspo.chunks.IN_MEMORY_LIMIT = 0  # small ones are read in chunks as well, to see what that costs
+    private = PrivateMemory()
+    private.start()
+    began = time.perf_counter()
+    model = SPOPlusRegressor(region).fit(X, C)
+    report(model, time.perf_counter() - began, rss=peak_rss(), private=private.peak)
+
+
+def fit_cluster(problem: str, folder: Path) -> None:
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    region, d = PROBLEMS[problem][2:]
+    n = np.load(folder / "X.npy", mmap_mode="r").shape[0]
+    edges = np.linspace(0, n, max(2, n // BLOCK) + 1).astype(int)
+
+    def lazy(name: str, width: int) -> da.Array:
+        parts = [
+            da.from_delayed(
+                dask.delayed(load)(str(folder / f"{name}.npy"), int(low), int(high)), (int(high - low), width), float
+            )
+            for low, high in pairwise(edges)
+        ]
+        return da.concatenate(parts)
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+        began = time.perf_counter()
+        model = SPOPlusRegressor(region).fit(lazy("X", 5), lazy("y", d))
+        seconds = time.perf_counter() - began
+        report(model, seconds, rss=peak_rss(), worker=max(client.run(peak_rss).values()))
+
+
+def run(problem: str, folder: Path, where: str) -> dict:
+    command = [sys.executable, __file__, "--child", problem, str(folder), where]
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="10,000 and 100,000 rows")
+    parser.add_argument("--sizes", nargs="+", type=float, help="numbers of rows")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--where", nargs="+", choices=["memory", "memmap", "cluster"])
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        warnings.simplefilter("ignore")  # the gap is in the table
+        problem, folder, where = args.child
+        if where == "cluster":
+            fit_cluster(problem, Path(folder))
+        else:
+            fit_local(problem, Path(folder), where)
+        return
+    sizes = [int(n) for n in args.sizes or ([1e4, 1e5] if args.quick else [1e4, 1e5, 1e6, 1e7])]
+    print("| problem | n | where | solver | passes | s | s/pass | gap | RSS, MB | private, MB |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for problem in args.problems:
+        for n in sizes:
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                write_data(problem, n, folder)
+                for where in args.where or ["memory", "memmap", "cluster"]:
+                    if where == "memory" and n > IN_MEMORY:
+                        continue
+                    row = run(problem, folder, where)
+                    if "error" in row:
+                        print(f"| {problem} | {n:,} | {where} | failed: {row['error']} | | | | | | |", flush=True)
+                        continue
+                    rss = f"{row['rss'] / 2**20:.0f}"
+                    if "worker" in row:
+                        rss = f"{rss} + {row['worker'] / 2**20:.0f} per worker"
+                    private = f"{row['private'] / 2**20:.0f}" if "private" in row else ""
+                    print(
+                        f"| {problem} | {n:,} | {where} | {row['solver']} | {row['passes']} | {row['s']:.1f} | "
+                        f"{row['s/pass']:.3f} | {row['gap']:.0e} | {rss} | {private} |",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()
