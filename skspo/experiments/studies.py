@@ -180,7 +180,7 @@ def _excess_trial(condition: Condition, seed: np.random.SeedSequence, optimizer:
 
 def _threshold_conditions(quick: bool) -> list[Condition]:
     inside = float(0.5 * (np.log(N_ASSETS) + np.log(N_ASSETS - 1)) / np.log(N_ASSETS))
-    shares = (inside, 0.3) if quick else (inside, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3)
+    shares = (inside, 0.3) if quick else (inside, 0.95, 0.9, 0.7, 0.3)
     degrees = (6,) if quick else (2, 6)
     return [
         {"degree": g, "noise": 0.5, "entropy": round(s, 5), "threshold": -s * float(np.log(N_ASSETS))}
