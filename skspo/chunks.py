@@ -74,7 +74,7 @@ class ChunkedData:
     ----------
     source : callable or iterable
         A function without arguments that returns an iterable of chunks, or an object that can be iterated over again
-        and again, such as a list.  A chunk is a :class:`Chunk` or a tuple ``(X, y)``, ``(X, y, sample_weight)`` or
+        and again, such as a list.  A chunk is a ``Chunk`` or a tuple ``(X, y)``, ``(X, y, sample_weight)`` or
         ``(X, y, sample_weight, offset)``.  Rows and their order must be the same every time.
 
     See Also

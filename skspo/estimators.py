@@ -493,7 +493,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         """Fit the model to data that are read chunk by chunk, in bounded memory.
 
         The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before its first: for means
-        and least squares, for optimal decisions, which are kept in temporary files (where: see :mod:`tempfile`), for
+        and least squares, for optimal decisions, which are kept in temporary files (where: see ``tempfile``), for
         the loss of the zero prediction, and for a sample, whose fit is the start.
 
         Parameters
