@@ -4,7 +4,7 @@ All that bundle and L-BFGS ask of an objective are sums over rows, of a size tha
 
     survey        a triangular factor of [1 X C], from which follow means, spreads and least squares     once
     preparation   the optimal decisions W, which stay with the rows; the loss of the zero prediction     once
-    sample        rows for a first fit in memory, from which the solver starts; at most SAMPLE_ROWS      once
+    sample        rows for a first fit in memory, from which the solver starts; at most SAMPLE_ELEMENTS  once
     a pass        loss and subgradient, or loss and cuts of the bundle method                            many times
     certificate   moments of dual decisions                                                              L-BFGS only
 
@@ -37,16 +37,16 @@ from sklearn.linear_model import LinearRegression
 from .chunks import Chunk, ChunkedData
 from .design import LinearDesign, SharedDesign, Standardization
 from .losses import Loss
-from .objective import Coordinates, LinearObjective
+from .objective import ENOUGH_SAMPLES, MANY_SAMPLES, SAMPLE_STEP, Coordinates, LinearObjective
 from .regions.base import Region
 
 #: corrections of the moments of dual decisions; each costs a pass that repeats all earlier ones
 MAX_CORRECTIONS = 8
 
 
-#: rows of the sample that is fitted first.  Its optimum is so near that of all rows that few passes are left to do: 25
-#: instead of more than 250 for ten classes with 100,000 rows and no penalty.
-SAMPLE_ROWS = 10_000
+#: numbers (features, costs and decisions) of the sample that is fitted first: 32 MB.  Its optimum is so near that of all
+#: rows that few passes are left to do: 30 instead of more than 250 for ten classes with 100,000 rows and no penalty.
+SAMPLE_ELEMENTS = 2**22
 
 
 def add(*results: Any) -> Any:
@@ -477,10 +477,13 @@ class ChunkedObjective(LinearObjective):
             self.design.full_gram, self.design.triangle, self.design._bases = hidden[0], hidden[1].R, {}
 
     def sampled(self) -> LinearObjective | None:
-        """The same problem on some of the rows, in memory; None if it would be hardly smaller."""
-        if self.n_samples < 2 * SAMPLE_ROWS:
+        """Return the same problem on a sample of the rows, in memory; None if there are few."""
+        n, d = self.n_samples, self._template.C.shape[1]
+        if n < MANY_SAMPLES:
             return None
-        sample: RowSample = self._sum(part_sample, -(-self.n_samples // SAMPLE_ROWS))
+        width = self.design.Z.shape[1] + 3 * d
+        step = max(min(SAMPLE_STEP, n // ENOUGH_SAMPLES), -(-n * width // SAMPLE_ELEMENTS))
+        sample: RowSample = self._sum(part_sample, step)
         if not sample.weight.any():
             return None
         other = copy(self._template)

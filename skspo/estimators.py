@@ -24,10 +24,7 @@ from .metrics import normalized_spo_loss
 from .objective import LinearObjective
 from .regions.base import Region, check_region
 from .report import DecisionReport, decision_report, visual_block
-from .solvers import SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
-
-#: relative gap of the fit to a sample from which one to data in chunks starts
-SAMPLE_TOL = 1e-4
+from .solvers import SAMPLE_TOL, SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
 
 
 def _check_ndim(y: Any) -> None:
@@ -175,6 +172,10 @@ class DecisionMixin:
         return tags
 
 
+def _gap(objective: LinearObjective, result: Result) -> float:
+    return objective.relative_gap(result.objective, result.lower_bound)
+
+
 class LinearSPOPlusMixin:
     """What every linear SPO+ estimator shares: validation, the solver's run, attributes and ``predict``."""
 
@@ -283,7 +284,10 @@ class LinearSPOPlusMixin:
         solver: str | Solver | None = None,
         tol: float | None = None,
     ) -> tuple[Result, Solver]:
-        """Result of the first solver that closes the gap, or of the last one; by default as the estimator says."""
+        """Result of the first solver that closes the gap, or of the one that came nearest to that.
+
+        The solver and its tolerance are those of the estimator, unless they are given.
+        """
         solvers = make_solvers(
             self.solver if solver is None else solver,
             objective.region,
@@ -293,12 +297,16 @@ class LinearSPOPlusMixin:
             random_state=self.random_state,
             verbose=self.verbose,
         )
-        for last in solvers:
-            result = last.solve(objective, start)
+        best: tuple[Result, Solver] | None = None
+        for candidate in solvers:
+            result = candidate.solve(objective, start)
             if result.converged:
-                break
+                return result, candidate
             start = result.coef
-        return result, last
+            if best is None or _gap(objective, result) < _gap(objective, best[0]):
+                best = result, candidate
+        assert best is not None
+        return best
 
     def _store(
         self, objective: LinearObjective, result: Result, region: Region, solver: str, seen: dict[str, Any]
@@ -344,8 +352,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs and newton for strongly convex regions,
         interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
-        the others cannot close the gap), bundle where there is nothing but an oracle and for shared models with few
-        coefficients, else sgd.  A Solver instance uses its own parameters.
+        the others cannot close the gap), bundle where there is nothing but an oracle, for many samples and for shared
+        models with few coefficients, else sgd.  A Solver instance uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None

@@ -43,6 +43,10 @@ from .regions.base import Region
 #: how far from the returned coefficients a bound without ridge is proved, in units of the typical cost
 CERTIFICATE_RADIUS = 100.0
 
+#: number of samples from which on a fit to some of them is a good start, the largest share that is left out (all but one
+#: in so many), and how many should remain
+MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES = 8_000, 8, 2_000
+
 #: relative gaps are measured against the objective, but never against less than this share of the zero model's loss
 GAP_FLOOR = 1e-2
 
@@ -175,8 +179,13 @@ class LinearObjective:
         other.C, other.region = self.C[rows], self.region.take(rows)
         other.offset = None if self.offset is None else self.offset[rows]
         other.W = None if self.W is None else self.W[rows]
-        other.memory, other._trivial = {}, None
+        other.memory, other.history, other._trivial = {}, [], None
         return other
+
+    def sampled(self) -> LinearObjective | None:
+        """Return the same problem on a sample of the rows, in memory; None if there are few."""
+        n = self.n_samples
+        return self.thinned(min(SAMPLE_STEP, n // ENOUGH_SAMPLES)) if n >= MANY_SAMPLES else None
 
     def with_rows(
         self,

@@ -221,3 +221,17 @@ def test_verbose_prints_the_bound(capsys):
     X, C = small_data(4)
     SPOPlusRegressor(Simplex(), solver="bundle", verbose=1).fit(X, C)
     assert "bound" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("region", [Simplex(), OracleRegion(Simplex().argmin, 10)])
+def test_many_samples_start_from_the_fit_to_some(region, monkeypatch):
+    """Same optimum as from least squares, with fewer passes over all rows."""
+    X, C = make_cost_sensitive_classification(8000, degree=2, noise=0.5, random_state=0)
+    model = SPOPlusRegressor(region, solver="bundle", tol=1e-4).fit(X, C)
+    monkeypatch.setattr("skspo.objective.MANY_SAMPLES", 10**9)
+    plain = SPOPlusRegressor(region, solver="bundle", tol=1e-4).fit(X, C)
+    assert max(model.duality_gap_, plain.duality_gap_) <= 1e-4
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-4)
+    assert model.n_iter_ < 0.75 * plain.n_iter_
+    # What is reported on the way is about all rows, not about the sample.
+    assert model.history_["objective"].min() >= model.objective_ * (1 - 1e-9)

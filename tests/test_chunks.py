@@ -154,7 +154,7 @@ def test_start_from_a_sample(monkeypatch):
     data = ChunkedData.from_arrays(X, C, chunk_rows=500)
     region = ShortestPath.grid(3, 3)
     plain = SPOPlusRegressor(region).fit_chunks(data)
-    monkeypatch.setattr(skspo.chunked, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(skspo.chunked, "MANY_SAMPLES", 2000)
     started = SPOPlusRegressor(region).fit_chunks(data)
     assert_same_fit(plain, started)
     assert started.history_["objective"][0] < 0.2 * plain.history_["objective"][0] + 0.8 * plain.objective_

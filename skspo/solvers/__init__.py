@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ..objective import LinearObjective
+from ..objective import MANY_SAMPLES, LinearObjective
 from ..regions.base import Region
 from .base import Result, Solver, check_rows_at_hand, check_solver_serves, history_of
-from .bundle import BundleSolver
+from .bundle import SAMPLE_TOL, BundleSolver
 from .conic import ConicSolver
 from .interior_point import InteriorPointSolver, predicted_work
 from .lbfgs import LBFGSSolver
@@ -48,6 +48,13 @@ LBFGS_FIRST = 200
 #: largest number of coefficients for which "auto" takes the bundle method: its program grows with them
 BUNDLE_LIMIT = 5_000
 
+#: largest number of coefficients for which "auto" tries the bundle method first where samples are many: it starts from
+#: the fit to some of them, and is then several times as fast as interior point
+BUNDLE_FIRST = 1_500
+
+#: passes that "auto" gives bundle where another solver can go on; started from a sample it needs a few dozen
+FIRST_PASSES = 200
+
 #: largest number of coefficients of a shared model for which "auto" tries the bundle method before all but lbfgs: its
 #: program is tiny then, and a dozen passes of the oracle close the gap
 FEW_COEFFICIENTS = 100
@@ -63,8 +70,9 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     ``interior-point``  the region is a polyhedron, perhaps with a quadratic constraint, and an iteration costs at most
                         INTERIOR_POINT_LIMIT
     ``conic``           the region has a cone form and there are at most CONIC_LIMIT costs, n * d
-    ``bundle``          none of these, and the model has at most BUNDLE_LIMIT coefficients, d * (p + 1); for a shared
-                        model with at most FEW_COEFFICIENTS before interior-point and conic
+    ``bundle``          none of these, and the model has at most BUNDLE_LIMIT coefficients, d * (p + 1); before
+                        interior-point and conic, but not lbfgs or newton, where there are at least MANY_SAMPLES and at
+                        most BUNDLE_FIRST coefficients, or a shared model has at most FEW_COEFFICIENTS
     ``sgd``             none of these
     ==================  ===============================================================================
 
@@ -78,13 +86,15 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     newton = not NewtonSolver.missing(region) and objective.smooth_penalty
     if newton and newton_work(objective) <= INTERIOR_POINT_LIMIT:
         names.insert(0 if int(np.prod(objective.shape)) <= NEWTON_FIRST else 1, "newton")
-    if not names and objective.design.shared and objective.least_squares.size <= FEW_COEFFICIENTS:
+    n_coef = int(np.prod(objective.shape))
+    many = objective.n_samples >= MANY_SAMPLES and n_coef <= BUNDLE_FIRST
+    if not names and (many or (objective.design.shared and n_coef <= FEW_COEFFICIENTS)):
         names.append("bundle")
     if not InteriorPointSolver.missing(region) and predicted_work(objective) <= INTERIOR_POINT_LIMIT:
         names.append("interior-point")
     if not ConicSolver.missing(region) and objective.C.size <= CONIC_LIMIT:
         names.append("conic")
-    if not names and int(np.prod(objective.shape)) <= BUNDLE_LIMIT:
+    if not names and n_coef <= BUNDLE_LIMIT:
         names.append("bundle")
     return names or ["sgd"]
 
@@ -111,8 +121,9 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
         for name in names:
             known = SOLVERS[name]._get_param_names()
             own = {key: value for key, value in params.items() if key in known}
-            if name == "lbfgs" and "newton" in names and own.get("max_iter") is None:
-                own["max_iter"] = LBFGS_FIRST
+            first = {"lbfgs": LBFGS_FIRST if "newton" in names else None, "bundle": FIRST_PASSES}.get(name)
+            if name != names[-1] and own.get("max_iter") is None:
+                own["max_iter"] = first
             chosen.append(SOLVERS[name](**own))
     for candidate in chosen:
         check_solver_serves(candidate, region, SOLVERS)
@@ -121,12 +132,15 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
 
 
 __all__ = [
+    "BUNDLE_FIRST",
     "BUNDLE_LIMIT",
     "CONIC_LIMIT",
     "FEW_COEFFICIENTS",
+    "FIRST_PASSES",
     "INTERIOR_POINT_LIMIT",
     "LBFGS_FIRST",
     "NEWTON_FIRST",
+    "SAMPLE_TOL",
     "SOLVERS",
     "BundleSolver",
     "ConicSolver",
