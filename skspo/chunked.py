@@ -44,8 +44,8 @@ from .regions.base import Region
 MAX_CORRECTIONS = 8
 
 
-#: numbers (features, costs and decisions) of the sample that is fitted first: 32 MB.  Its optimum is so near that of all
-#: rows that few passes are left to do: 30 instead of more than 250 for ten classes with 100,000 rows and no penalty.
+#: numbers (features, costs and decisions) of the sample that is fitted first: 32 MB.  Its optimum is so near that of
+#: all rows that few passes are left to do: 30, not more than 250, for 100,000 rows of ten classes without a penalty.
 SAMPLE_ELEMENTS = 2**22
 
 

@@ -43,8 +43,8 @@ from .regions.base import Region
 #: how far from the returned coefficients a bound without ridge is proved, in units of the typical cost
 CERTIFICATE_RADIUS = 100.0
 
-#: number of samples from which on a fit to some of them is a good start, the largest share that is left out (all but one
-#: in so many), and how many should remain
+#: number of samples from which on a fit to some of them is a good start; one in so many is taken then, but no fewer
+#: than are enough
 MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES = 8_000, 8, 2_000
 
 #: relative gaps are measured against the objective, but never against less than this share of the zero model's loss
