@@ -44,8 +44,8 @@ from .regions.base import Region
 MAX_CORRECTIONS = 8
 
 
-#: numbers (features, costs and decisions) of the sample that is fitted first: 32 MB.  Its optimum is so near that of
-#: all rows that few passes are left to do: 30, not more than 250, for 100,000 rows of ten classes without a penalty.
+#: numbers (features, costs and decisions) of the largest sample that is fitted in memory: 32 MB.  The fit to one row in
+#: eight, itself started from one in eight of those, is so near the optimum of all that few passes are left to do.
 SAMPLE_ELEMENTS = 2**22
 
 
@@ -175,6 +175,20 @@ def build_part(template: LinearObjective, chunk: Chunk, total: float, W: np.ndar
     return template.with_rows(X, y, weight / total, offset, W)
 
 
+class Every(NamedTuple):
+    """Every ``step``-th of all rows, which together have this share of the weight."""
+
+    step: int = 1
+    share: float = 1.0
+
+    def of(self, start: int) -> tuple[slice, int]:
+        """Which rows of a part whose first one is ``start``, and how many of them came before."""
+        return slice(-start % self.step, None, self.step), -(-start // self.step)
+
+
+ALL = Every()
+
+
 class Rows(ABC):
     """Sums over rows, computed where they are."""
 
@@ -194,8 +208,11 @@ class Rows(ABC):
         """Make the parts of the objective and their optimal decisions."""
 
     @abstractmethod
-    def reduce(self, task: Callable[..., Any], *args: Any) -> Any:
-        """Sum of ``task(part, first row of the part, *args)`` over all parts, in a fixed order."""
+    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
+        """Sum of ``task(part, first row of the part, *args)`` over all parts, in a fixed order.
+
+        With ``every`` the parts have some of the rows only, which are counted as if there were no others.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -258,13 +275,16 @@ class LocalRows(Rows):
         assert self._scratch is not None
         return Path(self._scratch.name) / f"{k}.npy"
 
-    def reduce(self, task: Callable[..., Any], *args: Any) -> Any:
+    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
         """One pass over the data."""
         total, start = None, 0
         for k, (chunk, size) in enumerate(_together(self._chunks(), self.sizes)):
-            part = build_part(self._template, chunk, self._total, np.load(self._file(k)).astype(np.float64))
-            total = add(total, task(part, start, *args))
+            rows, before = every.of(start)
             start += size
+            W = np.load(self._file(k))[rows].astype(np.float64)
+            if len(W):
+                part = build_part(self._template, chunk.take(rows), every.share * self._total, W)
+                total = add(total, task(part, before, *args))
         return total
 
     def close(self) -> None:
@@ -391,12 +411,16 @@ class RowSample(NamedTuple):
         return RowSample(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
 
-def part_sample(part: LinearObjective, start: int, step: int) -> RowSample:
-    """Every ``step``-th row of all."""
-    rows = slice(-start % step, None, step)
-    offset = np.zeros((part.n_samples, 0)) if part.offset is None else part.offset
-    W = np.zeros((part.n_samples, 0)) if part.W is None else part.W
-    return RowSample(*(array[rows] for array in (part.weight, part.design.Z, part.C, W, offset)))
+def part_sample(part: LinearObjective, start: int) -> RowSample:
+    """The rows themselves."""
+    nothing = np.zeros((part.n_samples, 0))
+    W, offset = (nothing if array is None else array for array in (part.W, part.offset))
+    return RowSample(part.weight, part.design.Z, part.C, W, offset)
+
+
+def part_weight(part: LinearObjective, start: int) -> float:
+    """Total weight."""
+    return float(part.weight.sum())
 
 
 class _Factor(NamedTuple):
@@ -468,7 +492,7 @@ class ChunkedObjective(LinearObjective):
         super().__init__(loss, region, x, y, **params)
         self._template = LinearObjective(loss, region, x, y, **params)
         rows.prepare(self._template, survey.weight)
-        self._n, self._rows = sum(survey.sizes), rows
+        self._n, self._rows, self._every = sum(survey.sizes), rows, ALL
         # One row stood for all of them so far; nothing may be computed from it.
         self.design.Z, self.design.weight = self.design.Z[:0], self.design.weight[:0]
         del self.C, self.W, self.weight
@@ -477,26 +501,32 @@ class ChunkedObjective(LinearObjective):
             self.design.full_gram, self.design.triangle, self.design._bases = hidden[0], hidden[1].R, {}
 
     def sampled(self) -> LinearObjective | None:
-        """Return the same problem on a sample of the rows, in memory; None if there are few."""
-        n, d = self.n_samples, self._template.C.shape[1]
+        """Return the same problem on a sample of the rows, in memory unless it is too large; None if there are few."""
+        n, width = self.n_samples, self.design.Z.shape[1] + 3 * self._template.C.shape[1]
         if n < MANY_SAMPLES:
             return None
-        width = self.design.Z.shape[1] + 3 * d
-        step = max(min(SAMPLE_STEP, n // ENOUGH_SAMPLES), -(-n * width // SAMPLE_ELEMENTS))
-        sample: RowSample = self._sum(part_sample, step)
-        if not sample.weight.any():
+        fewer = min(SAMPLE_STEP, n // ENOUGH_SAMPLES)
+        step = fewer * self._every.step
+        share = self._rows.reduce(part_weight, every=Every(step))
+        if not share > 0:
             return None
-        other = copy(self._template)
-        other.weight = sample.weight / sample.weight.sum()
-        other.design = copy(self.design)
-        other.design.Z, other.design.weight = sample.Z, other.weight
-        other.C, other.W = sample.C, sample.W if self.loss.decides else None
-        other.offset = sample.offset if sample.offset.size else None
-        other.memory, other.history, other._trivial = {}, [], None
-        return other
+        other = copy(self)
+        other._every, other._n, other.history = Every(step, share), -(-n // fewer), []
+        if other.n_samples * width > SAMPLE_ELEMENTS:
+            other._trivial = other._sum(part_start)[0]
+            return other
+        sample: RowSample = other._sum(part_sample)
+        local = copy(self._template)
+        local.weight = sample.weight
+        local.design = copy(self.design)
+        local.design.Z, local.design.weight = sample.Z, local.weight
+        local.C, local.W = sample.C, sample.W if self.loss.decides else None
+        local.offset = sample.offset if sample.offset.size else None
+        local.memory, local.history, local._trivial = {}, [], None
+        return local
 
     def _sum(self, task: Callable[..., Any], *args: Any) -> Any:
-        return self._rows.reduce(task, *args)
+        return self._rows.reduce(task, *args, every=self._every)
 
     @property
     def n_samples(self) -> int:

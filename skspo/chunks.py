@@ -42,9 +42,17 @@ class Chunk(NamedTuple):
 
     def head(self) -> Chunk:
         """First row, without its weight, which may be zero."""
-        X, y, _, offset = self
-        X, y = (array.iloc[:1] if hasattr(array, "iloc") else array[:1] for array in (X, y))
-        return Chunk(X, y, None, None if offset is None or np.ndim(offset) < np.ndim(y) else offset[:1])
+        return self._replace(sample_weight=None).take(slice(1))
+
+    def take(self, rows: slice) -> Chunk:
+        """Some of the rows."""
+        X, y, weight, offset = self
+        known = offset is not None and np.ndim(offset) == np.ndim(y)
+        by_row: tuple[Any, ...] = (X, y, weight, offset if known else None)
+        X, y, weight, each = (
+            array.iloc[rows] if hasattr(array, "iloc") else None if array is None else array[rows] for array in by_row
+        )
+        return Chunk(X, y, weight, each if known else offset)
 
     def arrays(self) -> Chunk:
         """Same rows as float arrays, costs with two dimensions; contents are not looked at."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .chunked import Rows, Survey, add, build_part, first_row, survey_chunk
+from .chunked import ALL, Every, Rows, Survey, add, build_part, first_row, survey_chunk
 from .chunks import Chunk, is_dask
 from .design import check_blocks
 from .metrics import _spo_losses, normalize
@@ -121,12 +121,12 @@ class DaskRows(Rows):
         else:
             self._parts = self._client.persist(parts)
 
-    def reduce(self, task: Callable[..., Any], *args: Any) -> Any:
+    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
         """One task per partition and the additions; the driver gets one result."""
         self.n_passes += 1
         run = self._dask.delayed(_run, pure=False)
         parts = zip(self._parts, self._starts, strict=True)
-        return self._tree([run(task, part, start, *args) for part, start in parts])
+        return self._tree([run(task, part, start, every, *args) for part, start in parts])
 
     def close(self) -> None:
         """Let the workers forget the parts."""
@@ -187,9 +187,12 @@ class DaskRows(Rows):
             self._gone(error, error)
 
 
-def _run(task: Callable[..., Any], part: LinearObjective, *args: Any) -> Any:
+def _run(task: Callable[..., Any], part: LinearObjective, start: int, every: Every, *args: Any) -> Any:
     """Result of a part, None if it has no rows."""
-    return task(part, *args) if part.n_samples else None
+    rows, before = every.of(start)
+    if every != ALL:
+        part = part.take(rows, every.share)
+    return task(part, before, *args) if part.n_samples else None
 
 
 def _seen(estimator: Any, X: Any, y: Any) -> dict[str, Any]:

@@ -549,11 +549,17 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
-        start = None
-        if not self.warm_start and (sample := objective.sampled()) is not None:
-            # How well the sample is fitted matters little: it is not the data.
-            start = self._solve(sample, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
+        start = None if self.warm_start else self._fit_sample(objective)
         return self._minimise(objective, region, seen, start, depth=2)
+
+    def _fit_sample(self, objective: LinearObjective) -> np.ndarray | None:
+        """Coefficients that fit a sample of data in chunks; None if there is none."""
+        sample = objective.sampled()
+        if sample is None:
+            return None
+        start = None if sample.rows_at_hand else self._fit_sample(sample)
+        # How well it is fitted matters little: it is not the data.
+        return self._solve(sample, start, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
 
     def _reads_chunks(self) -> bool:
         """Whether the solver that was asked for, if any, makes do with sums over rows."""

@@ -173,8 +173,12 @@ class LinearObjective:
     def thinned(self, step: int) -> LinearObjective:
         """Return the same problem with every ``step``-th row only, in the same coordinates."""
         rows = slice(None, None, step)
+        return self.take(rows, float(self.weight[rows].sum()))
+
+    def take(self, rows: slice, share: float) -> LinearObjective:
+        """Return the same problem on some of the rows, in the same coordinates, their weights divided by ``share``."""
         other = copy(self)
-        other.weight = self.weight[rows] / self.weight[rows].sum()
+        other.weight = self.weight[rows] / share
         other.design = self.design.thinned(rows, other.weight)
         other.C, other.region = self.C[rows], self.region.take(rows)
         other.offset = None if self.offset is None else self.offset[rows]

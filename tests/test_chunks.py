@@ -149,15 +149,50 @@ def test_cuts_of_groups_do_not_depend_on_chunks(paths, chunk_rows):
         assert_allclose(mine, whole, atol=1e-12)
 
 
+def test_a_sample_is_every_so_manieth_row(monkeypatch):
+    """Value, cuts and rows of a sample that stays in chunks are those of the same rows in memory."""
+    monkeypatch.setattr(skspo.chunked, "MANY_SAMPLES", 30)
+    monkeypatch.setattr(skspo.chunked, "ENOUGH_SAMPLES", 4)
+    X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
+    weight = np.random.default_rng(0).uniform(size=300)
+    offset = np.random.default_rng(1).normal(size=C.shape)
+    region = check_region(ShortestPath.grid(3, 3), C.shape[1])
+    data = ChunkedData.from_arrays(X, C, weight, offset, chunk_rows=5)  # some have no row of the sample
+    edges = np.array([0, 3, 20, 38])
+    with LocalRows(data) as rows:
+        whole = ChunkedObjective(SPOPlusLoss(region), region, rows)
+        Theta = np.random.default_rng(2).normal(size=whole.shape)
+        local = whole.sampled()
+        monkeypatch.setattr(skspo.chunked, "SAMPLE_ELEMENTS", 10)
+        sample = whole.sampled()
+        smaller = sample.sampled()
+        truth = whole._template.with_rows(X[::8], C[::8], weight[::8] / weight[::8].sum(), offset[::8])
+        assert local.rows_at_hand and not sample.rows_at_hand
+        assert sample.n_samples == local.n_samples == truth.n_samples == 38
+        last = whole._template.with_rows(X[::64], C[::64], weight[::64] / weight[::64].sum(), offset[::64])
+        assert smaller.n_samples == 5
+        assert_allclose(smaller.value(Theta), last.value(Theta))
+        assert_allclose(local.C, truth.C)
+        assert_allclose([sample.value(Theta), local.value(Theta)], truth.value(Theta))
+        assert_allclose([sample.trivial_value(), local.trivial_value()], truth.trivial_value())
+        for mine, its in zip(sample.cuts(Theta, edges), truth.cuts(Theta, edges), strict=True):
+            assert_allclose(mine, its, atol=1e-12)
+
+
 def test_start_from_a_sample(monkeypatch):
     X, C = make_shortest_path(3000, grid=(3, 3), degree=6, noise=0.5, random_state=0)
     data = ChunkedData.from_arrays(X, C, chunk_rows=500)
     region = ShortestPath.grid(3, 3)
     plain = SPOPlusRegressor(region).fit_chunks(data)
-    monkeypatch.setattr(skspo.chunked, "MANY_SAMPLES", 2000)
-    started = SPOPlusRegressor(region).fit_chunks(data)
-    assert_same_fit(plain, started)
-    assert started.history_["objective"][0] < 0.2 * plain.history_["objective"][0] + 0.8 * plain.objective_
+    # The sample is in memory; or it is not, and has a sample itself.
+    for enough, elements, share in ((1000, 2**22, 0.2), (150, 12_000, 0.5)):
+        monkeypatch.setattr(skspo.chunked, "MANY_SAMPLES", 2 * enough)
+        monkeypatch.setattr(skspo.chunked, "ENOUGH_SAMPLES", enough)
+        monkeypatch.setattr(skspo.chunked, "SAMPLE_ELEMENTS", elements)
+        started = SPOPlusRegressor(region).fit_chunks(data)
+        assert_same_fit(plain, started)
+        first = share * plain.history_["objective"][0] + (1 - share) * plain.objective_
+        assert started.history_["objective"][0] < first
     again = SPOPlusRegressor(region, warm_start=True).fit_chunks(data)
     again.fit_chunks(data)
     assert again.history_["objective"][0] <= again.objective_ * (1 + 1e-6)

@@ -189,12 +189,12 @@ def kill_worker_at(monkeypatch, client, number):
     """SIGKILL one of the workers just before some pass: its parts are lost, and nobody knows yet."""
     original, killed = DaskRows.reduce, []
 
-    def reduce(self, task, *args):
+    def reduce(self, task, *args, **every):
         if self.n_passes == number and not killed:
             pid = next(iter(client.run(os.getpid).values()))
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
-        return original(self, task, *args)
+        return original(self, task, *args, **every)
 
     monkeypatch.setattr(DaskRows, "reduce", reduce)
     return killed
@@ -218,11 +218,11 @@ def fit_without(monkeypatch, number, remove):
     """Fit while ``remove`` takes the cluster away before some pass; return the error and how long it took to come."""
     original, began = DaskRows.reduce, []
 
-    def reduce(self, task, *args):
+    def reduce(self, task, *args, **every):
         if self.n_passes == number and not began:
             began.append(time.monotonic())
             remove()
-        return original(self, task, *args)
+        return original(self, task, *args, **every)
 
     monkeypatch.setattr(DaskRows, "reduce", reduce)
     with dask.config.set({"skspo.no-workers-timeout": 2.0}), pytest.raises(RuntimeError) as error:
