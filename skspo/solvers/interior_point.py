@@ -146,6 +146,8 @@ class InteriorPointSolver(Solver):
                 close = state.moment_error() <= 1e-3 * self.tol or gap <= 1e-2 * self.tol
             else:
                 close = False
+            if not close and progress.late():
+                stalled, message = True, objective.deadline.message
             if close or stalled or n_iter == limit:
                 checked = gap
                 with np.errstate(all="ignore"):
