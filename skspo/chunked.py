@@ -533,7 +533,7 @@ class ChunkedObjective(LinearObjective):
         self, V: Any, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = MAX_CORRECTIONS
     ) -> float:
         """Best lower bound from the decisions that V stands for; as for local data, by passes over the rows."""
-        timer = StepTimer(self.deadline, keep=0.0)
+        timer = StepTimer(self.deadline, 0.0, 0.0)
         constant, G, size = self._sum(part_moments, V.Theta, Theta, (), 0.0)
         best = max(0.0, self.dual_value_from_moments(constant, G, Theta)[0])
         if best >= target or not hasattr(self.region, "repair"):

@@ -46,19 +46,26 @@ class Deadline:
 class StepTimer:
     """Tell whether another step would take too long.
 
-    A step is assumed to take as long as the last one, or half the one before.  A tenth of the time that was left at the
-    beginning is kept for the certificate.
+    A step is assumed to take as long as the last one, or half the one before.
 
     Parameters
     ----------
     deadline : Deadline
+    keep : float
+        Share of the time that is kept for the certificate.
+    steps : float
+        For how many steps, at least, time is kept.
     """
 
-    def __init__(self, deadline: Deadline, keep: float = 0.1) -> None:
+    def __init__(self, deadline: Deadline, keep: float = 0.1, steps: float = 1.0) -> None:
         self.deadline = deadline
         self.before = deadline.left()
-        self.keep = keep * max(self.before, 0.0)
+        self.keep, self.steps = keep * max(self.before, 0.0), steps
         self.step = 0.0
+
+    def begin(self) -> None:
+        """Say that the first step begins: what was before is no measure of it."""
+        self.before, self.step = self.deadline.left(), 0.0
 
     def late(self) -> bool:
         """Whether to stop here; to be asked once in every step."""
@@ -66,7 +73,7 @@ class StepTimer:
             return False
         left = self.deadline.left()
         self.step, self.before = max(self.before - left, 0.5 * self.step), left
-        if left - self.step < self.keep:
+        if left - self.step < max(self.keep, self.steps * self.step):
             self.deadline.reached = True
         return self.deadline.reached
 

@@ -361,7 +361,7 @@ class LinearObjective:
         if not hasattr(self.region, "repair"):
             # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
             return max(0.0, self.dual_value(V, Theta)[0])
-        timer = StepTimer(self.deadline, keep=0.0)
+        timer = StepTimer(self.deadline, 0.0, 0.0)
         V = self.region.repair(V)
         best = max(0.0, self.dual_value(V, Theta)[0])
         if best >= target:

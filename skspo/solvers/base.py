@@ -108,16 +108,18 @@ HISTORY = 1000
 class Progress:
     """What a solver reports: kept in ``objective.history`` and, if verbose, one line that is overwritten.
 
-    It also tells the solver when to stop for lack of time: ``late()``, asked once per step.
+    It also tells the solver when to stop for lack of time: ``late()``, asked once per step, after an optional
+    ``begin()``.  The certificate takes about ``after`` steps.
     """
 
-    def __init__(self, name: str, objective: LinearObjective, verbose: int) -> None:
+    def __init__(self, name: str, objective: LinearObjective, verbose: int, after: float = 1.0) -> None:
         self.name, self.objective, self.verbose = name, objective, verbose
         self.start = self.last = time.perf_counter()
         # A second solver goes on where the first one stopped.
         self.before = objective.history[-1][:2] if objective.history else (0.0, 0)
         self.calls, self.every = 0, 1
-        self.late = StepTimer(objective.deadline).late
+        timer = StepTimer(objective.deadline, steps=after)
+        self.begin, self.late = timer.begin, timer.late
 
     def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
         """Note the state of the solver and print it, at most ten times a second."""

@@ -92,6 +92,7 @@ class BundleSolver(Solver):
         progress = Progress(self.name, objective, self.verbose)
         model = CutModel(objective, self.n_groups, self.max_cuts)
         centre = self._start(objective) if coef_init is None else coef_init
+        progress.begin()
         value, _ = model.add(centre)
         gradient = model.expand(model.A.sum(axis=0)) + objective.penalty_gradient(centre)
         # The step that would bring the objective to zero if it were linear.

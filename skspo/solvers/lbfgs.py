@@ -41,7 +41,7 @@ class LBFGSSolver(Solver):
         """Minimise from ``coef_init`` or from least squares; restart while the certificate keeps improving."""
         limit = 2000 if self.max_iter is None else self.max_iter
         Theta = objective.least_squares if coef_init is None else coef_init
-        progress = Progress(self.name, objective, self.verbose)
+        progress = Progress(self.name, objective, self.verbose, after=3.0)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
         while True:
             Theta, steps = self._descend(objective, Theta, pgtol, limit - n_iter, progress, n_iter)
