@@ -59,7 +59,7 @@ CASES: dict[str, Case] = {
     "interior-point, Markowitz": (spo_plus(sk.Markowitz(np.eye(10) + 0.1, 0.4)), lambda: portfolio(300, 10)),
     "bundle, ShortestPath": (spo_plus(grid, solver="bundle"), lambda: paths(4_000)),
     "bundle, ShortestPath, many samples": (spo_plus(grid, solver="bundle"), lambda: paths(20_000)),
-    "bundle, Knapsack": (spo_plus(sk.Knapsack(np.arange(3, 51), 120)), lambda: make_knapsack(300, 5, 48, random_state=0)),
+    "bundle, Knapsack": (spo_plus(sk.Knapsack(np.arange(3, 35), 120)), lambda: make_knapsack(300, random_state=0)),
     "bundle, OracleRegion": (spo_plus(sk.OracleRegion(oracle, 10)), lambda: classes(4_000)),
     "lbfgs, EntropySimplex": (spo_plus(sk.EntropySimplex(), solver="lbfgs"), lambda: portfolio(4_000, 50)),
     "lbfgs, EntropySimplex, l1": (spo_plus(sk.EntropySimplex(), solver="lbfgs", **lasso), lambda: portfolio(4_000, 50)),
@@ -69,7 +69,7 @@ CASES: dict[str, Case] = {
     "conic (HiGHS), Simplex": (spo_plus(sk.Simplex(), solver="conic"), lambda: classes(2_000)),
     "conic (Clarabel), EntropySimplex": (spo_plus(sk.EntropySimplex(), solver="conic"), lambda: portfolio(200, 20)),
     "conic (Clarabel), CvxpyRegion": (spo_plus(ball), lambda: portfolio(100, 6)),
-    "SPOPlusRegressorCV, Simplex": (lambda t: sk.SPOPlusRegressorCV(sk.Simplex(), time_limit=t), lambda: classes(2_000)),
+    "SPOPlusRegressorCV, Box": (lambda t: sk.SPOPlusRegressorCV(time_limit=t), lambda: classes(2_000)),
     "SPORegressor line-search, Simplex": (
         lambda t: sk.SPORegressor(sk.Simplex(), time_limit=t, random_state=0),
         lambda: classes(500),

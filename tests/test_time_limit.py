@@ -187,7 +187,7 @@ def test_cross_validation_shares_the_time(clock):
     seconds = 200
     model = SPOPlusRegressorCV(Simplex(), n_alphas=4, time_limit=seconds)
     before = clock.now
-    with pytest.warns(ConvergenceWarning, match="of 20 fits on the folds stopped.*time_limit=200 s.*Increase time_limit"):
+    with pytest.warns(ConvergenceWarning, match="of 20 fits on the folds stopped.*time_limit=200 s"):
         model.fit(X, C)
     assert 0.4 * seconds <= clock.now - before <= 1.2 * seconds
     assert model.lower_bound_ <= model.objective_
