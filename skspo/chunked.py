@@ -35,6 +35,7 @@ from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression
 
 from .chunks import Chunk, ChunkedData
+from .deadline import StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
 from .losses import Loss
 from .objective import ENOUGH_SAMPLES, MANY_SAMPLES, SAMPLE_STEP, Coordinates, LinearObjective
@@ -562,6 +563,7 @@ class ChunkedObjective(LinearObjective):
         self, V: Any, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = MAX_CORRECTIONS
     ) -> float:
         """Best lower bound from the decisions that V stands for; as for local data, by passes over the rows."""
+        timer = StepTimer(self.deadline, 0.0, 0.0)
         constant, G, size = self._sum(part_moments, V.Theta, Theta, (), 0.0)
         best = max(0.0, self.dual_value_from_moments(constant, G, Theta)[0])
         if best >= target or not hasattr(self.region, "repair"):
@@ -571,6 +573,8 @@ class ChunkedObjective(LinearObjective):
         corrections: tuple[np.ndarray, ...] = ()
         stalled = 0
         for _ in range(max_iter):
+            if timer.late():
+                break
             corrections = (*corrections, 0.5 * self._moment_residual(G, Theta) @ pinv)
             constant, G, _ = self._sum(part_moments, V.Theta, Theta, corrections, floor)
             bound = self.dual_value_from_moments(constant, G, Theta)[0]

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, has_fit_param
 
 from .chunked import ChunkedObjective, LocalRows, Rows
 from .chunks import ChunkedData, is_dask, is_large_memmap
+from .deadline import Deadline, check_time_limit
 from .design import apply_model, check_blocks
 from .losses import SPOPlusLoss, check_offset, check_weight
 from .metrics import normalized_spo_loss
@@ -188,6 +189,7 @@ class LinearSPOPlusMixin:
     solver: str | Solver
     tol: float
     max_iter: int | None
+    time_limit: float | None
     n_jobs: int | None
     random_state: Any
     verbose: int
@@ -235,6 +237,7 @@ class LinearSPOPlusMixin:
             whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
             if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
                 raise ValueError(f"{name} must be None or {what}, got {value!r}.")
+        check_time_limit(self.time_limit)
 
     def _fits(self, d: int, n_features: int) -> bool:
         """Whether there are coefficients for so many costs and features."""
@@ -298,14 +301,29 @@ class LinearSPOPlusMixin:
             verbose=self.verbose,
         )
         best: tuple[Result, Solver] | None = None
+        deadline, trouble = objective.deadline, ""
         for candidate in solvers:
-            result = candidate.solve(objective, start)
+            if deadline.reached or deadline.left() <= 0:
+                trouble = deadline.message
+                break
+            try:
+                result = candidate.solve(objective, start)
+            except ImportError as error:
+                if best is None and candidate is solvers[-1]:
+                    raise
+                trouble = f"{candidate.name}: {error}"
+                continue
             if result.converged:
                 return result, candidate
             start = result.coef
             if best is None or _gap(objective, result) < _gap(objective, best[0]):
                 best = result, candidate
-        assert best is not None
+        if best is None:
+            # The time was over before a solver could start.
+            Theta = objective.least_squares if start is None else start
+            best = solvers[0].finish(objective, [(Theta, objective.decisions(Theta))], 0), solvers[0]
+        if trouble and not best[0].converged and trouble not in best[0].message:
+            best = best[0]._replace(message="; ".join(filter(None, (best[0].message, trouble)))), best[1]
         return best
 
     def _store(
@@ -358,6 +376,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Relative duality gap to reach.
     max_iter : int or None, default=None
         Iteration limit (bundle: passes, sgd: epochs); None leaves the solver's own.
+    time_limit : float or None, default=None
+        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  The clock is looked at
+        between iterations, or passes over data in chunks, so that one of them may take longer.
     warm_start : bool, default=False
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None
@@ -435,6 +456,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        time_limit: float | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -450,6 +472,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.time_limit = time_limit
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -485,16 +508,18 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self : SPOPlusRegressor
         """
         self._check_params()
+        deadline = Deadline(self.time_limit)
         if is_dask(X, y):
             from .distributed import DaskRows
 
             with DaskRows(self, X, y, sample_weight, offset, region_params) as rows:
-                return self._fit_rows(rows, rows.seen)
+                return self._fit_rows(rows, rows.seen, deadline)
         if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, reset=True)
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
         objective = self._objective(training_region, data)
+        objective.deadline = deadline
         return self._minimise(objective, region, data.seen)
 
     def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
@@ -526,6 +551,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         True
         """
         self._check_params()
+        deadline = Deadline(self.time_limit)
         data = chunks if isinstance(chunks, ChunkedData) else ChunkedData(chunks)
         for chunk in data:
             if chunk.n_rows:
@@ -534,9 +560,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         else:
             raise ValueError("There are no rows in the chunks: at least one is needed.")
         with LocalRows(data) as rows:
-            return self._fit_rows(rows, seen)
+            return self._fit_rows(rows, seen, deadline)
 
-    def _fit_rows(self, rows: Rows, seen: dict[str, Any]) -> SPOPlusRegressor:
+    def _fit_rows(self, rows: Rows, seen: dict[str, Any], deadline: Deadline) -> SPOPlusRegressor:
         d = rows.first()[1].shape[1]
         region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs)
         objective = ChunkedObjective(
@@ -549,6 +575,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
+        objective.deadline = deadline
         start = None if self.warm_start else self._fit_sample(objective)
         return self._minimise(objective, region, seen, start, depth=2)
 
@@ -557,6 +584,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         sample = objective.sampled()
         if sample is None:
             return None
+        sample.deadline = objective.deadline.share(0.5)
         start = None if sample.rows_at_hand else self._fit_sample(sample)
         # How well it is fitted matters little: it is not the data.
         return self._solve(sample, start, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
@@ -586,7 +614,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             warnings.warn(
                 f"The {solver.name} solver stopped at a relative duality gap of {self.duality_gap_:.1e}, above "
                 f"tol={solver.tol:g}{why}. The coefficients are the best found and lower_bound_ is valid. "
-                "Increase max_iter or tol, or try another solver.",
+                f"Increase {'time_limit' if objective.deadline.reached else 'max_iter'} or tol, or try another solver.",
                 ConvergenceWarning,
                 stacklevel=2 + depth,
             )

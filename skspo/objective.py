@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .deadline import Deadline, StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
 from .losses import Loss
 from .regions.base import Region
@@ -87,6 +88,9 @@ class LinearObjective:
 
     #: whether a solver may look at single rows; else it sees sums over them (see ``chunked``)
     rows_at_hand: bool = True
+
+    #: when solvers are to be done; set by the estimator before it calls one, and kept by copies
+    deadline: Deadline = Deadline()
 
     def __init__(
         self,
@@ -361,6 +365,7 @@ class LinearObjective:
         if not hasattr(self.region, "repair"):
             # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
             return max(0.0, self.dual_value(V, Theta)[0])
+        timer = StepTimer(self.deadline, 0.0, 0.0)
         V = self.region.repair(V)
         best = max(0.0, self.dual_value(V, Theta)[0])
         if best >= target:
@@ -372,6 +377,8 @@ class LinearObjective:
         pinv = self.design.gram_pinv(room)
         stalled = 0
         for _ in range(max_iter):
+            if timer.late():
+                break
             R = self._moment_residual(2.0 * self.design.adjoint((self.W - V) * self.weight[:, None]), Theta)
             # sum_i a_i dV_i z_i^T = R / 2 cancels the residual.
             V = self.region.repair(V + room[:, None] * self.design.predict(0.5 * R @ pinv))

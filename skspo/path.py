@@ -37,13 +37,14 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 
+from .deadline import Deadline
 from .design import apply_model
 from .estimators import DecisionMixin, LinearSPOPlusMixin, TrainingData, check_training_data
 from .losses import SPOPlusLoss
@@ -74,6 +75,7 @@ def spo_plus_path(
     solver: str | Solver = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
+    time_limit: float | None = None,
     random_state: Any = None,
     verbose: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -103,6 +105,8 @@ def spo_plus_path(
         As in :meth:`SPOPlusRegressor.fit`.
     solver, tol, max_iter, random_state, verbose
         As in :class:`SPOPlusRegressor`.
+    time_limit : float or None, default=None
+        Seconds for the whole path; each model gets an equal share of what is left when its turn comes.
 
     Returns
     -------
@@ -141,15 +145,17 @@ def spo_plus_path(
         solver=solver,
         tol=tol,
         max_iter=max_iter,
+        time_limit=time_limit,
         random_state=random_state,
         verbose=verbose,
     )
     model._check_params()
+    deadline = Deadline(time_limit)
     data = check_training_data(model, X, C, sample_weight, offset, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
     objective = model._objective(region, data, standardized=standardize)
     grid = model._grid(objective)
-    points = model._path(objective, grid)
+    points = model._path(objective, grid, deadline)
     _warn_once([point.outcome for point in points], tol, "on the path")
     coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
     values = np.array([point.result.objective * objective.scale for point in points])
@@ -222,6 +228,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Relative duality gap to reach.
     max_iter : int or None, default=None
         Iteration limit of each fit; None leaves the solver's own.
+    time_limit : float or None, default=None
+        Seconds for the whole ``fit``: folds, candidates and the fit to all data get equal shares of what is left when
+        their turn comes.  What did not converge in its share is the best found, with a warning.
     n_jobs : int or None, default=None
         Number of folds fitted at the same time.
     random_state : int, RandomState instance or None, default=None
@@ -301,6 +310,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        time_limit: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -318,6 +328,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.time_limit = time_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -350,6 +361,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self : SPOPlusRegressorCV
         """
         self._check_params()
+        deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, reset=True)
         plain, region, training_region = self._check_regions(data.C, region_params)
         if not self._pooled and (offset is not None or region_params is not None):
@@ -360,8 +372,13 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         splits = self._splits(data)
         objective = self._objective(training_region, data)
         alphas = self._grid(objective)
+        # As many folds as there are jobs share a turn, and the fit to all data has the last one.
+        jobs = effective_n_jobs(self.n_jobs)
+        turns = -(-len(splits) // jobs) + 1
+        ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
         folds = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fold)(region, training_region, data, alphas, train, test) for train, test in splits
+            delayed(self._fold)(region, training_region, data, alphas, train, test, end)
+            for (train, test), end in zip(splits, ends, strict=True)
         )
         scores = np.array([fold.scores for fold in folds])
         # Losses add up over samples, so that a fold counts by its size; an arbitrary scorer is averaged over folds.
@@ -370,7 +387,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         mean = np.average(scores, axis=0, weights=share)
         # Ties, up to rounding, go to the larger alpha.
         best = int(np.flatnonzero(mean >= mean.max() - 1e-9 * np.abs(mean).max())[0])
-        (final,) = self._path(objective, alphas[best : best + 1])
+        (final,) = self._path(objective, alphas[best : best + 1], deadline)
 
         self._store(final.objective, final.result, plain, final.outcome.solver, data.seen)
         self.alpha_ = float(alphas[best])
@@ -444,9 +461,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                     raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
         return splits
 
-    def _path(self, objective: LinearObjective, alphas: np.ndarray) -> list[_Point]:
+    def _path(self, objective: LinearObjective, alphas: np.ndarray, deadline: Deadline) -> list[_Point]:
         """Models for decreasing alphas, each started from the one before."""
-        points = []
+        points: list[_Point] = []
         start = None
         objective.trivial_value()  # once: every penalty measures its gap against it
         for alpha in alphas:
@@ -457,6 +474,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 result, name = Result(at.prior, value, value, 1, True), "least_squares"
             else:
                 at = objective.with_penalty(float(alpha), float(self.l1_ratio))
+                at.deadline = deadline.share(1.0 / (len(alphas) - len(points)))
                 result, solver = self._solve(at, start)
                 name = solver.name
             gap = at.relative_gap(result.objective, result.lower_bound)
@@ -472,11 +490,12 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         alphas: np.ndarray,
         train: np.ndarray,
         test: np.ndarray,
+        deadline: Deadline,
     ) -> _Fold:
         """Fit the path to the training part and judge it by the held-out part."""
         objective = self._objective(training_region.take(train), data.take(train))
         X, C, weight, offset, seen = data.take(test)
-        points = self._path(objective, alphas)
+        points = self._path(objective, alphas, deadline.share(0.95))  # the rest is for the held-out part
         outcomes = [point.outcome for point in points]
         size = float(len(test) if weight is None else weight.sum())
         spo, spo_plus, scores = np.zeros((3, len(alphas)))
@@ -531,9 +550,10 @@ def _warn_once(outcomes: list[_Outcome], tol: float, where: str) -> None:
     if missed:
         worst = max(missed, key=lambda outcome: outcome.gap)
         why = f"{worst.solver}: {worst.message}" if worst.message else worst.solver
+        limit = "time_limit" if "time_limit" in worst.message else "max_iter"
         warnings.warn(
             f"{len(missed)} of {len(outcomes)} fits {where} stopped above tol={tol:g}, the worst at a relative duality "
-            f"gap of {worst.gap:.1e} ({why}). Increase max_iter or tol, or try another solver.",
+            f"gap of {worst.gap:.1e} ({why}). Increase {limit} or tol, or try another solver.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from .deadline import Deadline
 from .estimators import DecisionMixin, LinearSPOPlusMixin, check_training_data
 from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
@@ -61,7 +62,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     max_iter : int or None, default=None
         Iterations (lbfgs) or line searches of all descents together; None leaves the solver's own.
     time_limit : float or None, default=None
-        Seconds for "milp".
+        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  The clock is looked at
+        between iterations, so that one of them may take longer.
     random_state : int, RandomState instance or None, default=None
         Random directions and restarts.
     n_jobs : int or None, default=None
@@ -179,6 +181,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         self : SPORegressor
         """
         self._check_params()
+        deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
@@ -194,6 +197,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
+        objective.deadline = deadline
         if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)
         else:
@@ -216,9 +220,6 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         whole = isinstance(self.n_restarts, numbers.Integral) and not isinstance(self.n_restarts, bool)
         if self.n_restarts is not None and not (whole and self.n_restarts >= 0):
             raise ValueError(f"n_restarts must be None or an integer of at least 0, got {self.n_restarts!r}.")
-        limit = self.time_limit
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, numbers.Real) or not limit > 0):
-            raise ValueError(f"time_limit must be None or a positive number of seconds, got {limit!r}.")
 
     def _choose_solver(self, region: Region) -> Solver:
         if isinstance(self.solver, Solver):
@@ -241,10 +242,13 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             return least_absolute(objective)
         region = objective.region
         surrogate = objective.with_loss(SPOPlusLoss(region))
+        surrogate.deadline = objective.deadline.share(0.5)
         start = surrogate.least_squares
         for solver in make_solvers(
             "auto", region, surrogate, tol=self.tol, random_state=self.random_state, verbose=self.verbose
         ):
+            if surrogate.deadline.reached:
+                break
             result = solver.solve(surrogate, None if start is surrogate.least_squares else start)
             start = result.coef
             if result.converged:

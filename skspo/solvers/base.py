@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..deadline import StepTimer
 from ..objective import LinearObjective
 from ..regions.base import CAPABILITIES, Region
 
@@ -59,7 +60,8 @@ class Solver(BaseEstimator):
         Bounds from different decisions may be combined because each one is proved on its own; those without a ridge are
         proved around the returned coefficients.
         """
-        values = [objective.value(Theta) for Theta, _ in candidates]
+        # A candidate beyond all bounds, whose value overflows, is the worst of all.
+        values = [value if np.isfinite(value) else np.inf for value in (objective.value(T) for T, _ in candidates)]
         best = int(np.argmin(values))
         Theta, value = candidates[best][0], values[best]
         # Aim well inside the tolerance, but do not polish a proof for its own sake.
@@ -104,14 +106,20 @@ HISTORY = 1000
 
 
 class Progress:
-    """What a solver reports: kept in ``objective.history`` and, if verbose, one line that is overwritten."""
+    """What a solver reports: kept in ``objective.history`` and, if verbose, one line that is overwritten.
 
-    def __init__(self, name: str, objective: LinearObjective, verbose: int) -> None:
+    It also tells the solver when to stop for lack of time: ``late()``, asked once per step, after an optional
+    ``begin()``.  The certificate takes about ``after`` steps.
+    """
+
+    def __init__(self, name: str, objective: LinearObjective, verbose: int, after: float = 1.0) -> None:
         self.name, self.objective, self.verbose = name, objective, verbose
         self.start = self.last = time.perf_counter()
         # A second solver goes on where the first one stopped.
         self.before = objective.history[-1][:2] if objective.history else (0.0, 0)
         self.calls, self.every = 0, 1
+        timer = StepTimer(objective.deadline, steps=after)
+        self.begin, self.late = timer.begin, timer.late
 
     def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
         """Note the state of the solver and print it, at most ten times a second."""

@@ -92,6 +92,7 @@ class BundleSolver(Solver):
         progress = Progress(self.name, objective, self.verbose)
         model = CutModel(objective, self.n_groups, self.max_cuts)
         centre = self._start(objective) if coef_init is None else coef_init
+        progress.begin()
         value, _ = model.add(centre)
         gradient = model.expand(model.A.sum(axis=0)) + objective.penalty_gradient(centre)
         # The step that would bring the objective to zero if it were linear.
@@ -100,6 +101,9 @@ class BundleSolver(Solver):
         bound, n_iter, message, decrease = 0.0, 1, "", value
         proving, polishing, proved, rounds = False, False, -np.inf, 0
         while objective.relative_gap(value, bound) > self.tol:
+            if progress.late():
+                message = objective.deadline.message
+                break
             size = max(value, GAP_FLOOR * objective.trivial_value())
             accuracy = max(min(1e-2 * (value - bound), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
             if proving:
@@ -161,6 +165,7 @@ class BundleSolver(Solver):
         sample = objective.sampled() if objective.rows_at_hand else None
         if sample is None:
             return objective.least_squares
+        sample.deadline = objective.deadline.share(0.5)
         interior = not InteriorPointSolver.missing(objective.region) and sample.sampled() is None
         solver = InteriorPointSolver if interior else BundleSolver
         return solver(tol=max(self.tol, SAMPLE_TOL), verbose=self.verbose).solve(sample).coef

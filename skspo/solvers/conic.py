@@ -17,8 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import import_cvxpy, is_failure
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
+
+
+def _with_time_limit(backend: str, options: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Options of a back-end that stop it after so many seconds."""
+    if seconds == np.inf:
+        return options
+    if backend == "HIGHS":
+        return {"highs_options": options["highs_options"] | {"time_limit": seconds}}
+    return options | {"time_limit": seconds}
 
 
 class ConicSolver(Solver):
@@ -47,11 +57,11 @@ class ConicSolver(Solver):
         self.verbose = verbose
 
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Solve the program; a start is of no use to an interior-point method."""
-        import cvxpy as cp
-
+        """Solve the program; a start is of no use to an interior-point method, unless nothing better is found."""
+        import_cvxpy()
         if self.backend not in ("auto", "CLARABEL", "HIGHS"):
             raise ValueError(f"backend must be 'auto', 'CLARABEL' or 'HIGHS', got {self.backend!r}.")
+        progress = Progress(self.name, objective, self.verbose)
         problem, Theta, link = self._model(objective)
         if self.backend == "HIGHS" and not problem.is_lp():
             # HiGHS also has an active-set method for quadratic programs, which does not finish at these sizes.
@@ -64,36 +74,65 @@ class ConicSolver(Solver):
         attempts += [("CLARABEL", self._clarabel_options(accuracy)) for accuracy in (1e-12, 1e-9)]
         if self.backend != "auto":
             attempts = [attempt for attempt in attempts if attempt[0] == self.backend]
-        progress = Progress(self.name, objective, self.verbose)
         best: Result | None = None
-        trouble = []
+        kept: list[tuple[np.ndarray, np.ndarray]] = []
+        trouble: list[str] = []
         for backend, options in attempts:
+            if progress.late():
+                break
             try:
                 with warnings.catch_warnings():
                     # Inaccurate solutions are judged by our own certificate, below.
                     warnings.simplefilter("ignore")
-                    problem.solve(solver=backend, **options)
-            except (cp.SolverError, ArithmeticError, ValueError) as error:
-                trouble.append(f"{backend}: {error}")
+                    limit = self._compile(problem, backend, objective)
+                    if limit <= 0:
+                        break
+                    problem.solve(solver=backend, **_with_time_limit(backend, options, limit))
+                candidate = self._candidate(objective, Theta, link)
+                status, n_iter = problem.status, int(getattr(problem.solver_stats, "num_iters", None) or 0)
+            except BaseException as error:
+                if not is_failure(error):
+                    raise
+                trouble.append(f"{backend}: {str(error) or type(error).__name__}")
                 continue
-            if Theta.value is None or link.dual_value is None or not np.isfinite(Theta.value).all():
-                trouble.append(f"{backend}: status {problem.status}")
+            if candidate is None:
+                trouble.append(f"{backend}: status {status}, but no finite solution")
                 continue
-            coef = objective.canonical(np.asarray(Theta.value))
-            V = -link.dual_value / (objective.weight[:, None] * objective.n_samples)
-            n_iter = int(problem.solver_stats.num_iters or 0)
-            result = self.finish(objective, [(coef, np.nan_to_num(V))], n_iter, f"{backend}: status {problem.status}")
+            result = self.finish(objective, [candidate], n_iter, f"{backend}: status {status}")
             progress(n_iter, result.objective, result.lower_bound, force=True)
             if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
-                best = result
-            if result.converged:
-                break
+                best, kept = result, [candidate]
+            if best.converged:
+                return best
             trouble.append(result.message)
-        if best is None:
-            # Nothing usable came back: least squares is a valid model, and the bound says how little is known of it.
-            Theta0 = objective.least_squares
-            best = self.finish(objective, [(Theta0, objective.decisions(Theta0))], 0)
-        return best._replace(message="; ".join(trouble)) if not best.converged else best
+        if objective.deadline.reached:
+            trouble.append(objective.deadline.message)
+        # The start is a valid model too, and what came back may be worse, if anything did.
+        start = objective.least_squares if coef_init is None else coef_init
+        if best is None or not objective.value(start) >= best.objective:
+            n_iter = 0 if best is None else best.n_iter
+            best = self.finish(objective, [*kept, (start, objective.decisions(start))], n_iter)
+            progress(n_iter, best.objective, best.lower_bound, force=True)
+        return best if best.converged else best._replace(message="; ".join(trouble))
+
+    @staticmethod
+    def _compile(problem: Any, backend: str, objective: LinearObjective) -> float:
+        """Let CVXPY compile the problem, which it then remembers; return the seconds that are left for solving it."""
+        if objective.deadline.left() == np.inf:
+            return np.inf
+        problem.get_problem_data(backend)
+        limit = 0.85 * objective.deadline.left()
+        objective.deadline.reached |= limit <= 0
+        return limit
+
+    @staticmethod
+    def _candidate(objective: LinearObjective, Theta: Any, link: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """Coefficients and dual decisions, whatever they are worth; None if there are no numbers."""
+        if Theta.value is None or link.dual_value is None or not np.isfinite(Theta.value).all():
+            return None
+        coef = objective.canonical(np.asarray(Theta.value, dtype=np.float64).reshape(objective.shape))
+        V = -np.asarray(link.dual_value, dtype=np.float64) / (objective.weight[:, None] * objective.n_samples)
+        return coef, np.nan_to_num(V.reshape(objective.C.shape), posinf=0.0, neginf=0.0)
 
     def _model(self, objective: LinearObjective) -> tuple[Any, Any, Any]:
         import cvxpy as cp

@@ -137,6 +137,7 @@ class InteriorPointSolver(Solver):
         n = objective.n_samples
         if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), form, start):
             watch.restart()
+        progress.begin()
         while True:
             gap = state.gap()
             value = state.value() if form.S is None else state.bound() + gap
@@ -146,11 +147,13 @@ class InteriorPointSolver(Solver):
                 close = state.moment_error() <= 1e-3 * self.tol or gap <= 1e-2 * self.tol
             else:
                 close = False
+            if not close and progress.late():
+                stalled, message = True, objective.deadline.message
             if close or stalled or n_iter == limit:
                 checked = gap
                 with np.errstate(all="ignore"):
                     candidates = [(state.coefficients(), state.matched_decisions())]
-                if not close:
+                if n_iter and not close:
                     candidates.append((start, objective.decisions(start)))  # never worse than where we came from
                 result = self.finish(objective, candidates, n_iter)
                 if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:

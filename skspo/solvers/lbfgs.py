@@ -12,6 +12,10 @@ from ..objective import LinearObjective
 from .base import Progress, Result, Solver
 
 
+class TimeIsUp(Exception):
+    """Ends L-BFGS-B between two evaluations."""
+
+
 class LBFGSSolver(Solver):
     """Exact minimisation by L-BFGS on value and gradient.
 
@@ -37,7 +41,7 @@ class LBFGSSolver(Solver):
         """Minimise from ``coef_init`` or from least squares; restart while the certificate keeps improving."""
         limit = 2000 if self.max_iter is None else self.max_iter
         Theta = objective.least_squares if coef_init is None else coef_init
-        progress = Progress(self.name, objective, self.verbose)
+        progress = Progress(self.name, objective, self.verbose, after=3.0)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
         while True:
             Theta, steps = self._descend(objective, Theta, pgtol, limit - n_iter, progress, n_iter)
@@ -46,6 +50,8 @@ class LBFGSSolver(Solver):
             progress(n_iter, result.objective, result.lower_bound, force=True)
             if result.converged:
                 return result
+            if objective.deadline.reached:
+                return result._replace(message=objective.deadline.message)
             if n_iter >= limit:
                 return result._replace(message=f"max_iter={limit} was reached")
             gap = objective.relative_gap(result.objective, result.lower_bound)
@@ -59,21 +65,29 @@ class LBFGSSolver(Solver):
     ) -> tuple[np.ndarray, int]:
         limit = max(limit, 1)
         options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": pgtol, "ftol": 0.0, "maxcor": 30}
-        count = done
+        count, best, lowest = done, Theta, np.inf
 
-        def report(value: float) -> None:
-            nonlocal count
+        def report(value: float, at: np.ndarray) -> None:
+            nonlocal count, best, lowest
             count += 1
             progress(count, value)
+            if value < lowest:
+                best, lowest = at, value
+            if progress.late():
+                raise TimeIsUp
 
         if objective.smooth_penalty:
 
             def smooth(theta: np.ndarray) -> tuple[float, np.ndarray]:
-                value, G = objective.value_gradient(theta.reshape(objective.shape))
-                report(value)
+                at = theta.reshape(objective.shape).copy()  # L-BFGS-B uses its array again
+                value, G = objective.value_gradient(at)
+                report(value, at)
                 return value, G.ravel()
 
-            res = minimize(smooth, Theta.ravel(), jac=True, method="L-BFGS-B", options=options)
+            try:
+                res = minimize(smooth, Theta.ravel(), jac=True, method="L-BFGS-B", options=options)
+            except TimeIsUp:
+                return best, count - done
             return res.x.reshape(objective.shape), res.nit
 
         def split(pn: np.ndarray) -> tuple[float, np.ndarray]:
@@ -81,12 +95,15 @@ class LBFGSSolver(Solver):
             D = P - N
             value, G, _ = objective.loss_gradient(objective.prior + D)
             value += float(((P + N) @ objective.l1).sum() + 0.5 * ((D * D) @ objective.l2).sum())
-            report(value)
+            report(value, objective.prior + D)
             G = G + D * objective.l2
             return value, np.concatenate([(G + objective.l1).ravel(), (objective.l1 - G).ravel()])
 
         D = Theta - objective.prior
         start = np.concatenate([np.maximum(D, 0).ravel(), np.maximum(-D, 0).ravel()])
-        res = minimize(split, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options)
+        try:
+            res = minimize(split, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options)
+        except TimeIsUp:
+            return best, count - done
         P, N = res.x.reshape((2, *objective.shape))
         return objective.prior + P - N, res.nit

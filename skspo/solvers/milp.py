@@ -139,8 +139,9 @@ class MILPSolver(Solver):
         best = LinearConstraint(sp.hstack([sp.csr_array(left), big], format="csr"), MARGIN - reach, np.inf)
         one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
         options: dict[str, Any] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
-        if self.time_limit is not None:
-            options["time_limit"] = float(self.time_limit)
+        seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.95 * objective.deadline.left())
+        if seconds < np.inf:
+            options["time_limit"] = max(seconds, 0.0)
         result = milp(
             np.concatenate([np.zeros(size), (a[:, None] * costs).ravel()]),
             integrality=np.repeat([0, 1], [size, n * count]),

@@ -69,7 +69,7 @@ class NewtonSolver(Solver):
         if not objective.smooth_penalty:
             raise ValueError("solver='newton' needs a smooth penalty: use l1_ratio=0, or solver='conic' or 'lbfgs'.")
         limit = 500 if self.max_iter is None else self.max_iter
-        Theta = objective.least_squares if coef_init is None else coef_init
+        Theta = start = objective.least_squares if coef_init is None else coef_init
         progress = Progress(self.name, objective, self.verbose)
         value = objective.value(Theta)
         size = max(value, GAP_FLOOR * objective.trivial_value())
@@ -91,6 +91,9 @@ class NewtonSolver(Solver):
             if last and (proved or decrement <= 0.0):
                 message = "rounding errors leave no room for another step"
                 break
+            if progress.late():
+                message = objective.deadline.message
+                break
             if not last and decrement <= STAGE * smoothing:
                 # A stage that was over at once says that smoothing hardly matters, a long one that mu fell too far; and
                 # below the last value that is needed there is nothing but rounding errors.
@@ -110,8 +113,8 @@ class NewtonSolver(Solver):
             Theta = trial
             size = max(point.value + smoothing, GAP_FLOOR * objective.trivial_value())
         candidates = [(Theta, path.at(Theta, mu).W)]
-        if coef_init is not None:
-            candidates.append((coef_init, objective.decisions(coef_init)))  # never worse than where we came from
+        if coef_init is not None or objective.deadline.reached:
+            candidates.append((start, objective.decisions(start)))  # never worse than where we came from
         result = self.finish(objective, candidates, n_iter, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result

@@ -110,7 +110,7 @@ class SGDSolver(Solver):
         last_rate = 1e-3 * stream.rate
         V = objective.decisions(stream.Theta)
         stalled = 0
-        while stream.epoch < limit and stream.rate >= last_rate:
+        while stream.epoch < limit and stream.rate >= last_rate and not progress.late():
             self.run_epoch(objective, stream, rng, V)
             value = objective.value(stream.average)
             stalled = 0 if value < best * (1 - self.early_stopping_tol) else stalled + 1
@@ -123,6 +123,7 @@ class SGDSolver(Solver):
             progress(stream.epoch, best)
         finished = stream.rate < last_rate
         message = "the objective stopped improving (sgd)" if finished else f"max_iter={limit} passes were used up"
+        message = objective.deadline.message if objective.deadline.reached else message
         candidates = [(best_Theta, V), (best_Theta, objective.decisions(best_Theta))]
         result = self.finish(objective, candidates, stream.epoch, message)
         progress(stream.epoch, result.objective, result.lower_bound, force=True)

@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 from ..losses import SPOPlusLoss
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
+from .lbfgs import TimeIsUp
 
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
 REACH = 4.0
@@ -160,9 +161,11 @@ class SPODescentSolver(Solver):
                 stopped = True
                 break
         progress(n_iter, value, 0.0, force=True)
+        late = objective.deadline.reached
         # The default number of iterations is a budget to be used; one that the user set is a limit to be told about.
-        stopped = stopped and self.max_iter is not None
-        return Result(best, value, 0.0, n_iter, not stopped, f"max_iter={limit} was reached" if stopped else "")
+        stopped = stopped and (late or self.max_iter is not None)
+        message = objective.deadline.message if late else f"max_iter={limit} was reached"
+        return Result(best, value, 0.0, n_iter, not stopped, message if stopped else "")
 
     def _limit(self, size: int) -> int:
         raise NotImplementedError
@@ -233,6 +236,8 @@ class SPOGradientSolver(SPODescentSolver):
                 best, value = Theta, new
             count += 1
             progress(count, new)
+            if progress.late():
+                raise TimeIsUp
             g = G.ravel()
             if objective.offset is None:
                 g = g - unit * float(unit @ g)
@@ -241,7 +246,10 @@ class SPOGradientSolver(SPODescentSolver):
         options = {"maxiter": max(budget, 1), "maxfun": 3 * max(budget, 1), "maxcor": 20, "ftol": 1e-12}
         options["gtol"] = self.tol * max(value, 1e-300)
         # In units where the coefficients have norm one.
-        res = minimize(function, Theta.ravel() / norm, jac=True, method="L-BFGS-B", options=options)
+        try:
+            res = minimize(function, Theta.ravel() / norm, jac=True, method="L-BFGS-B", options=options)
+        except TimeIsUp:
+            return best, value, count - done, True
         return best, value, int(res.nit), bool(res.nit >= budget)
 
 
@@ -285,7 +293,7 @@ class LineSearchSolver(SPODescentSolver):
         # With few samples, many lines at once cost little more than one.
         n_lines = max(1, min(MAX_LINES, ROWS_AT_ONCE // objective.n_samples))
         while idle <= PATIENCE * Theta.size and value > 0.0:
-            if steps >= budget:
+            if steps >= budget or progress.late():
                 return Theta, value, steps, True
             Deltas = np.array([self._visible(objective, directions.send(Theta), norm) for _ in range(n_lines)])
             steps += n_lines

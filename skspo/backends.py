@@ -1,0 +1,31 @@
+"""Libraries that solve programs for us, and how they fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def import_cvxpy() -> Any:
+    """Return CVXPY, or say how to get it."""
+    try:
+        import cvxpy
+    except ImportError as error:
+        raise ImportError(f"This needs CVXPY, which cannot be imported ({error}): pip install cvxpy") from error
+    return cvxpy
+
+
+def import_clarabel() -> Any:
+    """Return Clarabel, or say how to get it."""
+    try:
+        import clarabel
+    except ImportError as error:
+        raise ImportError(f"This needs Clarabel, which cannot be imported ({error}): pip install clarabel") from error
+    return clarabel
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an exception is a library's failure, rather than somebody's wish to stop the program.
+
+    A panic in a library written in Rust, as Clarabel is, is no ``Exception``.
+    """
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"

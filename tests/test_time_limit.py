@@ -1,0 +1,350 @@
+"""``time_limit``, by a clock that advances with the work and not with the machine's load.
+
+How well it is kept in seconds is measured by ``benchmarks/time_limit.py``.
+"""
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from skspo import (
+    ChunkedData,
+    EntropySimplex,
+    Knapsack,
+    LqBall,
+    Markowitz,
+    OracleRegion,
+    ShortestPath,
+    Simplex,
+    SPOPlusLoss,
+    SPOPlusRegressor,
+    SPOPlusRegressorCV,
+    SPORegressor,
+    spo_plus_path,
+)
+from skspo.chunked import ChunkedObjective
+from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
+from skspo.deadline import Deadline, StepTimer
+from skspo.objective import LinearObjective
+from skspo.regions.base import Region
+from skspo.solvers import InteriorPointSolver, make_solvers
+from skspo.solvers.interior_point import _State
+
+
+class Clock:
+    """What ``skspo`` takes for the time."""
+
+    def __init__(self, monkeypatch):
+        self.now = 1000.0
+        monkeypatch.setattr("skspo.deadline.perf_counter", lambda: self.now)
+
+    def count(self, monkeypatch, where, name, seconds=1.0):
+        original = getattr(where, name)
+
+        def counted(*args, **kwargs):
+            self.now += seconds
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(where, name, counted)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A second per call of an oracle, and per interior-point step."""
+    clock = Clock(monkeypatch)
+    clock.count(monkeypatch, Region, "solve_min")
+    clock.count(monkeypatch, EntropySimplex, "smoothed")
+    clock.count(monkeypatch, _State, "step")
+    return clock
+
+
+def cheapest(C):
+    return np.eye(C.shape[1])[C.argmin(axis=1)]
+
+
+CLASSES = make_cost_sensitive_classification(60, 3, 5, degree=2, noise=0.5, random_state=0)
+PATHS = make_shortest_path(60, 3, (3, 3), degree=6, noise=0.5, random_state=0)
+ASSETS = make_portfolio(60, 3, 5, degree=4, noise=0.5, random_state=0)
+GRID = ShortestPath.grid(3, 3)
+LASSO = {"alpha": 0.01, "l1_ratio": 0.9}
+
+# region, data, parameters, seconds within which the fit cannot end but for the limit
+CASES = {
+    "interior-point": (Simplex(), CLASSES, {"solver": "interior-point"}, 20),
+    "interior-point-l1": (GRID, PATHS, {"solver": "interior-point", **LASSO}, 20),
+    "interior-point-curved": (Markowitz(np.eye(5) + 0.1, 0.5), ASSETS, {"alpha": 1e-3}, 12),
+    "bundle": (GRID, PATHS, {"solver": "bundle"}, 9),
+    "bundle-oracle": (OracleRegion(cheapest, 5), CLASSES, {"alpha": 1e-3, "prior": "least_squares"}, 9),
+    "bundle-knapsack": (Knapsack([3, 4, 5, 3, 4], 9, sense="min"), ASSETS, {}, 5),
+    "lbfgs": (LqBall(1.5), ASSETS, {"solver": "lbfgs"}, 15),
+    "lbfgs-l1": (LqBall(1.5), ASSETS, {"solver": "lbfgs", **LASSO}, 15),
+    "newton": (EntropySimplex(), ASSETS, {"solver": "newton"}, 12),
+    "sgd": (GRID, PATHS, {"solver": "sgd", "random_state": 0}, 200),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_best_so_far_comes_back_in_time_with_a_valid_bound(name, clock):
+    region, (X, C), params, seconds = CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sgd has no proof to the last digit
+        free = SPOPlusRegressor(region, **params).fit(X, C)
+    before = clock.now
+    with pytest.warns(ConvergenceWarning, match=rf"because time_limit={seconds} s was reached.*Increase time_limit"):
+        model = SPOPlusRegressor(region, time_limit=seconds, **params).fit(X, C)
+    assert clock.now - before <= 1.2 * seconds
+    assert clock.now - before >= 0.4 * seconds  # it was used, too
+    assert model.lower_bound_ <= free.objective_ * (1 + 1e-9)
+    assert free.lower_bound_ <= model.objective_ * (1 + 1e-9)
+    nothing = SPOPlusRegressor(region, **params)
+    # Never worse than where every solver starts.
+    with pytest.warns(ConvergenceWarning):
+        nothing.set_params(time_limit=1e-9).fit(X, C)
+    assert model.objective_ <= nothing.objective_ * (1 + 1e-12)
+    assert nothing.lower_bound_ <= free.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_limit_that_is_not_reached_changes_nothing(name, clock):
+    region, (X, C), params, _ = CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        models = [SPOPlusRegressor(region, time_limit=limit, **params).fit(X, C) for limit in (None, 1e6)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    assert models[0].lower_bound_ == models[1].lower_bound_
+
+
+def test_no_time_at_all_gives_least_squares(clock):
+    X, C = CLASSES
+    with pytest.warns(ConvergenceWarning, match="time_limit=1e-09 s"):
+        model = SPOPlusRegressor(Simplex(), time_limit=1e-9).fit(X, C)
+    assert model.n_iter_ == 1
+    D = np.column_stack([np.ones(len(X)), X])
+    expected = np.linalg.lstsq(D, C, rcond=None)[0]
+    np.testing.assert_allclose(model.predict(X), D @ expected, rtol=1e-9, atol=1e-9)
+
+
+def chain(region, X, C):
+    objective = LinearObjective(SPOPlusLoss(region), region, X, C)
+    return make_solvers("auto", region, objective)
+
+
+def test_no_other_solver_is_started_when_time_is_up(clock, monkeypatch):
+    X, C = ASSETS
+    region = LqBall(1.2)
+    monkeypatch.setattr("skspo.solvers.NEWTON_FIRST", 0)
+    assert [type(s).__name__ for s in chain(region, X, C)] == ["LBFGSSolver", "NewtonSolver", "ConicSolver"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        monkeypatch.setattr("skspo.solvers.newton.NewtonSolver.solve", None)  # an error if it is called
+        monkeypatch.setattr("skspo.solvers.conic.ConicSolver.solve", None)
+        model = SPOPlusRegressor(region, time_limit=15).fit(X, C)
+    assert model.solver_ == "lbfgs"
+
+
+def test_many_samples_leave_time_for_all_of_them(clock, monkeypatch):
+    # The fit to a sample, from which bundle starts, takes no more than half of the time.
+    for where in ("objective", "chunked"):
+        monkeypatch.setattr(f"skspo.{where}.MANY_SAMPLES", 50)
+        monkeypatch.setattr(f"skspo.{where}.ENOUGH_SAMPLES", 10)
+    X, C = PATHS
+    rows = []
+    original = Region.solve_min
+    monkeypatch.setattr(Region, "solve_min", lambda self, C, *a: rows.append(len(C)) or original(self, C, *a))
+    before = clock.now
+    with pytest.warns(ConvergenceWarning, match="time_limit=20 s"):
+        SPOPlusRegressor(GRID, solver="bundle", time_limit=20).fit(X, C)
+    assert clock.now - before <= 24
+    assert sum(n < 60 for n in rows) <= 12
+    assert sum(n == 60 for n in rows) >= 6
+
+
+@pytest.mark.parametrize("dask", [False, True])
+def test_data_in_chunks(dask, monkeypatch):
+    X, C = PATHS
+    free = SPOPlusRegressor(GRID).fit(X, C)
+    clock = Clock(monkeypatch)
+    clock.count(monkeypatch, ChunkedObjective, "_sum")  # a pass over the data
+    before = clock.now
+    model = SPOPlusRegressor(GRID, time_limit=8)
+    with pytest.warns(ConvergenceWarning, match="time_limit=8 s was reached"):
+        if dask:
+            import dask.array as da
+
+            model.fit(da.from_array(X, chunks=(20, -1)), da.from_array(C, chunks=(20, -1)))
+        else:
+            model.fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=20))
+    assert 4 <= clock.now - before <= 9.6
+    assert model.lower_bound_ <= free.objective_ <= model.objective_ * (1 + 1e-9)
+
+
+def test_cross_validation_shares_the_time(clock):
+    X, C = CLASSES
+    seconds = 200
+    model = SPOPlusRegressorCV(Simplex(), n_alphas=4, time_limit=seconds)
+    before = clock.now
+    with pytest.warns(ConvergenceWarning, match="of 20 fits on the folds stopped.*time_limit=200 s"):
+        model.fit(X, C)
+    assert 0.4 * seconds <= clock.now - before <= 1.2 * seconds
+    assert model.lower_bound_ <= model.objective_
+    assert set(model.cv_results_["alpha"]) == set(model.alphas_)
+    before = clock.now
+    free = SPOPlusRegressorCV(Simplex(), n_alphas=4).fit(X, C)
+    assert clock.now - before > 1.5 * seconds  # it would have taken longer
+    wide = SPOPlusRegressorCV(Simplex(), n_alphas=4, time_limit=1e6).fit(X, C)
+    np.testing.assert_array_equal(free.coef_, wide.coef_)
+    for key, values in free.cv_results_.items():
+        np.testing.assert_array_equal(values, wide.cv_results_[key])
+
+
+def test_path_shares_the_time(clock):
+    X, C = CLASSES
+    free = spo_plus_path(X, C, Simplex(), n_alphas=4)
+    before = clock.now
+    with pytest.warns(ConvergenceWarning, match="fits on the path stopped.*time_limit=30 s"):
+        limited = spo_plus_path(X, C, Simplex(), n_alphas=4, time_limit=30)
+    assert 15 <= clock.now - before <= 36
+    np.testing.assert_array_equal(free[0], limited[0])
+    assert (limited[3] >= free[3] * (1 - 1e-6)).all()
+    assert (limited[4] > free[4]).sum() >= 2  # the time did not all go into the first ones
+    assert np.isfinite(limited[1]).all()
+
+
+@pytest.mark.parametrize(
+    "region, data, solver",
+    [(EntropySimplex(), ASSETS, "lbfgs"), (Simplex(), CLASSES, "line-search")],
+)
+def test_spo_regressor(region, data, solver, clock):
+    X, C = data
+    before = clock.now
+    with pytest.warns(ConvergenceWarning, match="time_limit=100 s was reached"):
+        model = SPORegressor(region, solver=solver, time_limit=100, random_state=0).fit(X, C)
+    assert 40 <= clock.now - before <= 120
+    start = SPORegressor(region, solver=solver, init="least_squares", max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start.fit(X, C)
+    assert 0 <= model.objective_ <= start.objective_
+
+
+def test_milp_gets_what_the_start_left(clock, monkeypatch):
+    import skspo.solvers.milp as module
+
+    X, C = make_cost_sensitive_classification(15, 2, 3, degree=2, random_state=0)
+    given = []
+    original = module.milp
+    monkeypatch.setattr(module, "milp", lambda *a, **k: given.append(k["options"]["time_limit"]) or original(*a, **k))
+    before = clock.now
+    SPORegressor(Simplex(), solver="milp", time_limit=1000).fit(X, C)
+    assert 0.5 * 1000 <= given[0] <= 0.95 * (1000 - 10)
+    assert clock.now - before > 10  # what the start took
+
+
+@pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
+def test_back_ends_get_the_seconds_that_are_left(backend, clock, monkeypatch):
+    from skspo.solvers import ConicSolver
+
+    X, C = CLASSES
+    original, given = cp.Problem.solve, []
+    clock.count(monkeypatch, cp.Problem, "get_problem_data", 30.0)  # CVXPY at work
+
+    def solve(self, **options):
+        given.append(options.get("time_limit", options.get("highs_options", {}).get("time_limit")))
+        now = clock.now
+        result = original(self, **options)
+        clock.now = now + (given[-1] or 0.0)
+        return result
+
+    monkeypatch.setattr(cp.Problem, "solve", solve)
+    before = clock.now
+    model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend), time_limit=100).fit(X, C)
+    assert 40 <= given[0] <= 65
+    assert model.duality_gap_ <= 1e-6
+    assert clock.now - before <= 100
+    given.clear()
+    SPOPlusRegressor(Simplex(), solver=ConicSolver(backend)).fit(X, C)
+    assert given == [None]
+    given.clear()
+    # No time for anything but the model itself.
+    with pytest.warns(ConvergenceWarning, match="time_limit=20 s was reached"):
+        model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend), time_limit=20).fit(X, C)
+    assert given == []
+    assert model.lower_bound_ <= model.objective_
+
+
+def test_a_back_end_stops_by_itself():
+    # By the real clock, and with a limit that is hopeless on any machine.
+    from skspo.solvers import ConicSolver
+
+    X, C = make_cost_sensitive_classification(1000, degree=2, noise=0.5, random_state=0)
+    for backend in ("HIGHS", "CLARABEL"):
+        solver = ConicSolver(backend)
+        with pytest.warns(ConvergenceWarning, match="HIGHS|CLARABEL"), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ConicSolver, "_compile", staticmethod(lambda problem, backend, objective: 1e-3))
+            model = SPOPlusRegressor(Simplex(), solver=solver).fit(X, C)
+        assert model.lower_bound_ <= model.objective_
+        assert model.duality_gap_ > 1e-6
+
+
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, "1 s", True, [1.0]])
+@pytest.mark.parametrize("make", [SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor])
+def test_invalid_limits(make, value):
+    X, C = CLASSES
+    with pytest.raises(ValueError, match="time_limit must be None or a positive number of seconds, got"):
+        make(Simplex(), time_limit=value).fit(X, C)
+    model = make(Simplex(), time_limit=1e9, max_iter=3)
+    assert clone(model).time_limit == 1e9
+
+
+def test_invalid_limits_of_functions():
+    X, C = CLASSES
+    with pytest.raises(ValueError, match="time_limit must be None or a positive number"):
+        spo_plus_path(X, C, Simplex(), time_limit=-1)
+    with pytest.raises(ValueError, match="time_limit must be None or a positive number"):
+        SPOPlusRegressor(Simplex(), time_limit=-1).fit_chunks(ChunkedData.from_arrays(X, C))
+
+
+def test_shares_of_the_time(clock):
+    deadline = Deadline(100.0)
+    half = deadline.share(0.5)
+    assert half.left() == 50.0 and half.message == "time_limit=100 s was reached"
+    clock.now += 80
+    assert deadline.left() == 20.0 and half.left() == -30.0
+    assert deadline.share(0.25).left() == 5.0
+    assert half.share(0.5).left() <= 0.0
+    clock.now += 80
+    assert deadline.share(0.5).left() <= 0.0
+    assert Deadline().share(0.5).left() == np.inf
+    assert not StepTimer(Deadline()).late()
+
+
+def test_steps_are_predicted(clock):
+    deadline = Deadline(100.0)
+    timer = StepTimer(deadline)
+    taken = 0
+    while not timer.late():
+        clock.now += 1.0
+        taken += 1
+    assert taken == 90 and deadline.reached  # another one would eat into the last tenth
+    timer = StepTimer(Deadline(100.0))
+    taken = 0
+    while not timer.late():
+        clock.now += 30.0
+        taken += 1
+    assert taken == 2  # 40 s are left: a third step would leave less than a step for the certificate
+
+
+def test_a_fit_that_fails_half_way_does_not_stop_the_next_one(clock):
+    # The deadline belongs to one fit.
+    X, C = CLASSES
+    model = SPOPlusRegressor(Simplex(), time_limit=12, solver=InteriorPointSolver())
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, C)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(time_limit=None).fit(X, C)
+    assert model.duality_gap_ <= 1e-6
