@@ -12,11 +12,11 @@ V is an explicit variable, for two reasons: its dual variables are the dual deci
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from .._process import quiet
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
 
@@ -69,9 +69,7 @@ class ConicSolver(Solver):
         trouble = []
         for backend, options in attempts:
             try:
-                with warnings.catch_warnings():
-                    # Inaccurate solutions are judged by our own certificate, below.
-                    warnings.simplefilter("ignore")
+                with quiet:  # inaccurate solutions are judged by our own certificate, below
                     problem.solve(solver=backend, **options)
             except (cp.SolverError, ArithmeticError, ValueError) as error:
                 trouble.append(f"{backend}: {error}")
