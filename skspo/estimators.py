@@ -22,6 +22,7 @@ from .design import apply_model, check_blocks
 from .losses import SPOPlusLoss, check_offset, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
+from .persistence import VersionedState
 from .regions.base import Region, check_region
 from .report import DecisionReport, decision_report, visual_block
 from .solvers import SAMPLE_TOL, SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
@@ -72,7 +73,7 @@ def check_training_data(
     return TrainingData(X_arr, C, check_weight(sample_weight, X_arr), check_offset(offset, C.shape), seen)
 
 
-class DecisionMixin:
+class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region

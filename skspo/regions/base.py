@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
+from ..persistence import VersionedState
+
 CAPABILITIES = {
     "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
     "quadratic_form": "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
@@ -125,7 +127,7 @@ class Smoothed(NamedTuple):
     M: np.ndarray | None  # (n, d, d) minus the derivative of W in the costs: symmetric, positive semidefinite
 
 
-class Region(BaseEstimator):
+class Region(VersionedState, BaseEstimator):
     """Base class of all feasible regions.
 
     Parameters of subclasses are stored untouched by ``__init__`` and validated on first use.  ``sense="max"`` turns
