@@ -1,4 +1,4 @@
-"""Models that are kept and loaded again: by every pickler, elsewhere, without running foreign code, by later versions."""
+"""Models that are kept: by every pickler, in other processes, by later versions, and without running foreign code."""
 
 import gzip
 import importlib

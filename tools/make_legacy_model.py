@@ -47,6 +47,7 @@ def models() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def main() -> None:
+    """Fit, predict and write."""
     parser = argparse.ArgumentParser(description="Write models of the skspo that is imported.")
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
