@@ -266,9 +266,9 @@ class LocalRows(Rows):
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{error.strerror}: the optimal decisions, {W.nbytes // W.shape[0]} bytes for each of {sum(self.sizes)} "
-                f"rows, do not fit into {tempfile.gettempdir()}. Set the environment variable TMPDIR to a folder with "
-                "more room, and start Python again",
+                f"{error.strerror}: the optimal decisions, {W.nbytes // W.shape[0]} bytes for each of "
+                f"{sum(self.sizes)} rows, do not fit into {tempfile.gettempdir()}. Set the environment variable TMPDIR "
+                "to a folder with more room, and start Python again",
             ) from error
 
     def _decisions(self, k: int) -> np.ndarray:
