@@ -202,8 +202,8 @@ def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[s
         return {}
     if rows[0] != columns:
         raise ValueError(
-            f"{file} has the columns {rows[0]}, not {columns}: it is of another version or study. Use another --out, or "
-            "--no-resume to discard it."
+            f"{file} has the columns {rows[0]}, not {columns}: it is of another version or study. Use another --out, "
+            "or --no-resume to discard it."
         )
     found: dict[tuple[str, int], list[list[str]]] = {}
     for row in rows[1:]:
