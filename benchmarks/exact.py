@@ -48,6 +48,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skspo as sk
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio, make_shortest_path
+from skspo.experiments.runner import write_atomically
 
 SAME = 1e-6  # relative difference of losses within which two routes have found the same optimum
 ACCURACIES = (1e-7, 1e-9)  # tolerances of the general solvers; the second if the first does not get there
@@ -425,7 +426,7 @@ def write_section(file: str, name: str, text: str) -> None:
     if begin not in old or end not in old:
         old = f"{old}{begin}\n{end}\n"
     head, rest = old.split(begin, 1)
-    path.write_text(f"{head}{begin}\n{text.strip()}\n{end}{rest.split(end, 1)[1]}")
+    write_atomically(path, f"{head}{begin}\n{text.strip()}\n{end}{rest.split(end, 1)[1]}")
 
 
 def main() -> None:

@@ -7,16 +7,18 @@ from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .metrics import make_spo_scorer, normalized_spo_loss, spo_loss, spo_plus_loss
 from .neural import SPOMLPRegressor
 from .path import SPOPlusRegressorCV, spo_plus_path
+from .persistence import InconsistentVersionWarning
 from .regions import *  # noqa: F403
 from .regions import __all__ as _regions
 from .report import decision_report
 from .spo_regressor import SPORegressor
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "AbsoluteLoss",
     "ChunkedData",
+    "InconsistentVersionWarning",
     "SPOLoss",
     "SPOMLPRegressor",
     "SPOPlusLoss",

@@ -27,7 +27,6 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -227,7 +226,9 @@ class Rows(ABC):
 
 
 class LocalRows(Rows):
-    """Chunks that are read one after the other; optimal decisions are kept in temporary files.
+    """Chunks that are read one after the other; optimal decisions are kept in a temporary file.
+
+    The file has no name, so that the system takes it back however the process ends.
 
     Parameters
     ----------
@@ -236,7 +237,8 @@ class LocalRows(Rows):
 
     def __init__(self, data: ChunkedData) -> None:
         self.data = data
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: Any = None
+        self._kept: list[tuple[int, np.dtype, tuple[int, ...]]] = []  # where and what a chunk's decisions are
 
     def _chunks(self) -> Iterator[Chunk]:
         return (chunk for chunk in self.data if chunk.n_rows)
@@ -265,16 +267,33 @@ class LocalRows(Rows):
     def prepare(self, template: LinearObjective, total: float) -> None:
         """One pass over the raw data, one call of the oracle per chunk."""
         self._template, self._total = template, total
-        self._scratch = tempfile.TemporaryDirectory(prefix="skspo-")
-        for k, chunk in enumerate(self._chunks()):
+        self._scratch = tempfile.TemporaryFile(buffering=0)  # whatever cannot be written is known at once
+        for chunk in self._chunks():
             W = template.region.solve_min(template.region.to_min(chunk.arrays().y))
             # Many regions decide yes or no: then a byte is enough.
             small = W.astype(np.int8) if np.abs(W).max(initial=0.0) <= 127 else W
-            np.save(self._file(k), small if (small == W).all() else W)
+            self._keep(small if (small == W).all() else W)
 
-    def _file(self, k: int) -> Path:
-        assert self._scratch is not None
-        return Path(self._scratch.name) / f"{k}.npy"
+    def _keep(self, W: np.ndarray) -> None:
+        """Append decisions to the file."""
+        self._kept.append((self._scratch.tell(), W.dtype, W.shape))
+        left = np.ascontiguousarray(W).data.cast("B")
+        try:
+            while left:
+                left = left[self._scratch.write(left) :]
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{error.strerror}: the optimal decisions, {W.nbytes // W.shape[0]} bytes for each of "
+                f"{sum(self.sizes)} rows, do not fit into {tempfile.gettempdir()}. Set the environment variable TMPDIR "
+                "to a folder with more room, and start Python again",
+            ) from error
+
+    def _decisions(self, k: int) -> np.ndarray:
+        """Decisions of a chunk, from the file."""
+        position, dtype, shape = self._kept[k]
+        self._scratch.seek(position)
+        return np.fromfile(self._scratch, dtype, int(np.prod(shape))).reshape(shape)
 
     def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
         """One pass over the data."""
@@ -282,16 +301,16 @@ class LocalRows(Rows):
         for k, (chunk, size) in enumerate(_together(self._chunks(), self.sizes)):
             rows, before = every.of(start)
             start += size
-            W = np.load(self._file(k))[rows].astype(np.float64)
+            W = self._decisions(k)[rows].astype(np.float64)
             if len(W):
                 part = build_part(self._template, chunk.take(rows), every.share * self._total, W)
                 total = add(total, task(part, before, *args))
         return total
 
     def close(self) -> None:
-        """Remove the temporary files."""
+        """Give the temporary file back."""
         if self._scratch is not None:
-            self._scratch.cleanup()
+            self._scratch.close()
 
 
 def _together(chunks: Iterable[Chunk], sizes: tuple[int, ...]) -> Iterator[tuple[Chunk, int]]:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .chunked import ALL, Every, Rows, Survey, add, build_part, first_row, survey_chunk
 from .chunks import Chunk, is_dask
 from .design import check_blocks
+from .estimators import features_seen
 from .metrics import _spo_losses, normalize
 from .objective import LinearObjective
 
@@ -205,9 +206,7 @@ def _seen(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
     noted = copy(estimator)
     validate_data(noted, _example(X), skip_check_array=True, reset=True)
-    names = ("n_features_in_", "feature_names_in_")
-    seen: dict[str, Any] = {name: vars(noted)[name] for name in names if name in vars(noted)}
-    return {**seen, "_y_is_1d": y.ndim == 1}
+    return {**features_seen(noted), "_y_is_1d": y.ndim == 1}
 
 
 def _example(X: Any) -> Any:

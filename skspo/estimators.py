@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from .design import apply_model, check_blocks
 from .losses import SPOPlusLoss, check_offset, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
+from .persistence import VersionedState
 from .regions.base import Region, check_region
 from .report import DecisionReport, decision_report, visual_block
 from .solvers import SAMPLE_TOL, SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
@@ -49,6 +52,29 @@ class TrainingData(NamedTuple):
         return TrainingData(self.X[rows], self.C[rows], weight, offset, self.seen)
 
 
+def remember(estimator: Any, learned: dict[str, Any], forget: tuple[str, ...] = ("feature_names_in_",)) -> None:
+    """Replace what an estimator has learned in one step: an interrupt comes before it or after it, not in between."""
+    kept = {name: value for name, value in vars(estimator).items() if name not in forget}
+    estimator.__dict__ = kept | learned
+
+
+@contextmanager
+def rewound(rng: np.random.RandomState) -> Iterator[None]:
+    """Put a generator back where it was if what uses it fails, so that a second try draws the same numbers."""
+    state = rng.get_state()
+    try:
+        yield
+    except BaseException:
+        rng.set_state(state)
+        raise
+
+
+def features_seen(noted: BaseEstimator) -> dict[str, Any]:
+    """Number and names of features that scikit-learn has noted on an estimator."""
+    names = ("n_features_in_", "feature_names_in_")
+    return {name: vars(noted)[name] for name in names if name in vars(noted)}
+
+
 def check_training_data(
     estimator: BaseEstimator,
     X: ArrayLike,
@@ -64,8 +90,7 @@ def check_training_data(
     noted = copy(estimator)
     X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
     C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    names = ("n_features_in_", "feature_names_in_")
-    seen: dict[str, Any] = {name: vars(noted)[name] for name in names if name in vars(noted)}
+    seen = features_seen(noted)
     seen["_y_is_1d"] = C.ndim == 1
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):
@@ -73,7 +98,7 @@ def check_training_data(
     return TrainingData(X_arr, C, check_weight(sample_weight, X_arr), check_offset(offset, C.shape), seen)
 
 
-class DecisionMixin:
+class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region
@@ -326,20 +351,33 @@ class LinearSPOPlusMixin:
             best = best[0]._replace(message="; ".join(filter(None, (best[0].message, trouble)))), best[1]
         return best
 
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    duality_gap_: float
+
     def _store(
-        self, objective: LinearObjective, result: Result, region: Region, solver: str, seen: dict[str, Any]
+        self,
+        objective: LinearObjective,
+        result: Result,
+        region: Region,
+        solver: str,
+        seen: dict[str, Any],
+        **more: Any,
     ) -> None:
-        gap = objective.relative_gap(result.objective, result.lower_bound)  # asks the oracle, so it may fail
-        self.coef_, self.intercept_ = objective.to_user(result.coef)
-        self.objective_ = result.objective * objective.scale
-        self.lower_bound_ = result.lower_bound * objective.scale
-        self.duality_gap_ = gap
-        self.history_ = history_of(objective)
-        self.n_iter_ = max(result.n_iter, 1)
-        self.solver_ = solver
-        self.region_ = region
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(seen)
+        coef, intercept = objective.to_user(result.coef)
+        learned = {
+            "coef_": coef,
+            "intercept_": intercept,
+            "objective_": result.objective * objective.scale,
+            "lower_bound_": result.lower_bound * objective.scale,
+            "duality_gap_": objective.relative_gap(result.objective, result.lower_bound),
+            "history_": history_of(objective),
+            "n_iter_": max(result.n_iter, 1),
+            "solver_": solver,
+            "region_": region,
+        }
+        # A stream of chunks ends with a fit.
+        remember(self, learned | seen | more, forget=("feature_names_in_", "_stream"))
 
 
 class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -526,7 +564,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         """Fit the model to data that are read chunk by chunk, in bounded memory.
 
         The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before its first: for means
-        and least squares, for optimal decisions, which are kept in temporary files (where: see ``tempfile``), for
+        and least squares, for optimal decisions, which are kept in a temporary file (where: see ``tempfile``), for
         the loss of the zero prediction, and for a sample, whose fit is the start.
 
         Parameters
@@ -608,7 +646,6 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
         self._store(objective, result, region, solver.name, seen)
-        self.__dict__.pop("_stream", None)
         if not result.converged:
             why = f" because {result.message}" if result.message else ""
             warnings.warn(
@@ -665,10 +702,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         coordinates, stream, rng = running
         stream = deepcopy(stream)  # should the pass fail, the old one is as it was
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
-        SGDSolver().run_epoch(objective, stream, rng)
-        value = objective.value(stream.average)
-        self._store(objective, Result(stream.average, value, 0.0, stream.epoch, False), region, "sgd", data.seen)
-        self._stream = (coordinates, stream, rng)
+        with rewound(rng):
+            SGDSolver().run_epoch(objective, stream, rng)
+            result = Result(stream.average, objective.value(stream.average), 0.0, stream.epoch, False)
+            self._store(objective, result, region, "sgd", data.seen, _stream=(coordinates, stream, rng))
         return self
 
     def _objective(self, region: Region, data: TrainingData, coordinates: Any = None) -> LinearObjective:
@@ -793,10 +830,11 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
             regressor.fit(X, C, **fit_params)
         # Only now is anything stored: a fit that fails leaves an earlier model as it was.
-        validate_data(self, X, skip_check_array=True)
-        self.regressor_ = regressor
-        self._target_shape = C.shape[1:]  # some regressors drop a single column
-        self.region_ = region
+        noted = copy(self)
+        validate_data(noted, X, skip_check_array=True)
+        learned = {"regressor_": regressor, "region_": region}
+        learned["_target_shape"] = C.shape[1:]  # some regressors drop a single column
+        remember(self, learned | features_seen(noted))
         return self
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:

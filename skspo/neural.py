@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .estimators import DecisionMixin, TrainingData, check_training_data
+from .estimators import DecisionMixin, TrainingData, check_training_data, remember, rewound
 from .losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .objective import merge_rows
 from .regions.base import Region, check_region
@@ -260,11 +260,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 break
         if held_out is not None:
             network.params = best_params
-        self._store(network, plain, data.seen)
-        self.loss_curve_, self.loss_, self.best_loss_ = curve, curve[-1], best
-        self.n_iter_ = len(curve)
-        if held_out is not None:
-            self.validation_losses_ = validation
+        more = {} if held_out is None else {"validation_losses_": validation}
+        self._store(network, plain, data.seen, curve, best, **more)
         if not stopped:
             warnings.warn(
                 f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
@@ -311,12 +308,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         network = _Network(self, region, data, sizes, rng, None if first else self)
-        loss = network.epoch(rng)
-        self._store(network, plain, data.seen)
-        self._rng = rng
-        self.loss_, self.best_loss_ = loss, min(loss, getattr(self, "best_loss_", np.inf))
-        self.loss_curve_ = [*getattr(self, "loss_curve_", []), loss]
-        self.n_iter_ = len(self.loss_curve_)
+        with rewound(rng):
+            loss = network.epoch(rng)
+            curve = [*getattr(self, "loss_curve_", []), loss]
+            self._store(network, plain, data.seen, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng)
         return self
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
@@ -397,14 +392,25 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         order = rng.permutation(n)
         return np.sort(order[count:]), np.sort(order[:count])
 
-    def _store(self, network: _Network, region: Region, seen: dict[str, Any]) -> None:
-        self.coefs_, self.intercepts_ = network.in_user_units()
-        self.n_layers_ = len(self.coefs_) + 1
-        self.region_ = region
-        self._activation = self.activation
-        self._adam, self._scale, self._center = network.adam, network.scale, network.center
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(seen)
+    def _store(
+        self, network: _Network, region: Region, seen: dict[str, Any], curve: list[float], best: float, **more: Any
+    ) -> None:
+        coefs, intercepts = network.in_user_units()
+        learned = {
+            "coefs_": coefs,
+            "intercepts_": intercepts,
+            "n_layers_": len(coefs) + 1,
+            "region_": region,
+            "loss_curve_": curve,
+            "loss_": curve[-1],
+            "best_loss_": best,
+            "n_iter_": len(curve),
+            "_activation": self.activation,
+            "_adam": network.adam,
+            "_scale": network.scale,
+            "_center": network.center,
+        }
+        remember(self, learned | seen | more)
 
 
 class _Network:

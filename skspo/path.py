@@ -389,12 +389,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         best = int(np.flatnonzero(mean >= mean.max() - 1e-9 * np.abs(mean).max())[0])
         (final,) = self._path(objective, alphas[best : best + 1], deadline)
 
-        self._store(final.objective, final.result, plain, final.outcome.solver, data.seen)
-        self.alpha_ = float(alphas[best])
-        self.alphas_ = alphas
-        self.feature_scale_ = objective.design.scale
-        self.cost_scale_ = objective.cost_scale
-        self.cv_results_ = {
+        cv_results = {
             "alpha": alphas,
             **{f"split{k}_test_score": score for k, score in enumerate(scores)},
             "mean_test_score": mean,
@@ -403,6 +398,18 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             "mean_test_spo_loss": np.average([fold.spo for fold in folds], axis=0, weights=size),
             "mean_test_spo_plus_loss": np.average([fold.spo_plus for fold in folds], axis=0, weights=size),
         }
+        self._store(
+            final.objective,
+            final.result,
+            plain,
+            final.outcome.solver,
+            data.seen,
+            alpha_=float(alphas[best]),
+            alphas_=alphas,
+            feature_scale_=objective.design.scale,
+            cost_scale_=objective.cost_scale,
+            cv_results_=cv_results,
+        )
         _warn_once([final.outcome], self.tol, "to all data")
         _warn_once([outcome for fold in folds for outcome in fold.outcomes], self.tol, "on the folds")
         return self

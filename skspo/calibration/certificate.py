@@ -17,16 +17,15 @@ is at least R_hat(model) + <B - B_model, subgradient>; and R_hat(model) itself, 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._process import quiet
 from ..estimators import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs
 from ..objective import CERTIFICATE_RADIUS
@@ -305,8 +304,7 @@ def _own_bound(
 def _reference_bound(estimator: Any, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
     """Lower bound on the training risk over the class, from a fit without penalty; None if it does not reach so far."""
     reference = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the bound is valid all the same
+    with quiet:  # the bound is valid all the same
         reference.fit(Z[:, :-1], C)
     coef = np.column_stack([reference.coef_, reference.intercept_])
     return float(reference.lower_bound_) if _covers(reference, Z, C, coef, radius) else None

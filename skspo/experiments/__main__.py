@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .report import write_report
 from .runner import run_study
@@ -25,6 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models", choices=["linear", "network"], help="only these, where a study has both")
     parser.add_argument("--figures", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args(arguments)
+    with _stoppable():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     trials = args.trials if args.trials is not None else 5 if args.quick else 50
     for name in STUDIES if args.study == "all" else [args.study]:
         study = STUDIES[name]
@@ -41,15 +51,36 @@ def main(arguments: list[str] | None = None) -> int:
                 optimizer=args.optimizer,
                 conditions=conditions,
             )
-        except ValueError as error:
+            written = write_report(study, file, figures=args.figures)
+        except (ValueError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
-            return 2
-        except KeyboardInterrupt:
+            return 2 if isinstance(error, ValueError) else 1
+        except KeyboardInterrupt as stop:
             print(f"\nStopped. The same command goes on from {Path(args.out) / name}.", file=sys.stderr)
-            return 130
-        written = write_report(study, file, figures=args.figures)
+            return 128 + (signal.SIGTERM if isinstance(stop, _Terminated) else signal.SIGINT)
         print(*[file, *written], sep="\n")
     return 0
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which by default would end the process without a word to its workers."""
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

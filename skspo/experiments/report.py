@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,9 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     written = []
     for kind in ("png", "pdf"):
         written.append(folder / f"{study.name}.{kind}")
-        figure.savefig(written[-1], dpi=150, metadata={"CreationDate": None} if kind == "pdf" else None)
+        image = io.BytesIO()
+        figure.savefig(image, format=kind, dpi=150, metadata={"CreationDate": None} if kind == "pdf" else None)
+        write_atomically(written[-1], image.getvalue())
     plt.close(figure)
     return written
 

@@ -3,6 +3,9 @@
 Every finished trial is appended to ``trials.csv`` by one write.  A run that was killed leaves at most a torn last line,
 which is dropped when the run is resumed; the trial is then done again with the same seed.  At the end the file is
 sorted, so that it does not depend on the order in which trials finished.
+
+Workers end with the run: they are stopped if it ends early by an exception, and look for themselves whether it was
+killed.
 """
 
 from __future__ import annotations
@@ -12,9 +15,13 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 import zlib
+from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -100,37 +107,80 @@ def run_study(
     progress = _Progress(study.name, len(todo), verbose)
     # One descriptor in this process only: a whole trial is one write, and writes of this size are not interleaved.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)
+    runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        delayed(_one)(study, condition, trial, seed, optimizer, os.getpid()) for condition, trial in todo
+    )
     try:
-        runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-            delayed(_one)(study, condition, trial, seed, optimizer) for condition, trial in todo
-        )
         for condition, trial, values in runs:
             rows = _rows(condition, trial, values, columns)
-            os.write(descriptor, "".join(_line(row) for row in rows).encode())
+            _append(file, descriptor, "".join(_line(row) for row in rows))
             done[key_of(condition), trial] = rows
             progress.advance()
     finally:
+        runs.close()  # stops the workers if some are still at it
         os.close(descriptor)
         progress.close()
     _rewrite(file, columns, done)
     return file
 
 
-def write_atomically(file: Path, text: str) -> None:
+def write_atomically(file: Path, content: str | bytes) -> None:
     """Replace a file by a complete new one, or leave it as it was."""
     new = file.with_name(file.name + ".new")
-    new.write_text(text)
-    os.replace(new, file)
+    try:
+        with new.open("wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(new, file)
+    except BaseException as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            why = f"{error.strerror}, so it could not be written and is as it was"
+            raise OSError(error.errno, why, str(file)) from error
+        raise
+
+
+def _append(file: Path, descriptor: int, text: str) -> None:
+    """Write all of the text to the end of the file, or nothing."""
+    size = os.fstat(descriptor).st_size
+    left = text.encode()
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError as error:
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise OSError(
+            error.errno,
+            f"{error.strerror}, so a trial could not be added; those before it are kept, and the run can be resumed",
+            str(file),
+        ) from error
 
 
 def _one(
-    study: Study, condition: Condition, trial: int, seed: int, optimizer: str
+    study: Study, condition: Condition, trial: int, seed: int, optimizer: str, runner: int
 ) -> tuple[Condition, int, dict[str, float]]:
+    if os.getpid() != runner and current_process().name.startswith("LokyProcess"):
+        _end_with(runner)
     # One thread each: trials are what runs in parallel.
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):
         return condition, trial, study.trial(condition, seed_of(seed, study.name, condition, trial), optimizer)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone: one that was killed cannot tell its workers."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="skspo-watch", daemon=True).start()
 
 
 def _rows(condition: Condition, trial: int, values: dict[str, float], columns: list[str]) -> list[list[str]]:
@@ -146,13 +196,18 @@ def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[s
     """Trials of which every method is there; a torn or unfinished one is left out."""
     if not file.exists():
         return {}
-    text = file.read_text()
+    text = file.read_text(errors="replace")  # a damaged trial is done again
     rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
-    if not rows or rows[0] != columns:
+    if not rows:
         return {}
+    if rows[0] != columns:
+        raise ValueError(
+            f"{file} has the columns {rows[0]}, not {columns}: it is of another version or study. Use another --out, "
+            "or --no-resume to discard it."
+        )
     found: dict[tuple[str, int], list[list[str]]] = {}
     for row in rows[1:]:
-        if len(row) != len(columns):
+        if len(row) != len(columns) or not row[-3].isdecimal():
             continue
         condition = {name: _value(cell) for name, cell in zip(columns[:-3], row, strict=False) if cell != ""}
         found.setdefault((key_of(condition), int(row[-3])), []).append(row)

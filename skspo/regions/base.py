@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
+from ..persistence import VersionedState
+
 CAPABILITIES = {
     "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
     "quadratic_form": "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
@@ -125,7 +127,7 @@ class Smoothed(NamedTuple):
     M: np.ndarray | None  # (n, d, d) minus the derivative of W in the costs: symmetric, positive semidefinite
 
 
-class Region(BaseEstimator):
+class Region(VersionedState, BaseEstimator):
     """Base class of all feasible regions.
 
     Parameters of subclasses are stored untouched by ``__init__`` and validated on first use.  ``sense="max"`` turns
@@ -253,18 +255,26 @@ class Region(BaseEstimator):
 
     def _data(self, n_dim: int | None = None) -> Any:
         """Return the prepared data for this dimension, from the cache while the parameters are the same objects."""
+        return self._entry(n_dim)[2]
+
+    def _entry(self, n_dim: int | None = None) -> tuple[tuple[Any, ...], int, Any]:
+        """Parameters, dimension and prepared data: the same object as long as they are valid.
+
+        Threads may share a region and ask for different dimensions, so whoever has looked at the cache once keeps what
+        he saw.
+        """
         params = tuple(getattr(self, name) for name in self._get_param_names())
         cache = self.__dict__.get("_cache")
         if cache is not None:
-            seen, d, data = cache
+            seen, d, _ = cache
             if d == n_dim and len(seen) == len(params) and all(a is b for a, b in zip(seen, params, strict=True)):
-                return data
+                return cache
         d = self.resolve_dim(n_dim)
         if self.sense not in ("min", "max"):
             raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}.")
-        data = self._prepare(d)
-        self._cache = (params, d, data)
-        return data
+        entry = (params, d, self._prepare(d))
+        self._cache = entry
+        return entry
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

@@ -172,10 +172,10 @@ class PolyhedralRegion(Region):
     def geometry(self, n_dim: int | None = None) -> PolyhedralGeometry:
         """Relative interior point and affine hull (cached with the parameters)."""
         d = self.resolve_dim(n_dim)
-        data = self._data(d)
+        entry = self._entry(d)
         cached = self.__dict__.get("_geometry_cache")
-        if cached is None or cached[0] is not self._cache:
-            cached = (self._cache, polyhedral_geometry(self.inequality_form(d)), data)
+        if cached is None or cached[0] is not entry:
+            cached = (entry, polyhedral_geometry(self.inequality_form(d)))
             self._geometry_cache = cached
         return cached[1]
 
@@ -238,13 +238,13 @@ class PolyhedralRegion(Region):
     def vertices(self, n_dim: int | None = None) -> np.ndarray | None:
         """All vertices, one per row; None if there may be too many to list (cached with the parameters)."""
         d = self.resolve_dim(n_dim)
-        geo = self.geometry(d)
+        geo, entry = self.geometry(d), self._entry(d)
         cached = self.__dict__.get("_vertices_cache")
-        if cached is None or cached[0] is not self._cache:
+        if cached is None or cached[0] is not entry:
             M, q = self.inequality_form(d).inequalities()
             M, q = M[geo.strict], q[geo.strict]
             points = enumerate_vertices(M @ geo.directions, q - M @ geo.center)
-            cached = (self._cache, None if points is None else geo.center + points @ geo.directions.T)
+            cached = (entry, None if points is None else geo.center + points @ geo.directions.T)
             self._vertices_cache = cached
         return cached[1]
 

@@ -19,13 +19,11 @@ that matter to it, and the bound needs no ridge.  What they cost is time for the
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
 from scipy.sparse import csr_array
-from threadpoolctl import ThreadpoolController
 
+from .._process import one_blas_thread
 from ..objective import GAP_FLOOR, LinearObjective
 from .base import Progress, Result, Solver
 from .interior_point import InteriorPointSolver
@@ -83,8 +81,7 @@ class BundleSolver(Solver):
 
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Minimise from ``coef_init``, or from the fit to a sample, or from least squares; ``n_iter`` counts passes."""
-        # The program's matrices are small: waking threads for each product would cost several times its own time.
-        with _thread_pools().limit(limits=1, user_api="blas"):
+        with one_blas_thread:  # the program's matrices are small
             return self._solve(objective, coef_init)
 
     def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
@@ -169,12 +166,6 @@ class BundleSolver(Solver):
         interior = not InteriorPointSolver.missing(objective.region) and sample.sampled() is None
         solver = InteriorPointSolver if interior else BundleSolver
         return solver(tol=max(self.tol, SAMPLE_TOL), verbose=self.verbose).solve(sample).coef
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    # Looking for the pools takes longer than a pass over small data.
-    return ThreadpoolController()
 
 
 class CutModel:

@@ -12,11 +12,11 @@ V is an explicit variable, for two reasons: its dual variables are the dual deci
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from .._process import quiet
 from ..backends import import_cvxpy, is_failure
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
@@ -81,9 +81,7 @@ class ConicSolver(Solver):
             if progress.late():
                 break
             try:
-                with warnings.catch_warnings():
-                    # Inaccurate solutions are judged by our own certificate, below.
-                    warnings.simplefilter("ignore")
+                with quiet:  # inaccurate solutions are judged by our own certificate, below
                     limit = self._compile(problem, backend, objective)
                     if limit <= 0:
                         break
