@@ -20,6 +20,9 @@ import numpy as np
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
 
+#: weight, relative to the average, below which dual variables say nothing: they are known to about this accuracy
+NEGLIGIBLE = 1e-12
+
 
 class ConicSolver(Solver):
     """Exact minimisation by CVXPY with Clarabel or HiGHS.
@@ -80,7 +83,9 @@ class ConicSolver(Solver):
                 trouble.append(f"{backend}: status {problem.status}")
                 continue
             coef = objective.canonical(np.asarray(Theta.value))
-            V = -link.dual_value / (objective.weight[:, None] * objective.n_samples)
+            weight = objective.weight[:, None] * objective.n_samples
+            # What the back-end knows about samples that hardly count is rounding error; any decisions will do for them.
+            V = np.where(weight > NEGLIGIBLE, -link.dual_value / np.maximum(weight, NEGLIGIBLE), objective.decisions(coef))
             n_iter = int(problem.solver_stats.num_iters or 0)
             result = self.finish(objective, [(coef, np.nan_to_num(V))], n_iter, f"{backend}: status {problem.status}")
             progress(n_iter, result.objective, result.lower_bound, force=True)
