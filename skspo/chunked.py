@@ -36,6 +36,7 @@ from sklearn.linear_model import LinearRegression
 from .chunks import Chunk, ChunkedData
 from .deadline import StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
+from .limits import check_units
 from .losses import Loss
 from .objective import ENOUGH_SAMPLES, MANY_SAMPLES, SAMPLE_STEP, Coordinates, LinearObjective
 from .regions.base import Region
@@ -152,6 +153,7 @@ def _coordinates(
         coef = lstsq(raw, target, cond=cond)[0].T
         intercept = np.zeros(target.shape[1])
     cost_scale = survey.size / np.sqrt(survey.weight) or 1.0
+    check_units(standardization, cost_scale)
     design = (SharedDesign if shared else LinearDesign)(
         np.zeros((1, d * p if shared else p)),
         np.ones(1),

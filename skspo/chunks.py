@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from .limits import check_largest
 from .losses import check_offset, check_weight
 
 #: numbers (features and costs) of a chunk, if the user does not say how long chunks are: 8 MB
@@ -72,7 +73,9 @@ class Chunk(NamedTuple):
             check_consistent_length(X, self.sample_weight)
             # A chunk may weigh nothing, as long as another does.
             weight = check_weight(self.sample_weight, X) if np.any(self.sample_weight) else 0.0 * weight
-        return Chunk(X, y, weight, check_offset(self.offset, y.shape))
+        offset = check_offset(self.offset, y.shape)
+        check_largest(X=X, y=y, offset=offset)
+        return Chunk(X, y, weight, offset)
 
 
 class ChunkedData:

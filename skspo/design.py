@@ -24,6 +24,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
+from .limits import SMALLEST, largest, power_of_two
+
 #: part of a shared model's features, or directions of its coefficients, below which they count as hidden
 INVISIBLE = 1e-10
 
@@ -192,7 +194,20 @@ class Design:
 
     def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
         """Theta of coefficients for features as given; those of constant columns go into the intercept or vanish."""
+        return self._from_user(coef, intercept, 1.0)
+
+    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
+        """Theta of coefficients for features in another unit."""
         raise NotImplementedError
+
+    def _regression(self, features: np.ndarray, C: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, Any, float]:
+        """Coefficients and intercept of least squares for features in units of the largest of them, and this unit.
+
+        A power of two changes nothing but the exponents, of which squares then take no heed.
+        """
+        unit = power_of_two(max(largest(features), SMALLEST))
+        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
+        return ls.coef_, ls.intercept_, unit
 
 
 class LinearDesign(Design):
@@ -240,11 +255,11 @@ class LinearDesign(Design):
     def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
         """One regression per cost."""
         features = self.Z[:, : self.n_features] if standardized else X
-        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features, C, sample_weight=self.weight)
-        intercept = np.broadcast_to(ls.intercept_, C.shape[1])
+        coef, intercept, unit = self._regression(features, C, self.weight)
+        intercept = np.broadcast_to(intercept, C.shape[1])
         if standardized:
-            return np.column_stack([ls.coef_, intercept]) if self.fit_intercept else ls.coef_
-        return self.from_user(ls.coef_, intercept)
+            return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
+        return self._from_user(coef, intercept, unit)
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The normals, for every free column."""
@@ -273,11 +288,11 @@ class LinearDesign(Design):
         intercept = Theta[:, p] - coef @ self.mean if self.fit_intercept else np.zeros(Theta.shape[0])
         return coef, intercept
 
-    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
+    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
         """Theta of coefficients (d, p) and intercept (d,)."""
-        Theta = np.where(self.used, coef * self.scale, 0.0)
+        Theta = np.where(self.used, coef * (self.scale / unit), 0.0)
         if self.fit_intercept:
-            Theta = np.concatenate([Theta, (intercept + coef @ self.mean)[:, None]], axis=1)
+            Theta = np.concatenate([Theta, (intercept + coef @ (self.mean / unit))[:, None]], axis=1)
         return Theta
 
 
@@ -342,10 +357,10 @@ class SharedDesign(Design):
         features, weight = self._rows(X, self.weight)
         if standardized:
             features = np.where(self.used, (features - self.mean) / self.scale, 0.0)
-        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features, C.ravel(), sample_weight=weight)
+        coef, intercept, unit = self._regression(features, C.ravel(), weight)
         if standardized:
-            return np.append(ls.coef_, ls.intercept_)[None, : self.n_coef]
-        return self.from_user(ls.coef_, ls.intercept_)
+            return np.append(coef / unit, intercept)[None, : self.n_coef]
+        return self._from_user(coef, intercept, unit)
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Directions in the span of the free columns along which no visible prediction changes."""
@@ -387,9 +402,9 @@ class SharedDesign(Design):
         coef = np.where(self.used, Theta[0, :p] / self.scale, 0.0)
         return coef, float(Theta[0, p] - coef @ self.mean) if self.fit_intercept else 0.0
 
-    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
+    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
         """Theta of coefficients (p,) and a number."""
-        Theta = np.where(self.used, coef * self.scale, 0.0)
+        Theta = np.where(self.used, coef * (self.scale / unit), 0.0)
         if self.fit_intercept:
-            Theta = np.append(Theta, intercept + coef @ self.mean)
+            Theta = np.append(Theta, intercept + coef @ (self.mean / unit))
         return Theta[None]

@@ -22,6 +22,7 @@ from .chunked import ChunkedObjective, LocalRows, Rows
 from .chunks import ChunkedData, is_dask, is_large_memmap
 from .deadline import Deadline, check_time_limit
 from .design import apply_model, check_blocks
+from .limits import check_largest, relative_weight
 from .losses import SPOPlusLoss, check_offset, check_weight
 from .metrics import normalized_spo_loss
 from .objective import LinearObjective
@@ -88,14 +89,17 @@ def check_training_data(
     _check_ndim(y)
     # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
     noted = copy(estimator)
-    X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
-    C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds everything up
+        X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
+        C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     seen = features_seen(noted)
     seen["_y_is_1d"] = C.ndim == 1
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):
         check_blocks(X_arr.shape[1], C.shape[1])
-    return TrainingData(X_arr, C, check_weight(sample_weight, X_arr), check_offset(offset, C.shape), seen)
+    known = check_offset(offset, C.shape)
+    check_largest(X=X_arr, y=C, offset=known)
+    return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, seen)
 
 
 class DecisionMixin(VersionedState):

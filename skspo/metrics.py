@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
+from .limits import relative_weight
 from .losses import SPOLoss, SPOPlusLoss, check_costs, check_offset, check_weight
 from .regions.base import CAPABILITIES, Region, check_region
 
@@ -245,7 +246,7 @@ def _spo_losses(
 
 
 def _average(loss: np.ndarray, sample_weight: ArrayLike | None, per_sample: bool) -> float | np.ndarray:
-    weight = check_weight(sample_weight, loss)
+    weight = relative_weight(check_weight(sample_weight, loss))
     if per_sample:
         return loss
     if weight is None:

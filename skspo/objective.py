@@ -38,6 +38,7 @@ import numpy as np
 
 from .deadline import Deadline, StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
+from .limits import LARGEST_PENALTY, check_offset_size, check_units, largest, power_of_two
 from .losses import Loss
 from .regions.base import Region
 
@@ -132,6 +133,7 @@ class LinearObjective:
         self.cost_scale = self.scale = self.coordinates.cost_scale
         self.least_squares = self.coordinates.least_squares
         known = None if known is None else self.project_visible(known) / self.cost_scale
+        check_offset_size(known)
         self.C, self.offset = loss.absorb(self.project_visible(C) / self.cost_scale, known)
         self.W = region.solve_min(C) if loss.decides else None
 
@@ -156,7 +158,7 @@ class LinearObjective:
         with np.errstate(over="ignore"):
             self.l1 = np.where(penalized, alpha * l1_ratio / s, 0.0)
             self.l2 = np.where(penalized, (alpha * (1.0 - l1_ratio) / s) * (cost_scale / s), 0.0)
-        if not (np.isfinite(self.l1).all() and np.isfinite(self.l2).all()):
+        if not (self.l1.max(initial=0.0) <= LARGEST_PENALTY and self.l2.max(initial=0.0) <= LARGEST_PENALTY):
             raise ValueError(
                 f"The penalty overflows: features of size {s.min():.1e} and costs of size {self.cost_scale:.1e} are "
                 "too far apart for alpha > 0. Rescale the features, for example with StandardScaler."
@@ -220,11 +222,13 @@ class LinearObjective:
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray, known: np.ndarray | None) -> Coordinates:
         visible = self.project_visible(C)
         # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
-        unit = np.ldexp(1.0, np.frexp(np.abs(visible).max())[1] - 1)
+        unit = power_of_two(largest(visible))
         size = float(unit * np.sqrt(self.weight @ np.square(visible / unit).sum(axis=1)))
         cost_scale = size if size > 0 else 1.0
+        check_units(self.design.standardization, cost_scale)
         unknown = C if known is None else C - known
-        Theta = self.design.least_squares(X, unknown, standardized=self.standardized) / cost_scale
+        unit = power_of_two(largest(unknown))
+        Theta = self.design.least_squares(X, unknown / unit, standardized=self.standardized) * (unit / cost_scale)
         return Coordinates(self.design.standardization, cost_scale, *self.design.split(Theta))
 
     # -- value and subgradient -----------------------------------------------------------------------------------------
@@ -373,7 +377,7 @@ class LinearObjective:
         # Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the way: samples with
         # u_i near 0, where the loss has its kink and v_i may be anything, are moved first.
         size = np.linalg.norm(self.C - 2.0 * self.design.predict(Theta), axis=1)
-        room = 1.0 / (size + 1e-9 * max(float(size.max()), 1e-300))
+        room = 1.0 / (size + 1e-9 * (float(size.max()) or 1.0))
         pinv = self.design.gram_pinv(room)
         stalled = 0
         for _ in range(max_iter):

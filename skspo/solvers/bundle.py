@@ -184,7 +184,8 @@ class CutModel:
         self.visible = np.eye(objective.shape[0])
         if objective.normals.shape[0] and objective.smooth_penalty and not objective.design.shared:
             self.visible = null_space(objective.normals)
-        n, size = objective.n_samples, self.visible.shape[1] * objective.shape[1]
+        n, columns = objective.n_samples, self.visible.shape[1] * objective.shape[1]
+        size = max(columns, 1)  # no columns: nothing that decisions could see
         if n_groups is None:
             most = 200 if hasattr(objective.region, "support_epigraph") else 1000
             n_groups = max(16, min(most, int(2e8 / size**2)))
@@ -195,7 +196,7 @@ class CutModel:
             max_cuts = min(20 * self.n_groups, 2**23 // size)
         self.max_cuts = max(max_cuts, 4 * self.n_groups)
         self.edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)  # groups are consecutive rows
-        self.A = np.zeros((0, size))  # (k, d' q) slopes, d' <= d their visible directions
+        self.A = np.zeros((0, columns))  # (k, d' q) slopes, d' <= d their visible directions
         self.b = np.zeros(0)  # (k,) constants
         self.group = np.zeros(0, dtype=np.intp)  # (k,) groups
         self.idle = np.zeros(0, dtype=np.intp)  # (k,) iterations since the multiplier was positive
@@ -206,7 +207,7 @@ class CutModel:
 
     def expand(self, theta: np.ndarray) -> np.ndarray:
         """Coefficients or slopes, shape (d, q), from their visible component."""
-        return self.visible @ theta.reshape(self.visible.shape[1], -1)
+        return self.visible @ theta.reshape(self.visible.shape[1], self.objective.shape[1])
 
     def highest(self, Theta: np.ndarray) -> np.ndarray:
         """Highest cut of each group at Theta."""

@@ -21,6 +21,9 @@ from ..backends import import_cvxpy, is_failure
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
 
+#: weight, relative to the average, below which dual variables say nothing: they are known to about this accuracy
+NEGLIGIBLE = 1e-12
+
 
 def _with_time_limit(backend: str, options: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Options of a back-end that stop it after so many seconds."""
@@ -129,8 +132,11 @@ class ConicSolver(Solver):
         if Theta.value is None or link.dual_value is None or not np.isfinite(Theta.value).all():
             return None
         coef = objective.canonical(np.asarray(Theta.value, dtype=np.float64).reshape(objective.shape))
-        V = -np.asarray(link.dual_value, dtype=np.float64) / (objective.weight[:, None] * objective.n_samples)
-        return coef, np.nan_to_num(V.reshape(objective.C.shape), posinf=0.0, neginf=0.0)
+        dual = np.asarray(link.dual_value, dtype=np.float64).reshape(objective.C.shape)
+        weight = objective.weight[:, None] * objective.n_samples
+        # What the back-end knows about samples that hardly count is rounding error; any decisions will do for them.
+        V = np.where(weight > NEGLIGIBLE, -dual / np.maximum(weight, NEGLIGIBLE), objective.decisions(coef))
+        return coef, np.nan_to_num(V, posinf=0.0, neginf=0.0)
 
     def _model(self, objective: LinearObjective) -> tuple[Any, Any, Any]:
         import cvxpy as cp

@@ -61,7 +61,9 @@ def reduce_form(standard: StandardForm, region: Any, d: int) -> ReducedForm:
     base = np.where(low_, lower, upper)[kept]
     offset = E @ u_fixed + E[:, kept] @ base
     A = standard.A.toarray()[:, kept] * sign
-    if A.shape[0]:
+    if not A.size:
+        A = np.zeros((0, A.shape[1]))  # no equalities, or nothing left for them to say
+    else:
         _, R, pivots = scipy.linalg.qr(A.T, mode="economic", pivoting=True)
         diagonal = np.abs(np.diag(R))
         A = A[pivots[: int((diagonal > 1e-10 * max(float(diagonal[0]), 1e-300)).sum())]]

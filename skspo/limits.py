@@ -1,0 +1,85 @@
+"""Sizes of numbers that a fit can work with.
+
+Doubles end at 1.8e308 and lose digits below 2.2e-308.  Solvers see features and costs in units of their own size, so
+that almost any size will do; but coefficients, predictions and losses are in the user's units, and where those leave
+the range of doubles, or nearly so, no fit is possible and the user is told which units to change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: sizes of features and costs, and of costs per feature, that leave room for sums and products
+SMALLEST, LARGEST = 1e-280, 1e280
+
+#: largest penalty of a standardised coefficient: its square is still a number
+LARGEST_PENALTY = 1e150
+
+#: how much larger than the costs their known part may be
+LARGEST_OFFSET = 1e100
+
+
+def largest(array: np.ndarray) -> float:
+    """Largest absolute value; 0 of an empty array."""
+    return float(max(array.max(initial=0.0), -array.min(initial=0.0)))
+
+
+def power_of_two(size: float) -> float:
+    """Power of two of about this size, and so an exact unit; 1 for 0."""
+    return float(np.ldexp(1.0, np.frexp(size)[1] - 1)) if size > 0 else 1.0
+
+
+def relative_weight(weight: np.ndarray | None) -> np.ndarray | None:
+    """Weights in units of the largest, so that they can be added up; those that are nothing beside it are zero."""
+    if weight is None:
+        return None
+    weight = weight / power_of_two(largest(weight))
+    return np.where(weight < SMALLEST, 0.0, weight)
+
+
+def check_largest(**arrays: Any) -> None:
+    """Raise an error if an array has numbers that leave no room for sums and products."""
+    for name, array in arrays.items():
+        size = 0.0 if array is None else largest(array)
+        if size > LARGEST:
+            raise ValueError(
+                f"{name} has values of size {size:.1e}. Beyond {LARGEST:g} sums and products of them are no longer "
+                "numbers: use larger units."
+            )
+
+
+def check_units(standardization: Any, cost_scale: float) -> None:
+    """Raise an error if coefficients, which are costs per feature, cannot be represented.
+
+    Parameters
+    ----------
+    standardization : Standardization
+        Spread of the features, and which of them vary.
+    cost_scale : float
+        Typical cost.
+    """
+    if not SMALLEST <= cost_scale <= LARGEST:
+        raise ValueError(
+            f"The costs are of size {cost_scale:.1e}. Outside {SMALLEST:g} to {LARGEST:g} doubles lose their digits: "
+            "use other units of cost."
+        )
+    scales = standardization.scale[standardization.used]
+    for scale in (scales.min(initial=1.0), scales.max(initial=1.0)):
+        ratio = np.log10(cost_scale) - np.log10(scale)
+        if not SMALLEST <= scale <= LARGEST or not np.log10(SMALLEST) <= ratio <= np.log10(LARGEST):
+            raise ValueError(
+                f"A feature varies by {scale:.1e} and costs are of size {cost_scale:.1e}: coefficients, which are "
+                "costs per feature, would leave the range of doubles. Rescale the features, for example with "
+                "StandardScaler, or the costs."
+            )
+
+
+def check_offset_size(offset: np.ndarray | None) -> None:
+    """Raise an error if the known part of the costs, in units of the typical cost, leaves nothing of the rest."""
+    if offset is not None and largest(offset) > LARGEST_OFFSET:
+        raise ValueError(
+            f"The offset is {largest(offset):.1e} times as large as a typical cost, of which it is said to be a part: "
+            "nothing would be left of the rest. Check its units."
+        )
