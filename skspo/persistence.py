@@ -8,6 +8,7 @@ state cannot be known, and is refused.  ``OLDEST`` has to be raised when a chang
 from __future__ import annotations
 
 import warnings
+from inspect import Parameter, signature
 from typing import Any
 
 #: first series whose states this version can read
@@ -57,6 +58,9 @@ class VersionedState:
         written = str(state.pop(_KEY, UNNAMED))
         if written != __version__:
             _check(type(self).__name__, written, __version__)
+            # Parameters that came later have their default, which changes nothing.
+            parameters = signature(type(self)).parameters.values()
+            state = {p.name: p.default for p in parameters if p.default is not Parameter.empty} | state
         super().__setstate__(state)  # type: ignore[misc]
 
 

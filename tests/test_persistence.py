@@ -318,6 +318,7 @@ def test_models_of_the_first_version():
         with warnings.catch_warnings():
             warnings.simplefilter("error", sk.InconsistentVersionWarning)
             assert_same(model, pickle.loads(pickle.dumps(model)))
+        assert set(vars(model)) >= set(model.get_params(deep=False))  # those that came later too
     before = models["partial"].coef_.copy()
     models["partial"].partial_fit(X, C)
     assert (models["partial"].coef_ != before).any()
