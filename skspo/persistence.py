@@ -59,8 +59,9 @@ class VersionedState:
         if written != __version__:
             _check(type(self).__name__, written, __version__)
             # Parameters that came later have their default, which changes nothing.
-            parameters = signature(type(self)).parameters.values()
-            state = {p.name: p.default for p in parameters if p.default is not Parameter.empty} | state
+            for name, parameter in signature(type(self)).parameters.items():
+                if parameter.default is not Parameter.empty:
+                    state.setdefault(name, parameter.default)
         super().__setstate__(state)  # type: ignore[misc]
 
 
