@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ..backends import import_cvxpy
 from ._conic import Cones, ConicSet
 from ._enumeration import inradius_of_simplex
 from .base import CertifiedFloat, Region, directions_of
@@ -247,8 +248,7 @@ class CvxpyRegion(_ConicRegion):
 
 def _compile(constraints: Any, d: int) -> ConicSet:
     """Turn a function that returns CVXPY constraints into cones."""
-    import cvxpy as cp
-
+    cp = import_cvxpy()
     if not callable(constraints):
         raise TypeError(
             "CvxpyRegion: constraints must be a function w -> list of CVXPY constraints, for example "
