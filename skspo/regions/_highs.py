@@ -387,7 +387,7 @@ class _LinearModel:
         # A multiplier that points to a side without bound must be zero, up to rounding.
         rounding = np.isinf(terms) & (np.abs(np.concatenate([Y, reduced], axis=1)) <= TIE)
         terms[rounding] = 0.0
-        gap = np.einsum("ij,ij->i", C, W) - terms.sum(axis=1)
+        gap = np.where(np.isfinite(Y).all(axis=1), np.einsum("ij,ij->i", C, W) - terms.sum(axis=1), np.inf)
         terms[np.isinf(terms)] = 0.0
         return gap / (1.0 + np.abs(terms).sum(axis=1) + np.einsum("ij,ij->i", np.abs(C), np.abs(W)))
 

@@ -197,7 +197,7 @@ class PolyhedralRegion(Region):
             low, high = self.solve_min(implied), self.solve_min(-implied)
             extent = np.einsum("ij,ij->i", high - low, implied)
             if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
-                raise RuntimeError("HiGHS calls an inequality of the region an equality, but decisions say that it is not.")
+                raise RuntimeError("HiGHS calls an inequality of the region an equality, and decisions disprove it.")
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -190,7 +190,7 @@ class MILPSolver(Solver):
         # The bound is the solver's word.  A model of the program that is better shows that it is wrong.
         known = [_value_with_margin(Theta, left, pairs, a[:, None] * costs) for Theta in candidates]
         if bound > min(known) + 1e-6 * (1.0 + abs(bound)):
-            message = f"the bound {bound * objective.scale:.6g} is wrong, a model has {min(known) * objective.scale:.6g}"
+            message = f"the bound {bound * objective.scale:.6g} is wrong, a model has {min(known) * objective.scale:g}"
             bound = 0.0
         # A start may be better than every model with the margin: the bound is theirs, not its own.
         bound = min(bound, values[i])
