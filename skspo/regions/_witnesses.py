@@ -46,29 +46,39 @@ class Witnesses:
 
     def look(self, C: np.ndarray, W: np.ndarray) -> Witness | None:
         """Compare decisions with others that are known, and remember some of them."""
-        others = [np.roll(W, 1, axis=0)]
-        if self.previous is not None:
-            others.append(self.previous[: len(W)])
+        before = self.previous
         self._remember(C, W)
-        return self._compare(C, W, *others)
+        known = slice(0, min(len(W), 0 if before is None else len(before)))
+        # Neighbours are others, too.
+        pairs = [(slice(1, None), W[:-1])] if before is None else [(slice(1, None), W[:-1]), (known, before[known])]
+        return self._compare(C, W, pairs)
 
     def look_back(self) -> Witness | None:
         """Compare the decisions of the first call with those that came later."""
-        return None if self.first is None else self._compare(*self.first)
+        return None if self.first is None else self._compare(*self.first, [])
 
-    def _compare(self, C: np.ndarray, W: np.ndarray, *others: np.ndarray) -> Witness | None:
-        cost, size = np.einsum("ij,ij->i", C, W), np.einsum("ij,ij->i", np.abs(C), np.abs(W))
+    def _compare(self, C: np.ndarray, W: np.ndarray, pairs: list[tuple[slice, np.ndarray]]) -> Witness | None:
+        """Worst of the rows for which there is a better decision: in the bank, or beside it in one of the pairs."""
+        cost = np.einsum("ij,ij->i", C, W)
         worst, found = EXCESS, None
-        bank = self.bank
-        if bank is not None:
-            others = (*others, bank[(C @ bank.T).argmin(axis=1)])
-        for other in others:
-            n = len(other)
-            scale = size[:n] + np.einsum("ij,ij->i", np.abs(C[:n]), np.abs(other))
-            excess = (cost[:n] - np.einsum("ij,ij->i", C[:n], other)) / np.maximum(scale, 1e-300)
-            row = int(excess.argmax())
-            if excess[row] > worst:
-                worst, found = excess[row], Witness(row, C[row], W[row], other[row])
+        bank: np.ndarray = self.bank  # type: ignore[assignment]
+        costs = C @ bank.T
+        which = costs.argmin(axis=1)
+        candidates = [(slice(None), costs[np.arange(len(which)), which], lambda rows: bank[which[rows]])]
+        for rows, others in pairs:
+            candidates.append((rows, np.einsum("ij,ij->i", C[rows], others), others.__getitem__))
+        for rows, lower, decisions in candidates:
+            # The terms of a cost are at least as large as the cost: most rows need no closer look.
+            cheaper = np.flatnonzero(cost[rows] - lower > EXCESS * (np.abs(cost[rows]) + np.abs(lower)))
+            if not cheaper.size:
+                continue
+            c, w, better = C[rows][cheaper], W[rows][cheaper], decisions(cheaper)
+            scale = np.einsum("ij,ij->i", np.abs(c), np.abs(w) + np.abs(better))
+            excess = (cost[rows] - lower)[cheaper] / np.maximum(scale, 1e-300)
+            i = int(excess.argmax())
+            if excess[i] > worst:
+                row = int(cheaper[i]) + (rows.start or 0)
+                worst, found = float(excess[i]), Witness(row, c[i], w[i], better[i])
         return found
 
     def _remember(self, C: np.ndarray, W: np.ndarray) -> None:
@@ -76,21 +86,21 @@ class Witnesses:
         self.previous = W[:rows].copy()
         if self.first is None:
             self.first = C[:rows].copy(), self.previous
-        # Different decisions have different sums with these weights, for all practical purposes.
-        key = W @ np.cos(np.arange(1.0, W.shape[1] + 1.0))
-        new = W[np.unique(key, return_index=True)[1]]
-        bank = self.bank
-        if bank is None:
-            self.bank = new[np.linspace(0, len(new) - 1, min(len(new), BANK)).astype(int)]
-            return
-        new = new[~(new[:, None, :] == bank[None]).all(axis=2).any(axis=1)] if len(new) <= 2 * BANK else new
+        keys, where = np.unique(_keys(W), return_index=True)
+        bank = W[:0] if self.bank is None else self.bank
+        where = where[~np.isin(keys, _keys(bank))]
         room = BANK - len(bank)
-        if len(new) <= room:
-            self.bank = np.concatenate([bank, new])
-            return
+        if len(where) > room:
+            where = where[np.linspace(0, len(where) - 1, room + min(NEW, len(where) - room)).astype(int)]
+        new = W[where]
         bank = np.concatenate([bank, new[:room]])
         # The older half stays, so that what was known at the beginning is not forgotten.
-        for w in new[room:][np.linspace(0, len(new) - room - 1, min(NEW, len(new) - room)).astype(int)]:
+        for w in new[room:] if room < BANK else []:
             bank[BANK // 2 + self._added % (BANK // 2)] = w
             self._added += 1
         self.bank = bank
+
+
+def _keys(W: np.ndarray) -> np.ndarray:
+    """One number per decision, the same wherever it stands; different ones differ, for all practical purposes."""
+    return (W * np.cos(np.arange(1.0, W.shape[1] + 1.0))).sum(axis=1)
