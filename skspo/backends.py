@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -29,3 +31,15 @@ def is_failure(error: BaseException) -> bool:
     A panic in a library written in Rust, as Clarabel is, is no ``Exception``.
     """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def suppress_failure() -> Iterator[None]:
+    """Go on after a library's failure, unless it is that the library is missing."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except BaseException as error:
+        if not is_failure(error):
+            raise

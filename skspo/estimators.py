@@ -202,8 +202,34 @@ class DecisionMixin(VersionedState):
         return tags
 
 
-def _gap(objective: LinearObjective, result: Result) -> float:
+def result_gap(objective: LinearObjective, result: Result) -> float:
+    """Relative duality gap; infinite if the region's oracle is known to be wrong, so that nothing is known."""
+    if getattr(objective.region, "fault", None):
+        return np.inf
     return objective.relative_gap(result.objective, result.lower_bound)
+
+
+def audited(objective: LinearObjective, result: Result) -> Result:
+    """Result with what is left of it if the region's oracle, taken on trust so far, is wrong.
+
+    A region with doubts has an ``audit``, which raises an error or makes a ``fault``; nothing is certified then.
+    """
+    region: Any = objective.region
+    if not hasattr(region, "audit"):
+        return result
+    d = objective.normals.shape[1]
+    small = 1e-2 * objective.trivial_value()
+    value = objective.value(result.coef)
+    region.audit(d)  # last, when all decisions are known
+    if not abs(value - result.objective) <= 1e-6 * max(value, result.objective, small):
+        region.distrust(
+            f"the oracle does not give the same answers again: the objective of the same model was "
+            f"{result.objective * objective.scale:.9g} and is {value * objective.scale:.9g}.",
+            d,
+        )
+    if region.fault is None:
+        return result
+    return result._replace(objective=value, lower_bound=0.0, converged=False, message="the oracle is not optimal")
 
 
 class LinearSPOPlusMixin:
@@ -320,6 +346,12 @@ class LinearSPOPlusMixin:
 
         The solver and its tolerance are those of the estimator, unless they are given.
         """
+        result, used = self._first_to_converge(objective, start, solver, tol)
+        return audited(objective, result), used
+
+    def _first_to_converge(
+        self, objective: LinearObjective, start: np.ndarray | None, solver: str | Solver | None, tol: float | None
+    ) -> tuple[Result, Solver]:
         solvers = make_solvers(
             self.solver if solver is None else solver,
             objective.region,
@@ -345,7 +377,7 @@ class LinearSPOPlusMixin:
             if result.converged:
                 return result, candidate
             start = result.coef
-            if best is None or _gap(objective, result) < _gap(objective, best[0]):
+            if best is None or result_gap(objective, result) < result_gap(objective, best[0]):
                 best = result, candidate
         if best is None:
             # The time was over before a solver could start.
@@ -374,7 +406,7 @@ class LinearSPOPlusMixin:
             "intercept_": intercept,
             "objective_": result.objective * objective.scale,
             "lower_bound_": result.lower_bound * objective.scale,
-            "duality_gap_": objective.relative_gap(result.objective, result.lower_bound),
+            "duality_gap_": result_gap(objective, result),
             "history_": history_of(objective),
             "n_iter_": max(result.n_iter, 1),
             "solver_": solver,

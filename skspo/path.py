@@ -46,7 +46,7 @@ from sklearn.model_selection import KFold, check_cv
 
 from .deadline import Deadline
 from .design import apply_model
-from .estimators import DecisionMixin, LinearSPOPlusMixin, TrainingData, check_training_data
+from .estimators import DecisionMixin, LinearSPOPlusMixin, TrainingData, audited, check_training_data, result_gap
 from .losses import SPOPlusLoss
 from .metrics import spo_loss, spo_plus_loss
 from .objective import LinearObjective
@@ -478,13 +478,13 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
                 at = objective.with_penalty(0.0, 0.0)
                 value = at.value(at.prior)
-                result, name = Result(at.prior, value, value, 1, True), "least_squares"
+                result, name = audited(at, Result(at.prior, value, value, 1, True)), "least_squares"
             else:
                 at = objective.with_penalty(float(alpha), float(self.l1_ratio))
                 at.deadline = deadline.share(1.0 / (len(alphas) - len(points)))
                 result, solver = self._solve(at, start)
                 name = solver.name
-            gap = at.relative_gap(result.objective, result.lower_bound)
+            gap = result_gap(at, result)
             points.append(_Point(at, result, _Outcome(name, gap, result.converged, result.message)))
             start = result.coef
         return points

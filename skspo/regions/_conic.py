@@ -17,10 +17,14 @@ Only arrays are stored, so a set pickles; solvers live for the length of a call.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from ..backends import import_clarabel, is_failure, suppress_failure
+from ._cones import cone_size, rows_inside
 
 Cones = list[tuple[str, Any]]
 
@@ -30,18 +34,13 @@ _ATTEMPTS = ((1e-10, 0.99), (1e-10, 0.9), (1e-8, 0.9))
 _REDUCED = 2e-9
 _SOLVED = ("Solved", "AlmostSolved")
 _FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
-
-
-def cone_size(kind: str, parameter: Any) -> int:
-    """Number of entries of a cone."""
-    if kind == "psd":
-        return parameter * (parameter + 1) // 2
-    return {"exp": 3, "pow": 3}.get(kind) or (len(parameter) + 1 if kind == "genpow" else int(parameter))
+# What the solver returns is accepted if it is feasible and optimal by our own arithmetic, to these tolerances.
+_OUTSIDE, _NOT_OPTIMAL = 1e-7, 1e-6
+_BLOCK = 1024  # rows that are checked together
 
 
 def _clarabel_cones(cones: Cones) -> list[Any]:
-    import clarabel
-
+    clarabel = import_clarabel()
     make = {
         "zero": clarabel.ZeroConeT,
         "nonneg": clarabel.NonnegativeConeT,
@@ -55,8 +54,7 @@ def _clarabel_cones(cones: Cones) -> list[Any]:
 
 
 def _settings(attempt: int) -> Any:
-    import clarabel
-
+    clarabel = import_clarabel()
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     # Both would change the problem's structure and forbid to update q.
@@ -96,48 +94,92 @@ class ConicSet:
     # -- oracle --------------------------------------------------------------------------------------------------------
 
     def _solver(self, q: np.ndarray, attempt: int = 0) -> Any:
-        import clarabel
-
+        clarabel = import_clarabel()
         n = self.A.shape[1]
         return clarabel.DefaultSolver(
             sp.csc_array((n, n)), q, self.A, self.b, _clarabel_cones(self.cones), _settings(attempt)
         )
 
-    def _solve(self, solver: Any, q: np.ndarray) -> tuple[np.ndarray, str]:
-        """Solve for one cost vector; more careful attempts from scratch if the first one stalls."""
-        if hasattr(solver, "update"):
-            solver.update(q=q)
-        else:  # older versions of Clarabel
-            solver = self._solver(q)
-        solution = solver.solve()
-        for attempt in range(1, len(_ATTEMPTS)):
-            if str(solution.status) in _FINAL:
-                break
-            solution = self._solver(q, attempt).solve()
-        return np.asarray(solution.x), str(solution.status)
+    def _solve(self, solver: Any, q: np.ndarray, first: int = 0) -> tuple[np.ndarray, np.ndarray, str]:
+        """Solve for one cost vector: x, its dual and the status; from scratch, more carefully, if an attempt stalls."""
+        status = "not tried"
+        for attempt in range(first, len(_ATTEMPTS)):
+            try:
+                if attempt == 0 and hasattr(solver, "update"):
+                    solver.update(q=q)
+                    solution = solver.solve()
+                else:
+                    solution = self._solver(q, attempt).solve()
+                status = str(solution.status)
+                x, z = np.asarray(solution.x, dtype=np.float64), np.asarray(solution.z, dtype=np.float64)
+                if x.shape != q.shape or z.shape != self.b.shape:
+                    status = f"{status}, but no solution"
+            except ImportError:
+                raise
+            except BaseException as error:
+                if not is_failure(error):
+                    raise
+                status = f"{type(error).__name__}: {error}"
+            if status in _FINAL:
+                return x, z, status
+        return np.full(q.shape, np.nan), np.full(self.b.shape, np.nan), status
+
+    def _trouble(self, q: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """What is wrong with each row's solution and dual, by our own arithmetic; empty if nothing is.
+
+        A dual z in K* with A^T z + q = 0 proves that no decision costs less than -b.z.
+        """
+        size = 1.0 + np.abs(self.b).max(initial=0.0)
+        inside = rows_inside(self.cones, self.b - (self.A @ x.T).T, np.full(len(x), _OUTSIDE * size))
+        scale = 1.0 + np.abs(z).max(axis=1, initial=0.0)
+        proof = rows_inside(self.cones, z, _NOT_OPTIMAL * scale, dual=True)
+        with np.errstate(all="ignore"):
+            proof &= np.abs((self.A.T @ z.T).T + q).max(axis=1) <= _NOT_OPTIMAL * scale
+            cost, bound = np.einsum("ij,ij->i", q, x), -(z @ self.b)
+            proof &= np.abs(cost - bound) <= _NOT_OPTIMAL * (scale + np.abs(cost) + np.abs(bound))
+        return np.where(~inside, "violates the constraints", np.where(~proof, "is not proved to be the best one", ""))
 
     def status(self, c: np.ndarray) -> str:
         """Outcome of minimising one cost vector, in Clarabel's words."""
         return self._rows(c[None, :], strict=False)[1][0]
 
-    def _rows(self, C: np.ndarray, strict: bool = True) -> tuple[np.ndarray, list[str]]:
+    def _rows(self, C: np.ndarray, strict: bool = True, first: int = 0) -> tuple[np.ndarray, list[str]]:
+        """Decisions and outcomes; ``strict`` insists on decisions that are feasible and optimal by our arithmetic."""
         # Built with q = 0 whatever the rows are: the solver's scaling, and so a row's decision, must not depend on
         # which other rows are solved with it.
-        zero = np.zeros(self.A.shape[1])
-        solver = self._solver(zero)
+        solver = None
+        with suppress_failure():
+            solver = self._solver(np.zeros(self.A.shape[1]))
         W, outcomes = np.empty(C.shape), []
-        for i, c in enumerate(C):
-            q = zero.copy()
-            q[self.columns] = c / (np.abs(c).max() or 1.0)
-            x, status = self._solve(solver, q)
-            if strict and status not in _SOLVED:
-                raise RuntimeError(
-                    f"Clarabel could not minimise row {i} of the costs over the region: status {status}. Badly scaled "
-                    "constraints are the usual cause; try to write them in units where decisions are near one."
-                )
-            W[i] = x[self.columns]
-            outcomes.append(status)
+        for start in range(0, C.shape[0], _BLOCK):
+            block = C[start : start + _BLOCK]
+            Q = np.zeros((block.shape[0], self.A.shape[1]))
+            Q[:, self.columns] = block / np.where(block.any(axis=1), np.abs(block).max(axis=1), 1.0)[:, None]
+            found = [self._solve(solver, q) for q in Q]
+            if strict:
+                self._insist(Q, found, first + start)
+            W[start : start + _BLOCK] = [x[self.columns] for x, _, _ in found]
+            outcomes += [status for _, _, status in found]
         return W, outcomes
+
+    def _insist(self, Q: np.ndarray, found: list[tuple[np.ndarray, np.ndarray, str]], first: int) -> None:
+        """Solve again what is not solved, and raise an error if that does not help."""
+        trouble = self._trouble(Q, np.array([x for x, _, _ in found]), np.array([z for _, z, _ in found]))
+        for i in np.flatnonzero(trouble != ""):
+            what, attempt = trouble[i], 1
+            while what and found[i][2] in _SOLVED and attempt < len(_ATTEMPTS):
+                found[i] = x, z, _ = self._solve(None, Q[i], attempt)
+                (what,), attempt = self._trouble(Q[i : i + 1], x[None], z[None]), attempt + 1
+            advice = "Badly scaled constraints are the usual cause; try units where decisions are near one."
+            if found[i][2] not in _SOLVED:
+                raise RuntimeError(
+                    f"Clarabel could not minimise row {first + i} of the costs over the region: status {found[i][2]}. "
+                    + advice
+                )
+            if what:
+                raise RuntimeError(
+                    f"Clarabel calls a decision for row {first + i} of the costs optimal, but it {what}. " + advice
+                )
 
     def minimise(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Minimise each row of costs, in ``n_jobs`` processes."""
@@ -149,7 +191,8 @@ class ConicSet:
         if jobs == 1:
             return self._rows(C)[0]
         # Processes, not threads: Clarabel's Python interface holds the interpreter's lock while it solves.
-        parts = Parallel(n_jobs=jobs)(delayed(self._rows)(part) for part in np.array_split(C, jobs))
+        cuts = np.linspace(0, C.shape[0], jobs + 1).astype(int)
+        parts = Parallel(n_jobs=jobs)(delayed(self._rows)(C[a:b], True, int(a)) for a, b in pairwise(cuts))
         return np.concatenate([W for W, _ in parts])
 
     def pull(self, W: np.ndarray) -> np.ndarray:
@@ -158,8 +201,7 @@ class ConicSet:
         The farthest point inside on the way from the centre is a program with a strictly feasible start, which Clarabel
         solves reliably; the nearest point of the set is not, when the row is only 1e-8 outside.
         """
-        import clarabel
-
+        clarabel = import_clarabel()
         normals, center = self.hull
         steps = W - center
         steps -= (steps @ normals.T) @ normals
@@ -179,22 +221,32 @@ class ConicSet:
         q[-1] = -1.0  # maximise the share theta of the step
         limit = sp.csc_array(([1.0], ([0], [n - 1])), shape=(1, n))
         b = np.concatenate([b_rest - A_w @ center, [2.0]])  # up to twice the step, to know who is far inside
-        P, cones = sp.csc_array((n, n)), _clarabel_cones([*(c for c in left if cone_size(*c)), ("nonneg", 1)])
+        kinds = [*(c for c in left if cone_size(*c)), ("nonneg", 1)]
+        P, cones = sp.csc_array((n, n)), _clarabel_cones(kinds)
         share = np.ones(W.shape[0])
         for i, step in enumerate(steps):
             A = sp.vstack([sp.hstack([A_rest, sp.csc_array((A_w @ step)[:, None])]), limit], format="csc")
-            found = []
+            found, status = [], ""
             for attempt in range(len(_ATTEMPTS)):
-                solution = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve()
-                x, s = np.asarray(solution.x), np.asarray(solution.s)
-                if np.isfinite(x).all():
-                    # s is in the cone by construction, so the residual says how far x is outside, optimal or not.
-                    found.append((float(np.abs(A @ x + s - b).max()) / (1.0 + np.abs(b).max()), float(x[-1])))
+                try:
+                    solution = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve()
+                    status = str(solution.status)
+                    x, s = np.asarray(solution.x, dtype=np.float64), np.asarray(solution.s, dtype=np.float64)
+                except BaseException as error:
+                    if not is_failure(error):
+                        raise
+                    status = f"{type(error).__name__}: {error}"
+                    continue
+                if x.shape == q.shape and s.shape == b.shape and np.isfinite(x).all():
+                    # If s is in the cone, which we check, the residual says how far x is outside, optimal or not.
+                    residual = float(np.abs(A @ x + s - b).max()) / (1.0 + np.abs(b).max())
+                    if rows_inside(kinds, s[None], np.array([1e-10 * (1.0 + np.abs(s).max())]))[0]:
+                        found.append((residual, float(x[-1])))
                 if found and found[-1][0] <= 1e-9:
                     break
             outside, theta = min(found, default=(np.inf, 0.0))
-            if outside > 1e-6:
-                raise RuntimeError(f"Clarabel could not move row {i} into the region: status {solution.status}.")
+            if not outside <= 1e-6:
+                raise RuntimeError(f"Clarabel could not move row {i} into the region: status {status}.")
             # Far inside, nothing moves; otherwise stay clear of the boundary by more than the solver's error.
             if theta <= 1.0 + 1e-6:
                 share[i] = np.clip(theta, 0.0, 1.0) * (1.0 - 1e-10 - 10.0 * outside)

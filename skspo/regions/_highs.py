@@ -16,13 +16,17 @@ here is stored in a region, so regions clone and pickle.  What was measured and 
 - The option "threads" is left alone: HiGHS fails with an error if it differs from what the process used before,
   for instance through CVXPY.  ``parallel="off"`` is enough to keep one model on one thread.
 - Tolerances of HiGHS are absolute, so costs and constraints are scaled by powers of two, which is exact.
+
+"Optimal" is what HiGHS says.  Decisions are returned if they satisfy the constraints and, in a linear program, if the
+multipliers prove by our own arithmetic that no decision costs less.  Of a mixed-integer program there is no such proof;
+there, integers must be integers, and the cost must be what HiGHS says it is, and equal to its bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import highspy
 import numpy as np
@@ -36,6 +40,8 @@ Status = highspy.HighsModelStatus
 PRIMAL, DUAL = 4, 1  # HiGHS's numbers of the two simplex methods
 TIE = 1e-9  # a multiplier below this, for costs of order one, is zero: the constraint does not decide the optimum
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
+BLOCK = 1024  # rows whose proofs are looked at together
+PROVED = 1e-7  # largest difference between the cost of a decision and what the multipliers prove, relative to its terms
 
 
 def map_rows(func: Callable[..., np.ndarray], *arrays: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -94,15 +100,12 @@ def solve_rows(
     def chunk(first: int, C: np.ndarray, *sides: np.ndarray) -> np.ndarray:
         if integers is not None:
             return _mixed_integer_chunk(form, C, integers, time_limit, first, *sides)
-        W = np.empty_like(C)
-        if C.shape[0]:
-            model = _LinearModel(form, time_limit)
-            for i, c in enumerate(C):
-                for side in sides:
-                    model.set_sides(side[i])
-                model.minimise(c, first + i)
-                W[i] = model.values()
-        return W
+        model = _LinearModel(form, time_limit) if C.shape[0] else None
+        parts = [np.empty_like(C[:0])]
+        for start in range(0, C.shape[0], BLOCK):
+            rows = slice(start, start + BLOCK)
+            parts.append(_linear_block(model, C[rows], first + start, *(side[rows] for side in sides)))
+        return np.concatenate(parts)
 
     return _checked(form, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides)
 
@@ -131,11 +134,12 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
         if C.shape[0]:
             model = _LinearModel(form)
             for i in range(C.shape[0]):
-                model.minimise(C[i], first + i)
+                best = C[i] @ model.minimise(C[i], first + i)
                 model.fix_optimal_face()
-                model.minimise(-C_true[i], first + i, restart=False)
-                W[i] = model.values()
+                W[i] = model.minimise(-C_true[i], first + i, restart=False)
                 model.release_face()
+                if not C[i] @ W[i] <= best + 1e-6 * (1.0 + np.abs(C[i]) @ np.abs(W[i])):
+                    raise RuntimeError(f"HiGHS calls a decision for row {first + i} optimal that is not: {W[i]}.")
         return W
 
     return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
@@ -172,7 +176,7 @@ def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
                 )
             if status != Status.kOptimal:
                 _raise(model.highs, status, int(j))
-            bound[j] = model.values()[j]
+            bound[j] = model.minimise(c, int(j))[j]
     return low, high
 
 
@@ -202,6 +206,7 @@ def _scale_constraints(form: InequalityForm) -> InequalityForm:
 
 def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndarray:
     """Clip to the bounds, and do not take the solver's word for the other constraints."""
+    beyond = np.maximum(form.lower - W, W - form.upper).max(axis=1, initial=0.0)
     W = np.clip(W, form.lower, form.upper) + 0.0  # no negative zeros
     if W.shape[0]:
         violation = form.violation(W)
@@ -210,10 +215,12 @@ def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndar
             over = (form.A_ub @ W.T).T - side[:, :m]
             off = np.abs((form.A_eq @ W.T).T - side[:, m:])
             violation = np.maximum(over.max(axis=1, initial=0.0), off.max(axis=1, initial=0.0))
-        excess = violation / (1.0 + np.abs(W).max(axis=1, initial=0.0))
+        excess = np.maximum(violation, beyond) / (1.0 + np.abs(W).max(axis=1, initial=0.0))
         i = int(excess.argmax())
         if not excess[i] <= FEASIBLE:
-            raise RuntimeError(f"HiGHS returned a decision for row {i} that violates a constraint by {excess[i]:.1e}.")
+            raise RuntimeError(
+                f"HiGHS calls a decision for row {i} optimal, but it violates a constraint by {excess[i]:.1e}: {W[i]}."
+            )
     return W
 
 
@@ -245,7 +252,7 @@ def _new_model(
     return highs, row_lower, row_upper
 
 
-def _raise(highs: highspy.Highs, status: Any, row: int, varies: bool = False) -> None:
+def _raise(highs: highspy.Highs, status: Any, row: int, varies: bool = False) -> NoReturn:
     """Turn a status that is not optimal into an error."""
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
         raise ValueError(f"The region of row {row} is empty: no decision satisfies its constraints (region_params).")
@@ -254,6 +261,25 @@ def _raise(highs: highspy.Highs, status: Any, row: int, varies: bool = False) ->
     if status in (Status.kUnbounded, Status.kUnboundedOrInfeasible):
         raise ValueError(f"The problem of row {row} is unbounded: the region must be bounded, add bounds.")
     raise RuntimeError(f"HiGHS stopped without an optimal decision for row {row}: {highs.modelStatusToString(status)}.")
+
+
+def _least(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Smallest value of y times a number between the bounds, by entry."""
+    return np.where(y > 0, y, 0.0) * np.where(y > 0, lower, 0.0) + np.where(y < 0, y, 0.0) * np.where(y < 0, upper, 0.0)
+
+
+def _linear_block(model: Any, C: np.ndarray, first: int, *sides: np.ndarray) -> np.ndarray:
+    """Solve the linear program of each row, then look at the proofs of all of them."""
+    W, Y = np.empty_like(C), np.empty((C.shape[0], model.rows.size))
+    for k, c in enumerate(C):
+        for side in sides:
+            model.set_sides(side[k])
+        W[k], Y[k] = model.optimum(c, first + k)
+    for i in map(int, np.flatnonzero(~(model.gaps(C, W, Y, *sides) <= PROVED))):
+        for side in sides:
+            model.set_sides(side[i])
+        W[i] = model.minimise_again(C[i], first + i)
+    return W
 
 
 class _LinearModel:
@@ -269,6 +295,8 @@ class _LinearModel:
             "time_limit": np.inf if time_limit is None else float(time_limit),
         }
         self.form = form
+        self.A = sp.csr_array(sp.vstack([form.A_ub, form.A_eq], format="csr"))
+        self.lower, self.upper = form.lower, form.upper
         self.highs, self.row_lower, self.row_upper = _new_model(form, options)
         self.columns = np.arange(form.lower.size, dtype=np.int32)
         self.rows = np.arange(self.row_lower.size, dtype=np.int32)
@@ -290,6 +318,9 @@ class _LinearModel:
             return status
         # The primal method gave up, as it does on one row in a thousand of dense problems: start afresh with the dual
         # one.  To let HiGHS choose does not help, it chooses the primal method again.
+        return self._run_dual()
+
+    def _run_dual(self) -> Any:
         self.highs.clearSolver()
         self._set(simplex_strategy=DUAL, presolve="choose")
         self.highs.run()
@@ -300,11 +331,65 @@ class _LinearModel:
         for name, value in options.items():
             self.highs.setOptionValue(name, value)
 
-    def minimise(self, c: np.ndarray, row: int, restart: bool = True) -> None:
-        """Like ``run``, but insist on an optimum."""
-        status = self.run(c, restart)
+    def minimise(self, c: np.ndarray, row: int, restart: bool = True) -> np.ndarray:
+        """Like ``run``, but insist on an optimum, with a proof; return it."""
+        w, y = self.optimum(c, row, restart)
+        return w if self.gaps(c[None], w[None], y[None])[0] <= PROVED else self.minimise_again(c, row)
+
+    def optimum(self, c: np.ndarray, row: int, restart: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """What HiGHS calls an optimum, and multipliers of the rows."""
+        try:
+            status = self.run(c, restart)
+            if status == Status.kOptimal:
+                return self._solution()
+        except Exception as error:
+            raise RuntimeError(f"HiGHS failed at row {row}: {type(error).__name__}: {error}") from error
+        _raise(self.highs, status, row, self.varies)
+
+    def minimise_again(self, c: np.ndarray, row: int) -> np.ndarray:
+        """Minimise by the other method where the first one gave no proof."""
+        try:
+            self.highs.changeColsCost(self.columns.size, self.columns, c)
+            status = self._run_dual()
+            if status == Status.kOptimal:
+                w, y = self._solution()
+        except Exception as error:
+            raise RuntimeError(f"HiGHS failed at row {row}: {type(error).__name__}: {error}") from error
         if status != Status.kOptimal:
             _raise(self.highs, status, row, self.varies)
+        (gap,) = self.gaps(c[None], w[None], y[None])
+        if not gap <= PROVED:
+            raise RuntimeError(
+                f"HiGHS calls a decision for row {row} optimal, but its multipliers do not prove that: {w} might cost "
+                f"{gap:.1e} more than the best one."
+            )
+        return w
+
+    def _solution(self) -> tuple[np.ndarray, np.ndarray]:
+        solution = self.highs.getSolution()
+        w, y = (np.array(x, dtype=np.float64) for x in (solution.col_value, solution.row_dual))
+        if w.shape != self.columns.shape or y.shape != self.rows.shape or not np.isfinite(w).all():
+            raise RuntimeError(f"the status is optimal, but the solution is {w}.")
+        return w, y
+
+    def gaps(self, C: np.ndarray, W: np.ndarray, Y: np.ndarray, *sides: np.ndarray) -> np.ndarray:
+        """By how much each row's decision may cost more than the best one, relative to the terms of its cost.
+
+        For any multipliers y of the rows, the cost is at least the minimum of y.(A w) + (c - A^T y).w over the bounds
+        of rows and decisions.
+        """
+        row_lower, row_upper = self.row_lower, self.row_upper
+        for side in sides:
+            row_lower, row_upper = np.where(np.isfinite(row_lower), side, -np.inf), side
+        reduced = C - (self.A.T @ Y.T).T
+        rows, columns = _least(Y, row_lower, row_upper), _least(reduced, self.lower, self.upper)
+        terms = np.concatenate([rows, columns], axis=1)
+        # A multiplier that points to a side without bound must be zero, up to rounding.
+        rounding = np.isinf(terms) & (np.abs(np.concatenate([Y, reduced], axis=1)) <= TIE)
+        terms[rounding] = 0.0
+        gap = np.where(np.isfinite(Y).all(axis=1), np.einsum("ij,ij->i", C, W) - terms.sum(axis=1), np.inf)
+        terms[np.isinf(terms)] = 0.0
+        return gap / (1.0 + np.abs(terms).sum(axis=1) + np.einsum("ij,ij->i", np.abs(C), np.abs(W)))
 
     def set_sides(self, side: np.ndarray) -> None:
         """Change the right-hand sides."""
@@ -312,9 +397,6 @@ class _LinearModel:
         self.row_lower = np.where(np.isfinite(self.row_lower), side, -np.inf)
         if self.rows.size:
             self._change_rows(self.row_lower)
-
-    def values(self) -> np.ndarray:
-        return np.array(self.highs.getSolution().col_value, dtype=np.float64)
 
     def fix_optimal_face(self) -> None:
         """Turn every constraint with a nonzero multiplier into an equality."""
@@ -326,10 +408,11 @@ class _LinearModel:
         bound = np.where(reduced > 0, lower, upper)
         lower[fixed] = upper[fixed] = np.where(np.isfinite(bound), bound, w)[fixed]
         self.highs.changeColsBounds(self.columns.size, self.columns, lower, upper)
+        self.lower, self.upper = lower, upper
         if self.rows.size:
             active = np.abs(np.array(solution.row_dual)) > TIE
-            row_lower = np.where(active, self.row_upper, self.row_lower)
-            self._change_rows(row_lower)
+            self.free_rows, self.row_lower = self.row_lower, np.where(active, self.row_upper, self.row_lower)
+            self._change_rows(self.row_lower)
 
     def _change_rows(self, row_lower: np.ndarray) -> None:
         change: Any = self.highs.changeRowsBounds  # type: ignore[attr-defined]  # missing from the stubs of highspy 1.15
@@ -337,8 +420,10 @@ class _LinearModel:
 
     def release_face(self) -> None:
         """Undo ``fix_optimal_face``."""
-        self.highs.changeColsBounds(self.columns.size, self.columns, self.form.lower, self.form.upper)
+        self.lower, self.upper = self.form.lower, self.form.upper
+        self.highs.changeColsBounds(self.columns.size, self.columns, self.lower, self.upper)
         if self.rows.size:
+            self.row_lower = self.free_rows
             self._change_rows(self.row_lower)
 
 
@@ -370,18 +455,22 @@ def _mixed_integer_chunk(
                 change(rows.size, rows, low, side[i])
         highs.changeColsCost(columns.size, columns, c)
         # Nothing may survive from the row before: an old incumbent would decide ties.
-        highs.clearSolver()
-        highs.run()
-        status = highs.getModelStatus()
-        if status == Status.kUnboundedOrInfeasible:
-            highs.setOptionValue("presolve", "off")
+        try:
             highs.clearSolver()
             highs.run()
             status = highs.getModelStatus()
-            highs.setOptionValue("presolve", "choose")
+            if status == Status.kUnboundedOrInfeasible:
+                highs.setOptionValue("presolve", "off")
+                highs.clearSolver()
+                highs.run()
+                status = highs.getModelStatus()
+                highs.setOptionValue("presolve", "choose")
+            if status == Status.kOptimal:
+                W[i] = _integer_solution(highs, c, integers)
+        except Exception as error:
+            raise RuntimeError(f"HiGHS failed at row {first + i}: {type(error).__name__}: {error}") from error
         if status != Status.kOptimal:
             _raise(highs, status, first + i, bool(sides))
-        W[i] = highs.getSolution().col_value
         W[i, integers] = np.rint(W[i, integers])
         if polish is not None:
             # With the integers exactly where they belong the others may have to move a little.
@@ -394,5 +483,22 @@ def _mixed_integer_chunk(
                     f"Row {first + i}: the decision is feasible only while its integers are not exactly integers. "
                     "Use smaller coefficients (big-M constants) in the constraints."
                 )
-            W[i] = np.where(integers, W[i], polish.getSolution().col_value)
+            polished = np.where(integers, W[i], polish.getSolution().col_value)
+            if not c @ polished <= c @ W[i] + 1e-6 * (1.0 + np.abs(c) @ np.abs(W[i])):
+                raise RuntimeError(f"HiGHS calls a decision for row {first + i} optimal that is not: {polished}.")
+            W[i] = polished
     return W
+
+
+def _integer_solution(highs: highspy.Highs, c: np.ndarray, integers: np.ndarray) -> np.ndarray:
+    """Solution of a mixed-integer program, if it is what HiGHS says of it."""
+    w, info = np.array(highs.getSolution().col_value, dtype=np.float64), highs.getInfo()
+    if w.shape != c.shape or not np.isfinite(w).all():
+        raise RuntimeError(f"the status is optimal, but the solution is {w}.")
+    if (np.abs(w - np.rint(w))[integers] > 1e-5).any():
+        raise RuntimeError(f"the status is optimal, but not all integers are integers: {w}.")
+    cost, slack = float(c @ w), 1e-6 * (1.0 + float(np.abs(c) @ np.abs(w)))
+    for name, value in (("cost", info.objective_function_value), ("bound of all costs", info.mip_dual_bound)):
+        if not abs(cost - value) <= slack:
+            raise RuntimeError(f"the decision costs {cost:.6g}, but HiGHS says that its {name} is {value:.6g}: {w}.")
+    return w

@@ -5,6 +5,7 @@ CVXPY and Clarabel are imported on first use, not with the package.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,8 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ..backends import import_cvxpy
 from ._conic import Cones, ConicSet
 from ._enumeration import inradius_of_simplex
+from ._witnesses import Witness, Witnesses
 from .base import CertifiedFloat, Region, directions_of
 from .polyhedral_base import QuadraticForm, StandardForm
 
@@ -34,6 +37,10 @@ def _box_diameter(conic: ConicSet) -> float:
     return float(np.linalg.norm(high - low + 2e-8 * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))))
 
 
+def _short(vector: np.ndarray) -> str:
+    return np.array2string(vector, precision=6, threshold=20, separator=", ").replace("\n", "")
+
+
 class OracleRegion(Region):
     """A region known only by a function that finds the best decisions.
 
@@ -48,10 +55,19 @@ class OracleRegion(Region):
         Number of decision variables; None if the function works for any number of columns.
     sense : {"min", "max"}, default="min"
         Whether the function minimises costs or maximises values.
+    on_suboptimal : {"raise", "warn"}, default="raise"
+        What to do if the function is found out: it returned a decision although another one, which it returned before
+        or for another row, is better.  "warn" goes on, and a fit ends without a lower bound.
 
     Notes
     -----
-    ``clone`` shares the function.  To be pickled, for example for ``n_jobs``, it must be defined in a module.
+    Decisions are taken on trust.  They are compared with a few dozen others that the function returned, which finds out
+    most functions that are random, heuristic or inexact (set the gap and tolerance of a solver to at most 1e-6), or
+    return decisions that are not feasible.  A function that never returns the better decisions cannot be found out: to
+    skspo it is a correct oracle of a smaller set, and the certificate of a fit is one for that set.
+
+    If the function raises, the error gets a note that names the row.  ``clone`` shares the function.  To be pickled,
+    for example for ``n_jobs``, it must be defined in a module.
 
     Examples
     --------
@@ -66,17 +82,25 @@ class OracleRegion(Region):
     n_dim: int | None = None  # type: ignore[assignment]
 
     def __init__(
-        self, oracle: Callable[[np.ndarray], ArrayLike], n_dim: int | None = None, *, sense: str = "min"
+        self,
+        oracle: Callable[[np.ndarray], ArrayLike],
+        n_dim: int | None = None,
+        *,
+        sense: str = "min",
+        on_suboptimal: str = "raise",
     ) -> None:
         # Not called argmin as the method is: scikit-learn wants an attribute with the name of the parameter.
         self.oracle = oracle
         self.n_dim = n_dim
         self.sense = sense
+        self.on_suboptimal = on_suboptimal
 
     def __sklearn_clone__(self) -> Region:
         return _clone_sharing(self)
 
-    def _prepare(self, d: int) -> Callable[[np.ndarray], ArrayLike]:
+    def _prepare(self, d: int) -> Witnesses:
+        if self.on_suboptimal not in ("raise", "warn"):
+            raise ValueError(f"OracleRegion: on_suboptimal must be 'raise' or 'warn', got {self.on_suboptimal!r}.")
         if not callable(self.oracle):
             raise TypeError(
                 "OracleRegion: oracle must be a function that turns costs of shape (n_samples, d) into decisions of "
@@ -84,22 +108,94 @@ class OracleRegion(Region):
             )
         if self.n_dim is not None:
             _check_n_dim(self, self.n_dim)
-        return self.oracle
+        return Witnesses()
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         if C.shape[0] == 0:
             return np.empty(C.shape)
-        # to_min is its own inverse: it gives back the numbers in the user's sense.
-        result = data(np.array(self.to_min(C)))
-        if result is None or np.iscomplexobj(result):
-            got = "None: is there a return statement?" if result is None else "complex numbers."
-            raise ValueError(f"OracleRegion: the oracle must return real decisions of shape {C.shape}, got {got}")
         try:
-            W = np.array(result, dtype=np.float64)
+            result = self._ask(C)
+        except Exception as error:
+            self._name_row(error, C)
+            raise
+        W = self._read(result, C)
+        self._doubt(data, data.look(C, W))
+        return W
+
+    def _ask(self, C: np.ndarray) -> Any:
+        # to_min is its own inverse: it gives back the numbers in the user's sense.
+        return self.oracle(np.array(self.to_min(C)))
+
+    def _name_row(self, error: Exception, C: np.ndarray) -> None:
+        """Find a row for which the function raises, by halving, and note it in the error."""
+        first, last = 0, C.shape[0]
+        while last - first > 1:
+            middle = (first + last) // 2
+            for part in ((first, middle), (middle, last)):
+                try:
+                    self._ask(C[slice(*part)])
+                except Exception:
+                    first, last = part
+                    break
+            else:
+                break
+        which = f"row {first}, {_short(self.to_min(C[first]))}" if last - first == 1 else f"rows {first} to {last - 1}"
+        error.add_note(f"OracleRegion: the oracle raised this error for {which}, of an array of shape {C.shape}.")
+
+    @property
+    def fault(self) -> str | None:
+        """What showed, since the region was made, that its oracle is wrong; None if nothing did."""
+        cache = self.__dict__.get("_cache")
+        return None if cache is None else cache[2].fault
+
+    def audit(self, n_dim: int) -> None:
+        """Compare the decisions of the first call with all that are known now."""
+        data = self._data(n_dim)
+        self._doubt(data, data.look_back())
+
+    def distrust(self, why: str, n_dim: int) -> None:
+        """Take note that the oracle is wrong: raise an error or warn, as the user wishes."""
+        data = self._data(n_dim)
+        text = f"OracleRegion: {why}"
+        if self.on_suboptimal == "raise":
+            raise ValueError(f"{text} on_suboptimal='warn' goes on all the same, and then there is no lower bound.")
+        if data.fault is None:
+            data.fault = why
+            warnings.warn(f"{text} Lower bounds are not valid.", UserWarning, stacklevel=2)
+
+    def _doubt(self, data: Witnesses, witness: Witness | None) -> None:
+        if witness is None or (data.fault is not None and self.on_suboptimal == "warn"):
+            return
+        c = self.to_min(witness.c)
+        costs = "costs" if self.sense == "min" else "is worth"
+        self.distrust(
+            f"the oracle is not optimal, or its decisions are not all feasible. For row {witness.row}, {_short(c)}, it "
+            f"returned {_short(witness.w)}, which {costs} {c @ witness.w:.9g}. But {_short(witness.better)}, which it "
+            f"returned at another time or for another row, {costs} {c @ witness.better:.9g}. Is sense={self.sense!r} "
+            "right? Random, heuristic or inexact oracles do that too; if it calls a solver, set its gap and tolerance "
+            "to at most 1e-6.",
+            witness.c.size,
+        )
+
+    def _read(self, result: Any, C: np.ndarray) -> np.ndarray:
+        """Decisions as a float array of our own, checked as far as that is possible."""
+        got = f"{type(result)}."
+        try:
+            kind = np.asarray(result).dtype.kind
+            if kind == "c" or result is None:
+                got = "None: is there a return statement?" if result is None else "complex numbers."
+            elif kind not in "biufO":
+                # Strings that look like numbers are a mistake, even where NumPy would read them.
+                got = f"an array of type {np.asarray(result).dtype}."
+            else:
+                got = ""
+                W = np.array(result, dtype=np.float64)
         except (TypeError, ValueError):
+            got = got or f"an array of type {np.asarray(result).dtype}."
+        if got:
             raise ValueError(
-                f"OracleRegion: the oracle must return an array of numbers of shape {C.shape}, got {type(result)}."
-            ) from None
+                f"OracleRegion: the oracle must return an array of numbers of shape {C.shape}, got {got}"
+            )
         if W.shape != C.shape:
             raise ValueError(
                 f"OracleRegion: the oracle got costs of shape {C.shape} and must return decisions of the same shape "
@@ -247,8 +343,7 @@ class CvxpyRegion(_ConicRegion):
 
 def _compile(constraints: Any, d: int) -> ConicSet:
     """Turn a function that returns CVXPY constraints into cones."""
-    import cvxpy as cp
-
+    cp = import_cvxpy()
     if not callable(constraints):
         raise TypeError(
             "CvxpyRegion: constraints must be a function w -> list of CVXPY constraints, for example "

@@ -144,10 +144,16 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
     bounds = [(None, None)] * d + [(0.0, 1.0)] * m + [(1.0, None)]
     cost = np.concatenate([np.zeros(d), -np.ones(m), [0.0]])
     res = linprog(cost, A_ub=A_ub, b_ub=np.zeros(m), A_eq=A_eq, b_eq=np.zeros(k) if k else None, bounds=bounds)
-    if res.x is None:
+    if res.status == 2:
         raise ValueError("The region is empty: no decision satisfies all constraints at once.")
+    if res.x is None or res.status != 0 or not np.isfinite(res.x).all() or not res.x[-1] > 0.5:
+        raise RuntimeError(f"HiGHS found no point inside the region: {res.message} (status {res.status}).")
     strict = res.x[d : d + m] > 0.5
     center = res.x[:d] / res.x[-1]
+    size = 1.0 + float(np.abs(center).max(initial=0.0))
+    off = np.abs(form.A_eq @ center - form.b_eq) / np.maximum(np.abs(form.A_eq).max(axis=1).toarray().ravel(), 1e-300)
+    if (M @ center - q > 1e-6 * size).any() or (off > 1e-6 * size).any():
+        raise RuntimeError("HiGHS calls a point optimal that is not inside the region: its constraints are violated.")
     equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
     if equal.shape[0]:
         _, sv, Vt = np.linalg.svd(equal, full_matrices=True)
@@ -175,9 +181,23 @@ class PolyhedralRegion(Region):
         entry = self._entry(d)
         cached = self.__dict__.get("_geometry_cache")
         if cached is None or cached[0] is not entry:
-            cached = (entry, polyhedral_geometry(self.inequality_form(d)))
+            form = self.inequality_form(d)
+            geometry = polyhedral_geometry(form)
+            self._check_implied(form, geometry)
+            cached = (entry, geometry)
             self._geometry_cache = cached
         return cached[1]
+
+    def _check_implied(self, form: InequalityForm, geometry: PolyhedralGeometry) -> None:
+        """Ask the oracle whether inequalities that are said to be equalities on the region are: decisions tell."""
+        M, _ = form.inequalities()
+        implied = M[~geometry.strict].toarray()
+        if implied.shape[0]:
+            implied /= np.maximum(np.abs(implied).max(axis=1, keepdims=True), 1e-300)
+            low, high = self.solve_min(implied), self.solve_min(-implied)
+            extent = np.einsum("ij,ij->i", high - low, implied)
+            if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
+                raise RuntimeError("HiGHS calls an inequality of the region an equality, and decisions disprove it.")
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
