@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from typing import Any, NamedTuple
@@ -60,13 +60,14 @@ def remember(estimator: Any, learned: dict[str, Any], forget: tuple[str, ...] = 
 
 
 @contextmanager
-def rewound(rng: np.random.RandomState) -> Iterator[None]:
-    """Put a generator back where it was if what uses it fails, so that a second try draws the same numbers."""
+def rewound(rng: np.random.RandomState, stored: Callable[[], bool]) -> Iterator[None]:
+    """Put a generator back if what was learned with it is not stored, so that a second try draws the same numbers."""
     state = rng.get_state()
     try:
         yield
     except BaseException:
-        rng.set_state(state)
+        if not stored():
+            rng.set_state(state)
         raise
 
 
@@ -738,7 +739,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         coordinates, stream, rng = running
         stream = deepcopy(stream)  # should the pass fail, the old one is as it was
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
-        with rewound(rng):
+        with rewound(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
             SGDSolver().run_epoch(objective, stream, rng)
             result = Result(stream.average, objective.value(stream.average), 0.0, stream.epoch, False)
             self._store(objective, result, region, "sgd", data.seen, _stream=(coordinates, stream, rng))

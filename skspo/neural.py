@@ -308,7 +308,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         network = _Network(self, region, data, sizes, rng, None if first else self)
-        with rewound(rng):
+        with rewound(rng, lambda: self.__dict__.get("_adam") is network.adam):
             loss = network.epoch(rng)
             curve = [*getattr(self, "loss_curve_", []), loss]
             self._store(network, plain, data.seen, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng)

@@ -164,7 +164,7 @@ def test_one_region_in_several_dimensions(impatient):
 
     tasks = [(region, d) for region in regions for d in ((4, 9) if isinstance(region, sk.Assignment) else (3, 4, 5))]
     expected = [ask(clone(region), d) for region, d in tasks]
-    order = np.random.default_rng(0).permutation(len(tasks) * 40) % len(tasks)
+    order = np.random.default_rng(0).permutation(len(tasks) * 15) % len(tasks)
     with ThreadPoolExecutor(4) as pool:
         for k, answers in zip(order, pool.map(lambda k: ask(*tasks[k]), order), strict=True):
             for answer, truth in zip(answers, expected[k], strict=True):
@@ -179,14 +179,13 @@ def test_one_region_in_several_dimensions(impatient):
     [
         sk.SPOPlusRegressor(POLYHEDRON, solver="bundle", tol=1e-4),
         sk.SPOPlusRegressor(INTEGERS, solver="sgd", max_iter=2, random_state=0),
-        sk.SPOPlusRegressor(MARKOWITZ, solver="bundle", max_iter=2),
-        sk.SPOPlusRegressorCV(TOP, n_alphas=3, cv=3, tol=1e-3),
         sk.SPORegressor(TOP, n_restarts=2, random_state=0, max_iter=5),
     ],
-    ids=["HiGHS", "integers", "Clarabel", "cross-validation", "spo"],
+    ids=["HiGHS", "integers", "spo"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_number_of_jobs(model):
+    """Threads; the processes of cross-validation and of Clarabel are compared in test_path and test_regions_smooth."""
     one, two = (clone(model).set_params(n_jobs=n).fit(P[:30], R[:30]) for n in (1, 2))
     assert_allclose(two.objective_, one.objective_, rtol=1e-9)
     assert_array_equal(two.decide(P), one.decide(P))
@@ -375,7 +374,7 @@ def leak_tool():
 @pytest.mark.parametrize(
     "fits",
     [
-        42,
+        28,
         pytest.param(
             1000,
             marks=[
@@ -399,7 +398,8 @@ def test_nothing_leaks(fits):
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks into /proc")
 def test_a_leak_would_be_seen():
-    """Half a megabyte kept by each of thirty fits."""
+    """Half a megabyte kept by each of thirty fits, if one may call them so."""
     leak = leak_tool()
-    kept = []
-    assert leak.measure(30, 4, ["stream"], kept, patience=0.0)["growth MB"] > leak.LIMIT_MB
+    leak.KINDS["nothing"] = float
+    assert leak.measure(30, 4, ["nothing"], patience=0.0)["growth MB"] < leak.LIMIT_MB
+    assert leak.measure(30, 4, ["nothing"], keep=[], patience=0.0)["growth MB"] > leak.LIMIT_MB

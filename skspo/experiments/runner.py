@@ -207,7 +207,7 @@ def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[s
         )
     found: dict[tuple[str, int], list[list[str]]] = {}
     for row in rows[1:]:
-        if len(row) != len(columns) or not row[-3].isdecimal():
+        if len(row) != len(columns) or not row[-3].isdecimal() or not _is_number(row[-1]):
             continue
         condition = {name: _value(cell) for name, cell in zip(columns[:-3], row, strict=False) if cell != ""}
         found.setdefault((key_of(condition), int(row[-3])), []).append(row)
@@ -216,6 +216,14 @@ def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[s
         if [row[-2] for row in trial_rows] == study.methods(json.loads(key)):
             complete[key, trial] = trial_rows
     return complete
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _value(cell: str) -> Any:
