@@ -20,11 +20,13 @@ import argparse
 import os
 import shlex
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -33,6 +35,10 @@ ROOT = Path(__file__).parents[1]
 
 #: smallest share of mutants that the tests must notice
 ENOUGH = 0.9
+
+#: packages that the tests need, without skspo itself
+PRELOAD = ["pytest", "hypothesis.extra.numpy", "sklearn.linear_model", "sklearn.model_selection", "sklearn.utils"]
+PRELOAD += ["scipy.optimize", "scipy.stats", "cvxpy", "highspy", "pandas", "networkx", "matplotlib.pyplot"]
 
 
 class Mutant(NamedTuple):
@@ -1350,6 +1356,30 @@ def pytest_arguments(tests: str) -> list[str]:
     return [f"tests/test_{name}.py" for name in files] + words[len(files) :]
 
 
+def run_pytest(tree: str, arguments: list[str], log: str) -> None:
+    """Run pytest on a copy of the tree, in a process of its own; its exit code is that of the process."""
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(tree)
+    os.setpgid(0, 0)  # so that it can be stopped with all that it starts
+    sys.path.insert(0, tree)
+    os.environ["PYTHONPATH"] = tree
+    # No byte code: two versions of a file of the same length within a second would be taken for the same.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    import pytest
+
+    import skspo
+
+    code: int = 99
+    if Path(skspo.__file__).is_relative_to(tree):  # not from where it may be installed
+        code = pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", *arguments])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 class Trees:
     """Copies of the source tree, one for each job."""
 
@@ -1361,51 +1391,39 @@ class Trees:
                 shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
             for path in (p for p in ROOT.iterdir() if p.suffix in (".md", ".toml") or p.name == "LICENSE"):
                 shutil.copy(path, tree)
-            where = self.run(tree, ["-c", "import skspo; print(skspo.__file__)"], 120)[1]
-            if not Path(where.strip()).is_relative_to(tree):
-                raise RuntimeError(f"Python imports skspo from {where.strip()}, not from the copy in {tree}.")
             self.free.put(tree)
-
-    @staticmethod
-    def run(tree: Path, arguments: list[str], timeout: float) -> tuple[int | None, str]:
-        """Exit code, None if time is up, and output of Python in a tree."""
-        # No byte code: two versions of a file of the same length within a second would be taken for the same.
-        extra = {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "Agg"}
-        threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-        try:
-            done = subprocess.run(
-                [sys.executable, *arguments],
-                cwd=tree,
-                env=os.environ | extra | threads,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return None, ""
-        return done.returncode, done.stdout
+        # What takes longest is to import what the package needs: that is done once, by the process that all fork from.
+        self.context = get_context("forkserver")
+        self.context.set_forkserver_preload(PRELOAD)
 
     def test(self, tests: str, timeout: float, mutant: Mutant | None = None) -> tuple[str, float, str]:
-        """Outcome, seconds, and the last lines of the output."""
+        """Outcome, seconds, and the line that says what failed."""
         tree = self.free.get()
+        log = tree / "log.txt"
         path = tree / "skspo" / mutant.file if mutant else None
         text = path.read_text() if path else ""
         try:
             if mutant and path:
                 path.write_text(mutated(mutant, tree))
             start = time.monotonic()
-            command = ["-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *pytest_arguments(tests)]
-            code, output = self.run(tree, command, timeout)
+            process = self.context.Process(target=run_pytest, args=(str(tree), pytest_arguments(tests), str(log)))
+            process.start()
+            process.join(timeout)
+            if process.is_alive() and process.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.join()
+                outcome = "timeout"
+            else:
+                outcome = {0: "survived", 1: "killed"}.get(process.exitcode or 0, "error")
             seconds = time.monotonic() - start
+            output = log.read_text(errors="replace").splitlines()
         finally:
             if path:
                 path.write_text(text)
             self.free.put(tree)
-        outcome = {0: "survived", 1: "killed", None: "timeout"}.get(code, "error")
-        lines = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return outcome, seconds, (lines or output.splitlines()[-1:] or [""])[0]
+        failed = [line for line in output if line.startswith(("FAILED", "ERROR"))]
+        return outcome, seconds, (failed or output[-1:] or [""])[0]
 
 
 def main() -> int:
@@ -1427,6 +1445,9 @@ def main() -> int:
     if args.list:
         print("\n".join(f"{mutant.file:32}  {mutant.name}" for mutant in chosen))
         return 0
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+    os.environ["MPLBACKEND"] = "Agg"
     with tempfile.TemporaryDirectory(prefix="skspo-mutants-") as folder, ThreadPoolExecutor(args.jobs) as pool:
         trees = Trees(Path(folder), args.jobs)
         if args.baseline:
