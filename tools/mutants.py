@@ -76,10 +76,10 @@ MUTANTS = [
         "losses",
     ),
     Mutant(
-        "loss: weights that are all zero accepted",
+        "loss: negative weights accepted",
         "losses.py",
-        "if not weight.any():",
-        "if not weight.size:",
+        "dtype=np.float64, ensure_non_negative=True)",
+        "dtype=np.float64)",
         "metrics -k weights",
     ),
     Mutant(
