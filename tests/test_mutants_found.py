@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,10 @@ from skspo.design import SharedDesign
 from skspo.losses import check_offset
 from skspo.objective import GAP_FLOOR, LinearObjective, merge_rows
 from skspo.path import LARGEST, SPOPlusRegressorCV, _Fold, spo_plus_path
+from skspo.regions.level_sets import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
 from skspo.solvers import BundleSolver, InteriorPointSolver, NewtonSolver, Result, SGDSolver, Solver
 from skspo.solvers.milp import MILPSolver
+from skspo.solvers.reduced_form import region_form
 from skspo.solvers.sgd import AdamState, Stream
 
 ROOT = Path(__file__).parents[1]
@@ -319,7 +322,7 @@ def test_line_search_walks_along_a_plateau(monkeypatch):
     progress = lambda *args, **kwargs: None  # noqa: E731
     solver._descend(objective, objective.least_squares, 1.0, 10**6, np.random.RandomState(0), progress, 0)
     assert len(seen) > 1
-    assert all((b == a + 1.0).all() for a, b in zip(seen[:-1], seen[1:], strict=True))
+    assert all((b == a + 1.0).all() for a, b in pairwise(seen))
 
 
 def test_a_budget_that_nobody_set_is_no_reason_to_warn(monkeypatch):
@@ -408,6 +411,31 @@ def test_as_many_costs_as_rows_of_a_region():
     for n in (2, 4):
         with pytest.raises(ValueError, match="region_params has 3 rows"):
             region.solve_min(np.ones((n, 2)))
+
+
+@pytest.mark.parametrize(
+    ("solve", "value", "threshold"),
+    [
+        (entropy_argmin, entropy_value, -1.2),
+        (entropy_argmin, entropy_value, -0.2),
+        (log_barrier_argmin, log_barrier_value, 8.0),
+        (log_barrier_argmin, log_barrier_value, 20.0),
+    ],
+)
+def test_decisions_of_level_sets_are_inside_to_the_last_digit(solve, value, threshold):
+    C = np.random.default_rng(0).normal(size=(3000, 4))
+    assert (value(solve(C, threshold)[0]) - threshold).max() <= 1e-15 * max(1.0, abs(threshold))
+
+
+def test_reduced_form_of_decisions_fixed_at_their_upper_bound():
+    # w_0 + w_1 >= 2 within the unit box leaves w_2 to decide.
+    region = sk.Polyhedron(A_ub=[[-1.0, -1.0, 0.0]], b_ub=[-2.0], bounds=(0, 1))
+    form = region_form(region, 3)
+    assert_allclose((form.offset + form.E @ form.center)[:2], 1.0)
+    assert form.directions.shape == (3, 1)
+    X, C = data(20, d=3)
+    model = sk.SPOPlusRegressor(region, solver="interior-point").fit(X, C)
+    assert model.duality_gap_ <= 1e-6
 
 
 # -- estimators --------------------------------------------------------------------------------------------------------

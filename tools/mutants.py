@@ -1457,7 +1457,8 @@ def main() -> int:
                 selections, pool.map(lambda t: trees.test(t, args.timeout), selections), strict=True
             ):
                 failed += outcome != "survived"
-                print(f"{'passed' if outcome == 'survived' else outcome:9} {seconds:6.1f} s  {tests}  {last}", flush=True)
+                word = "passed" if outcome == "survived" else outcome
+                print(f"{word:9} {seconds:6.1f} s  {tests}  {last}", flush=True)
             return int(failed > 0)
         run = [mutant for mutant in chosen if not mutant.equivalent]
         outcomes: list[str] = []
