@@ -107,10 +107,7 @@ def check_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
     """Nonnegative finite weights, one per sample, not all zero; None stays None."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
-    return weight
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_offset(offset: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:
