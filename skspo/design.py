@@ -249,7 +249,8 @@ class LinearDesign(Design):
         q = self.n_coef
         outer = (self.Z[:, :, None] * self.Z[:, None, :]).reshape(self.Z.shape[0], -1)
         gram = (weight.T @ outer).reshape(-1, q, q)
-        gram += 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(q)
+        trace = np.maximum(np.trace(gram, axis1=1, axis2=2), 1e-100)  # zero, if nothing can be seen
+        gram += 1e-12 * trace[:, None, None] * np.eye(q)
         return np.linalg.solve(gram, ((weight * C).T @ self.Z)[:, :, None])[:, :, 0]
 
     def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
@@ -290,7 +291,7 @@ class LinearDesign(Design):
 
     def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
         """Theta of coefficients (d, p) and intercept (d,)."""
-        Theta = np.where(self.used, coef * (self.scale / unit), 0.0)
+        Theta = coef * np.where(self.used, self.scale / unit, 0.0)
         if self.fit_intercept:
             Theta = np.concatenate([Theta, (intercept + coef @ (self.mean / unit))[:, None]], axis=1)
         return Theta
@@ -349,7 +350,7 @@ class SharedDesign(Design):
         """One system of normal equations."""
         flat = self.Z.reshape(-1, self.n_coef)
         gram = (flat * weight.ravel()[:, None]).T @ flat
-        gram += 1e-12 * np.trace(gram) * np.eye(self.n_coef)
+        gram += 1e-12 * max(float(np.trace(gram)), 1e-100) * np.eye(self.n_coef)
         return np.linalg.solve(gram, (weight * C).ravel() @ flat)[None]
 
     def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
@@ -404,7 +405,7 @@ class SharedDesign(Design):
 
     def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
         """Theta of coefficients (p,) and a number."""
-        Theta = np.where(self.used, coef * (self.scale / unit), 0.0)
+        Theta = coef * np.where(self.used, self.scale / unit, 0.0)
         if self.fit_intercept:
             Theta = np.append(Theta, intercept + coef @ (self.mean / unit))
         return Theta[None]

@@ -405,7 +405,8 @@ class LinearSPOPlusMixin:
         learned = {
             "coef_": coef,
             "intercept_": intercept,
-            "objective_": result.objective * objective.scale,
+            # Rounding must not put the value below a bound of zero.
+            "objective_": max(result.objective, result.lower_bound) * objective.scale,
             "lower_bound_": result.lower_bound * objective.scale,
             "duality_gap_": result_gap(objective, result),
             "history_": history_of(objective),
@@ -840,7 +841,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         _check_ndim(y)
-        C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
+        with np.errstate(over="ignore", invalid="ignore"):  # as above
+            C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
         d = 1 if C.ndim == 1 else C.shape[1]
         region = check_region(self.region, n_dim=d)
         region.with_rows(region_params, C.shape[0], d)

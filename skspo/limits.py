@@ -14,8 +14,9 @@ import numpy as np
 #: sizes of features and costs, and of costs per feature, that leave room for sums and products
 SMALLEST, LARGEST = 1e-280, 1e280
 
-#: largest penalty of a standardised coefficient: its square is still a number
-LARGEST_PENALTY = 1e150
+#: penalties of a standardised coefficient: one below is none, one above leaves nothing to fit, and the squares of both
+#: are numbers
+SMALLEST_PENALTY, LARGEST_PENALTY = 1e-100, 1e50
 
 #: how much larger than the costs their known part may be
 LARGEST_OFFSET = 1e100

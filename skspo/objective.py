@@ -38,7 +38,7 @@ import numpy as np
 
 from .deadline import Deadline, StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
-from .limits import LARGEST_PENALTY, check_offset_size, check_units, largest, power_of_two
+from .limits import LARGEST_PENALTY, SMALLEST_PENALTY, check_offset_size, check_units, largest, power_of_two
 from .losses import Loss
 from .regions.base import Region
 
@@ -163,6 +163,7 @@ class LinearObjective:
                 f"The penalty overflows: features of size {s.min():.1e} and costs of size {self.cost_scale:.1e} are "
                 "too far apart for alpha > 0. Rescale the features, for example with StandardScaler."
             )
+        self.l1, self.l2 = (np.where(x < SMALLEST_PENALTY, 0.0, x) for x in (self.l1, self.l2))
         self.free = (self.l1 == 0) & (self.l2 == 0)
         self._hidden = self.coordinates.hidden.copy()
         if alpha > 0 and not self.anchored:
@@ -408,7 +409,10 @@ class LinearObjective:
 
     def canonical(self, Theta: np.ndarray) -> np.ndarray:
         """Set what neither the loss nor the penalty can see: the objective does not move."""
-        return self.design.canonical(Theta, self.free, self.least_squares)
+        Theta = self.design.canonical(Theta, self.free, self.least_squares)
+        # Constant columns are never used, whatever rounding errors a solver gives them.
+        used = np.append(self.design.used, np.ones(self.design.n_coef - self.design.n_features, dtype=bool))
+        return Theta if used.all() else np.where(used, Theta, 0.0)
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
         """Coefficients and intercept in the user's units and sense, the hidden component set by least squares."""

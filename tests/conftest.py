@@ -1,6 +1,7 @@
 """Hypothesis profiles: the same examples in every run, none thrown away for being slow on a busy machine.
 
-``HYPOTHESIS_PROFILE=explore pytest`` looks for new examples instead.
+``HYPOTHESIS_PROFILE=explore pytest`` looks for new examples instead, and ``HYPOTHESIS_PROFILE=nightly`` does so with the
+adversarial problems of ``test_adversarial.py`` in mind, of which it makes some thousands.
 """
 
 import os
@@ -12,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
+settings.register_profile("nightly", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # The matrices of the tests are tiny: on a busy machine waiting for threads takes longer than the work.

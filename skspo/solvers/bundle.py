@@ -419,8 +419,9 @@ class _InteriorPoint:
         np.maximum.at(top, group, self.b)
         np.minimum.at(low, group, self.b)
         spread = top - low
-        # Centred within each group from the start.
-        t = top + np.maximum(spread, max(1e-3 * float(spread.mean()), 1e-100))
+        # Centred within each group from the start; what is added must not get lost beside the cuts themselves.
+        least = max(1e-3 * float(spread.mean()), 1e-12 * float(np.abs(self.b).max()), 1e-100)
+        t = top + np.maximum(spread, least)
         s = t[group] - self.b
         l = (1.0 / s) / total(1.0 / s)[group]
         best, best_merit, age = (x, s, l), np.inf, 0

@@ -171,6 +171,8 @@ class ConicSolver(Solver):
         # Interior point, then crossover: at these shapes the simplex method alone is slower.
         options: dict[str, Any] = {"solver": "ipm", "primal_feasibility_tolerance": 1e-9}
         options["dual_feasibility_tolerance"] = 1e-9
+        # Usual are some dozens; without a limit it goes round in circles for ever on badly scaled programs.
+        options["ipm_iteration_limit"] = 500
         if self.max_iter is not None:
             options |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}
         return {"highs_options": options}
