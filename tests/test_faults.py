@@ -49,7 +49,7 @@ D = 4
 ERRORS = [cp.SolverError("out of luck"), ValueError("x"), MemoryError(), AssertionError("odd"), PanicException("Rust")]
 
 
-def data(n=25, p=2, d=D, seed=0):
+def data(n=14, p=2, d=D, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     return X, X @ rng.normal(size=(p, d)) + rng.normal(size=(n, d)) + 1.0

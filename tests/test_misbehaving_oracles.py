@@ -332,6 +332,15 @@ def test_an_oracle_that_changes_its_mind_about_equally_many_rows():
         fit(moody)
 
 
+def test_a_better_decision_that_comes_later():
+    """The decisions of the training data are compared with those of the whole fit at its end."""
+    region = OracleRegion(lambda costs: np.where(costs[:, :1] < 0, [[0.0, 1.0]], [[1.0, 0.0]]), 2)
+    region.argmin([[3.0, 1.0]])  # wrong, but nothing else is known
+    region.argmin([[-1.0, -2.0]])
+    with pytest.raises(ValueError, match=r"For row 0, \[3\., 1\.\], it returned \[1\., 0\.\], which costs 3\. But"):
+        region.audit(2)
+
+
 def test_what_cannot_be_found_out():
     """An oracle that never chooses the last one is right about the others, and so is the certificate."""
 
