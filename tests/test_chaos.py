@@ -284,7 +284,7 @@ def test_interrupted_fit_leaves_the_model_as_it_was(name):
             complete = copy.deepcopy(start)
             with InterruptAt() as counter:
                 fit(complete)
-            few, many = (6, 2) if not CHAOS else (60, CHAOS)
+            few, many = (4, 2) if not CHAOS else (60, CHAOS)
             lines = {max(counter.count - k, 1) for k in range(few)} | set(rng.integers(1, counter.count, size=many))
             outcomes = set()
             for line in sorted(lines):
