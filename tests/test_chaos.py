@@ -33,7 +33,7 @@ CHAOS = int(os.environ.get("SKSPO_CHAOS", "0"))
 CHAOS_ONLY = pytest.mark.skipif(not CHAOS, reason="set SKSPO_CHAOS to the number of interruptions")
 HERE = Path(__file__).parent
 P, R = make_portfolio(16, 2, 3, degree=2, random_state=0)
-TRIALS = 20
+TRIALS = 20 if CHAOS else 10
 
 
 # -- a study -----------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def disturb(out, rng, number, *, jobs, to_group, when_asleep=False):
         if when_asleep:  # at some moment, be it while modules are imported
             time.sleep(rng.uniform(0.0, 5.0))
         else:
-            more = int(rng.integers(1, 12))
+            more = int(rng.integers(1, 2 * TRIALS))
             wait_until(lambda: process.poll() is not None or len(complete_lines(file)) >= before + more)
             time.sleep(rng.uniform(0.0, 0.03))
         with contextlib.suppress(ProcessLookupError):
@@ -284,7 +284,7 @@ def test_interrupted_fit_leaves_the_model_as_it_was(name):
             complete = copy.deepcopy(start)
             with InterruptAt() as counter:
                 fit(complete)
-            few, many = (6, 2) if not CHAOS else (60, CHAOS)
+            few, many = (4, 2) if not CHAOS else (60, CHAOS)
             lines = {max(counter.count - k, 1) for k in range(few)} | set(rng.integers(1, counter.count, size=many))
             outcomes = set()
             for line in sorted(lines):
