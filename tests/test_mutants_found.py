@@ -4,6 +4,7 @@ import sys
 import warnings
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -443,6 +444,13 @@ def test_a_bound_on_the_diameter_is_called_one():
     assert float(region.diameter()) == pytest.approx(np.sqrt(30.0))
 
 
+def test_vertices_follow_the_parameters():
+    region = sk.Polyhedron(A_ub=[[1.0, 1.0]], b_ub=[1.0])
+    assert sorted(map(tuple, region.vertices().round(9) + 0.0)) == [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0)]
+    region.set_params(b_ub=[3.0])
+    assert sorted(map(tuple, region.vertices().round(9) + 0.0)) == [(0.0, 0.0), (0.0, 3.0), (3.0, 0.0)]
+
+
 def test_paths_that_tie_up_to_rounding():
     region = sk.ShortestPath([(0, 1), (1, 2), (0, 2)], 0, 2)
     assert 0.1 + 0.2 != 0.3
@@ -496,6 +504,15 @@ def test_reduced_form_of_decisions_fixed_at_their_upper_bound():
 
 
 # -- estimators --------------------------------------------------------------------------------------------------------
+
+
+def test_certificate_is_in_units_of_cost():
+    X, C = data(40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = sk.SPOPlusRegressor(sk.Simplex(), alpha=1.0, solver="bundle", max_iter=3).fit(X, 1000.0 * C)
+    assert 1e-3 < model.duality_gap_ < 0.9
+    assert model.objective_ - model.lower_bound_ == pytest.approx(model.duality_gap_ * model.objective_, rel=1e-9)
 
 
 def test_names_of_features_are_those_of_the_last_fit():
@@ -752,3 +769,25 @@ def test_least_squares_prior_has_weights():
     truth = LinearRegression().fit(X, C, sample_weight=weight)
     assert_allclose(model.coef_, truth.coef_, atol=1e-5)
     assert np.abs(LinearRegression().fit(X, C).coef_ - truth.coef_).max() > 1e-2
+
+
+def test_gradient_on_the_sphere_of_given_norm(monkeypatch):
+    """With a penalty, which sees the length that is kept fixed, and at a point of another length."""
+    X, C = make_portfolio(30, 3, 4, degree=2, random_state=0)
+    region = sk.EntropySimplex()
+    objective = LinearObjective(sk.SPOLoss(region), region, X, C, alpha=0.3)
+    checked = []
+
+    def minimize(function, start, **options):
+        point = 1.3 * start + 0.1 * np.random.default_rng(0).normal(size=start.size)
+        gradient = function(point)[1]
+        steps = 1e-6 * np.eye(start.size)
+        expected = [(function(point + step)[0] - function(point - step)[0]) / 2e-6 for step in steps]
+        assert_allclose(gradient, expected, atol=1e-6)
+        checked.append(np.abs(gradient).max())
+        return SimpleNamespace(x=start, nit=0)
+
+    monkeypatch.setattr(descent, "minimize", minimize)
+    descent.SPOGradientSolver(n_restarts=0).solve(objective, objective.least_squares)
+    assert checked
+    assert max(checked) > 1e-3

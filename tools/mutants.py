@@ -670,7 +670,7 @@ MUTANTS = [
         "solvers/spo_descent.py",
         "g = g - unit * float(unit @ g)",
         "g = g + 0.0",
-        "spo",
+        "mutants_found -k sphere",
     ),
     Mutant(
         "spo: jumps of the loss along a line without weights",
@@ -825,7 +825,7 @@ MUTANTS = [
         "regions/polyhedral_base.py",
         'self.__dict__.get("_vertices_cache")\n        if cached is None or cached[0] is not self._cache:',
         'self.__dict__.get("_vertices_cache")\n        if cached is None:',
-        "regions -k geometry",
+        "mutants_found -k vertices_follow",
     ),
     Mutant(
         "polyhedron: repaired without the equalities",
@@ -959,7 +959,7 @@ MUTANTS = [
         "estimators.py",
         "self.lower_bound_ = result.lower_bound * objective.scale",
         "self.lower_bound_ = result.lower_bound",
-        "solvers -k ten_classes",
+        "mutants_found -k in_units_of_cost",
     ),
     Mutant(
         "estimator: weights of shared items in the wrong order",
