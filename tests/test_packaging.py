@@ -73,3 +73,36 @@ def test_star_import():
     namespace: dict = {}
     exec("from skspo import *", namespace)
     assert set(skspo.__all__) <= set(namespace)
+
+
+def test_every_requirement_has_a_lower_bound_and_a_licence(monkeypatch):
+    """What tools/supply.py relies on; the package may be installed without the source tree."""
+    root = Path(__file__).parents[1]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    monkeypatch.syspath_prepend(str(root / "tools"))
+    import supply
+
+    page = (root / "docs" / "licences.md").read_text()
+    listed = {supply.canonical(line.split("|")[1].strip()) for line in page.splitlines() if line.startswith("|")}
+    for requirement in supply.requirements():
+        name, version = supply.oldest(requirement).split("==")
+        assert version[0].isdigit()
+        assert supply.canonical(name) in listed, f"{name}: run python tools/supply.py --licences"
+    assert [supply.oldest(requirement) for requirement in supply.requirements("test", "plot", "dask", "graph")]
+    assert "not stated" not in page
+    with pytest.raises(ValueError, match="no lower bound"):
+        supply.oldest("numpy<3")
+
+
+def test_what_belongs_into_archives(monkeypatch):
+    root = Path(__file__).parents[1]
+    monkeypatch.syspath_prepend(str(root / "tools"))
+    import supply
+
+    code = {str(path.relative_to(root)) for path in (root / "skspo").rglob("*.py")} | {"skspo/py.typed"}
+    about = {"skspo-0.1.0.dist-info/METADATA", "skspo-0.1.0.dist-info/licenses/LICENSE"}
+    assert supply.wrong_in_wheel(code | about) == []
+    assert supply.wrong_in_wheel(code | about | {"tests/test_x.py"}) == ["not wanted: tests/test_x.py"]
+    assert supply.wrong_in_wheel(code - {"skspo/py.typed"}) == ["missing: skspo/py.typed", "missing: LICENSE"]
+    assert {"LICENSE", "skspo/py.typed", "tests/test_packaging.py"} <= set(supply.missing_from_source(set()))

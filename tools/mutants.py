@@ -87,7 +87,7 @@ MUTANTS = [
         "losses.py",
         "if known.shape == (n,) and d == 1:",
         "if known.shape == (n,):",
-        "offset losses",
+        "mutants_found -k as_many_costs_as_samples",
     ),
     Mutant(
         "loss: gradient of the SPO loss in the wrong direction",
@@ -101,7 +101,7 @@ MUTANTS = [
         "losses.py",
         "if W_true.shape != C.shape:",
         "if W_true.ndim != C.ndim:",
-        "losses",
+        "mutants_found -k decisions_of_one_sample",
     ),
     # -- metrics -------------------------------------------------------------------------------------------------------
     Mutant(
@@ -123,7 +123,7 @@ MUTANTS = [
         "metrics.py",
         "return np.maximum(loss, 0.0), np.einsum",
         "return loss, np.einsum",
-        "metrics losses",
+        "mutants_found -k rounding_makes_negative",
     ),
     Mutant(
         "metric: scorer with the wrong sign",
@@ -151,7 +151,7 @@ MUTANTS = [
         "metrics.py",
         "if size == 0 and np.any(loss):",
         "if size == 0:",
-        "metrics",
+        "mutants_found -k nothing_is_lost",
     ),
     # -- objective -----------------------------------------------------------------------------------------------------
     Mutant(
@@ -159,7 +159,7 @@ MUTANTS = [
         "objective.py",
         "size = max(abs(objective), GAP_FLOOR * self.trivial_value())",
         "size = abs(objective)",
-        "solvers bundle -k 'perfect'",
+        "mutants_found -k gap_is_relative",
     ),
     Mutant(
         "objective: residual of the certificate not charged",
@@ -236,7 +236,7 @@ MUTANTS = [
         "objective.py",
         "self._hidden = self.coordinates.hidden.copy()",
         "self._hidden = self.coordinates.hidden",
-        "path -k 'another_penalty or agrees or zero'",
+        "mutants_found -k another_penalty",
     ),
     Mutant(
         "objective: history goes on with another penalty",
@@ -250,21 +250,21 @@ MUTANTS = [
         "objective.py",
         "other.memory, other.history, other._trivial = {}, [], None",
         "other.memory, other.history = {}, []",
-        "interior_point bundle -k 'thinned or many_samples or few_samples'",
+        "mutants_found -k trivial_loss_of_its_own",
     ),
     Mutant(
         "objective: another loss forgets the offset",
         "objective.py",
         "other.loss, (other.C, other.offset) = loss, loss.absorb(self.C, self.offset)",
         "other.loss = loss",
-        "offset -k 'spo_is_never or line_search'",
+        "mutants_found -k another_loss",
     ),
     Mutant(
         "objective: regions of the first rows for every batch",
         "objective.py",
         "region = self.region if memory is not None else self.region.take(rows)",
         "region = self.region if memory is not None else self.region.take(np.arange(self.C[rows].shape[0]))",
-        "region_params -k 'sgd'",
+        "mutants_found -k rows_of_a_batch",
     ),
     Mutant(
         "objective: constants of cuts twice as large",
@@ -278,14 +278,14 @@ MUTANTS = [
         "objective.py",
         "        V = self.region.repair(V)\n        best",
         "        best",
-        "solvers -k 'bound or lying or sgd or dual'",
+        "mutants_found -k outside_the_region",
     ),
     Mutant(
         "objective: moments corrected against the penalty",
         "objective.py",
         "-np.sign(D) * self.l1 - D * self.l2",
         "np.sign(D) * self.l1 + D * self.l2",
-        "solvers -k 'vertices or agrees or auto_closes'",
+        "mutants_found -k residual_moments",
     ),
     Mutant(
         "objective: rows of weight zero kept",
@@ -306,14 +306,14 @@ MUTANTS = [
         "objective.py",
         "order = np.lexsort((*rows.T[::-1], key))",
         "order = np.argsort(key, kind='stable')",
-        "solvers -k repeated_rows",
+        "mutants_found -k equal_keys",
     ),
     Mutant(
         "objective: start has the hidden component twice",
         "objective.py",
         "return Theta - self._hidden",
         "return Theta",
-        "estimators path shared solvers -k 'warm or stream or continues'",
+        "mutants_found -k there_and_back",
     ),
     Mutant(
         "objective: typical cost of a component, not of a vector",
@@ -335,7 +335,7 @@ MUTANTS = [
         "design.py",
         "used = spread > 16 * np.finfo(float).eps * largest",
         "used = spread > 0",
-        "solvers bundle -k constant_columns",
+        "mutants_found -k constant_up_to_rounding",
     ),
     Mutant(
         "design: features centred although the intercept is penalised",
@@ -370,7 +370,7 @@ MUTANTS = [
         "design.py",
         "self.Z = np.where(left > INVISIBLE * size, visible, 0.0)",
         "self.Z = visible",
-        "shared -k 'hidden or nothing'",
+        "mutants_found -k hidden_features",
     ),
     Mutant(
         "design: hidden coefficients fitted as if the others were zero",
@@ -384,7 +384,7 @@ MUTANTS = [
         "design.py",
         "fit(features, C, sample_weight=self.weight)",
         "fit(features, C)",
-        "solvers path estimators -k 'weight or repeat'",
+        "mutants_found -k prior_has_weights",
     ),
     Mutant(
         "design: reweighted least squares with an unweighted right-hand side",
@@ -398,7 +398,7 @@ MUTANTS = [
         "design.py",
         "(np.matmul(M, Z) * self.weight[rows, None, None])",
         "(np.matmul(M, Z) / len(self.weight))",
-        "shared -k 'contract or smooth'",
+        "mutants_found -k curvature",
     ),
     # -- solvers: what they share --------------------------------------------------------------------------------------
     Mutant(
@@ -406,7 +406,7 @@ MUTANTS = [
         "solvers/base.py",
         "bound = min(bound, value)",
         "bound = bound + 0.0",
-        "solvers newton -k 'perfect or certified or bound'",
+        "mutants_found -k never_above",
     ),
     Mutant(
         "solver: iterations of the second solver counted from zero",
@@ -477,7 +477,7 @@ MUTANTS = [
         "solvers/interior_point.py",
         "if not close:\n                    candidates.append((start, objective.decisions(start)))",
         "if False:\n                    candidates.append((start, objective.decisions(start)))",
-        "interior_point",
+        "mutants_found -k never_worse",
     ),
     Mutant(
         "interior point: every single equality taken for a plain sum",
@@ -512,7 +512,7 @@ MUTANTS = [
         "solvers/reduced_form.py",
         "fixed = np.where(strict_low, upper, lower)",
         "fixed = lower",
-        "interior_point -k reduced_form",
+        "mutants_found -k fixed_at_their_upper",
     ),
     # -- bundle --------------------------------------------------------------------------------------------------------
     Mutant(
@@ -520,14 +520,14 @@ MUTANTS = [
         "solvers/bundle.py",
         "        bound = min(bound, value)\n",
         "",
-        "bundle",
+        "mutants_found -k never_above",
     ),
     Mutant(
         "bundle: bound proved around an earlier point",
         "solvers/bundle.py",
         "                bound = max(0.0, objective.dual_value_from_moments(*moments, centre)[0])\n",
         "",
-        "bundle",
+        "mutants_found -k around_the_point",
     ),
     Mutant(
         "bundle: active cuts grow old like idle ones",
@@ -541,7 +541,7 @@ MUTANTS = [
         "solvers/bundle.py",
         "        Theta.flat[zero] = obj.prior.flat[zero]\n",
         "",
-        "bundle",
+        "mutants_found -k lasso_to_zero",
     ),
     Mutant(
         "bundle: ridge of the model towards zero whatever the prior",
@@ -577,14 +577,14 @@ MUTANTS = [
         "solvers/lbfgs.py",
         "G = G + D * objective.l2",
         "G = G + 0.0 * D",
-        "solvers -k lbfgs",
+        "mutants_found -k elastic_net",
     ),
     Mutant(
         "lbfgs: never asks for a smaller gradient",
         "solvers/lbfgs.py",
         "pgtol, last_gap = 1e-2 * pgtol, gap",
         "pgtol, last_gap = pgtol, gap",
-        "solvers -k lbfgs",
+        "mutants_found -k smaller_gradient",
     ),
     Mutant(
         "newton: smoothed value without its level",
@@ -598,14 +598,14 @@ MUTANTS = [
         "solvers/newton.py",
         "curvature(4.0 * self.region",
         "curvature(2.0 * self.region",
-        "newton",
+        "mutants_found -k newton_needs",
     ),
     Mutant(
         "newton: may end worse than it started",
         "solvers/newton.py",
         "if coef_init is not None:\n            candidates",
         "if False:\n            candidates",
-        "newton",
+        "mutants_found -k never_worse",
     ),
     Mutant(
         "newton: stops before the moments match",
@@ -619,7 +619,7 @@ MUTANTS = [
         "solvers/conic.py",
         "V = -link.dual_value / (objective.weight[:, None] * objective.n_samples)",
         "V = -link.dual_value",
-        "solvers path -k 'weight or repeat or conic'",
+        "mutants_found -k certified_with_weights",
     ),
     Mutant(
         "conic: lasso of one sample instead of all",
@@ -633,7 +633,7 @@ MUTANTS = [
         "solvers/conic.py",
         "if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:",
         "if True:",
-        "solvers -k 'back_end or exhausted'",
+        "mutants_found -k best_of_its_attempts",
     ),
     # -- sgd -----------------------------------------------------------------------------------------------------------
     Mutant(
@@ -648,21 +648,21 @@ MUTANTS = [
         "solvers/sgd.py",
         "objective.W[rows] - 0.5 * G_pred - V[rows]",
         "objective.W[rows] + 0.5 * G_pred - V[rows]",
-        "solvers region_params -k sgd",
+        "mutants_found -k sgd_averages",
     ),
     Mutant(
         "sgd: first moment not corrected for its start at zero",
         "solvers/sgd.py",
         "m_hat, v_hat = self.m / (1 - 0.9**self.t)",
         "m_hat, v_hat = self.m",
-        "solvers -k sgd",
+        "mutants_found -k adam",
     ),
     Mutant(
         "sgd: averaging goes on in the best coefficients themselves",
         "solvers/sgd.py",
         "self.average = Theta.copy()",
         "self.average = Theta",
-        "solvers estimators -k 'sgd or partial'",
+        "mutants_found -k averages_of_a_stream",
     ),
     # -- the SPO loss itself -------------------------------------------------------------------------------------------
     Mutant(
@@ -670,28 +670,28 @@ MUTANTS = [
         "solvers/spo_descent.py",
         "g = g - unit * float(unit @ g)",
         "g = g + 0.0",
-        "spo",
+        "mutants_found -k sphere",
     ),
     Mutant(
         "spo: jumps of the loss along a line without weights",
         "solvers/spo_descent.py",
         "jump.append(a[rows[closed]] * ",
         "jump.append(a[0] * ",
-        "spo -k line_search",
+        "mutants_found -k lines_with_weights",
     ),
     Mutant(
         "spo: narrowest of the best pieces",
         "solvers/spo_descent.py",
         "i = best[int(np.argmax((right - left)[best]))]",
         "i = best[int(np.argmin((right - left)[best]))]",
-        "spo -k 'line_search'",
+        "mutants_found -k widest",
     ),
     Mutant(
         "spo: no step along a plateau",
         "solvers/spo_descent.py",
         "elif new <= value:",
         "elif new < value:",
-        "spo -k 'line_search or never or beats'",
+        "mutants_found -k plateau",
     ),
     Mutant(
         "spo: last piece of a line ends where the next line begins",
@@ -705,7 +705,7 @@ MUTANTS = [
         "solvers/spo_descent.py",
         "stopped = stopped and self.max_iter is not None",
         "stopped = bool(stopped)",
-        "spo",
+        "mutants_found -k budget",
     ),
     Mutant(
         "spo: starts that are worse replace the best",
@@ -719,14 +719,14 @@ MUTANTS = [
         "solvers/milp.py",
         "(a[:, None] * costs).ravel()",
         "(costs / n).ravel()",
-        "spo -k milp",
+        "mutants_found -k milp_counts",
     ),
     Mutant(
         "milp: bound of the models with a margin kept for a better start",
         "solvers/milp.py",
         "        bound = min(bound, values[i])\n",
         "",
-        "spo -k milp",
+        "mutants_found -k milp_bound",
     ),
     Mutant(
         "milp: points that are no vertices listed",
@@ -755,7 +755,7 @@ MUTANTS = [
         "regions/simplex.py",
         "return np.where(C < 0, upper, lower)",
         "return np.where(C <= 0, upper, lower)",
-        "regions metrics",
+        "mutants_found -k ties_of_box",
     ),
     Mutant(
         "box of each row: a zero cost chooses the upper bound",
@@ -769,7 +769,7 @@ MUTANTS = [
         "regions/simplex.py",
         'np.argsort(C, axis=1, kind="stable")[:, :data]',
         "np.argsort(C, axis=1)[:, :data]",
-        "regions regions_linear -k 'ties or worst or batch'",
+        "mutants_found -k ties_of_box",
     ),
     Mutant(
         "top k: best instead of worst of the ties",
@@ -797,14 +797,14 @@ MUTANTS = [
         "regions/balls.py",
         "CertifiedFloat(2.0 * radius / np.sqrt(smallest))",
         "CertifiedFloat(2.0 * radius / smallest)",
-        "regions regions_smooth -k 'diameter'",
+        "mutants_found -k axes",
     ),
     Mutant(
         "ellipsoid: shortest axis from the smallest eigenvalue",
         "regions/balls.py",
         "_, _, (_, largest), _, radius = self._data(self.resolve_dim(n_dim))",
         "_, _, (largest, _), _, radius = self._data(self.resolve_dim(n_dim))",
-        "regions regions_smooth -k 'width'",
+        "mutants_found -k axes",
     ),
     Mutant(
         "region: parameters that changed not noticed",
@@ -825,7 +825,7 @@ MUTANTS = [
         "regions/polyhedral_base.py",
         'self.__dict__.get("_vertices_cache")\n        if cached is None or cached[0] is not self._cache:',
         'self.__dict__.get("_vertices_cache")\n        if cached is None:',
-        "regions -k geometry",
+        "mutants_found -k vertices_follow",
     ),
     Mutant(
         "polyhedron: repaired without the equalities",
@@ -846,7 +846,7 @@ MUTANTS = [
         "regions/polyhedral_base.py",
         'CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")',
         "CertifiedFloat(float(np.linalg.norm(high - low)))",
-        "regions regions_linear calibration_functions -k 'diameter or exact or geometry or points'",
+        "mutants_found -k called_one",
     ),
     Mutant(
         "shortest path: ties go to the highest edge",
@@ -860,7 +860,7 @@ MUTANTS = [
         "regions/graphs.py",
         "np.where(excess <= tolerance, -C_true, np.inf)",
         "np.where(excess <= 0.0, -C_true, np.inf)",
-        "regions regions_linear -k worst",
+        "mutants_found -k paths_that_tie",
     ),
     Mutant(
         "knapsack: capacity that misses an integer by rounding is rounded down",
@@ -881,14 +881,14 @@ MUTANTS = [
         "regions/integer.py",
         "    share[sorted_weights == 0] = 1.0\n",
         "",
-        "regions_linear region_params -k 'knapsack or packing'",
+        "mutants_found -k take_no_room",
     ),
     Mutant(
         "highs: a decision that violates a constraint is passed on",
         "regions/_highs.py",
         "if not excess[i] <= FEASIBLE:",
         "if False:",
-        "regions_linear -k 'solver or errors'",
+        "mutants_found -k infeasible_is_found_out",
     ),
     Mutant(
         "highs: optimal face of the row before",
@@ -902,21 +902,21 @@ MUTANTS = [
         "regions/level_sets.py",
         "W[active] = _nudge(P, entropy_value(P), r, -np.log(d))",
         "W[active] = P",
-        "regions_smooth",
+        "mutants_found -k last_digit",
     ),
     Mutant(
         "log barrier: decision infeasible by rounding",
         "regions/level_sets.py",
         "W[active] = _nudge(P, log_barrier_value(P), r, f_min)",
         "W[active] = P",
-        "regions_smooth",
+        "mutants_found -k last_digit",
     ),
     Mutant(
         "rows: costs of other samples accepted",
         "regions/rows.py",
         "if C.shape[0] != self.n_rows:",
         "if C.shape[0] > self.n_rows:",
-        "region_params",
+        "mutants_found -k as_many_costs_as_rows",
     ),
     Mutant(
         "markowitz: a portfolio may spend less than all",
@@ -931,35 +931,35 @@ MUTANTS = [
         "estimators.py",
         '        self.__dict__.pop("feature_names_in_", None)\n',
         "",
-        "estimators estimator_checks -k 'names or frames or column'",
+        "mutants_found -k names_of_features",
     ),
     Mutant(
         "estimator: rate of a stream does not fall",
         "estimators.py",
         "0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)",
         "0.1 * stream.first_rate",
-        "estimators chunks -k 'partial or stream'",
+        "mutants_found -k rate_of_a_stream",
     ),
     Mutant(
         "estimator: a pass that fails changes the stream",
         "estimators.py",
         "stream = deepcopy(stream)",
         "stream = stream",
-        "estimators bad_input -k 'partial or stream or fail or earlier'",
+        "mutants_found -k pass_that_fails",
     ),
     Mutant(
         "estimator: fit does not end a stream",
         "estimators.py",
         '        self.__dict__.pop("_stream", None)\n',
         "",
-        "estimators -k partial",
+        "mutants_found -k fit_ends",
     ),
     Mutant(
         "estimator: lower bound in the solver's units",
         "estimators.py",
         "self.lower_bound_ = result.lower_bound * objective.scale",
         "self.lower_bound_ = result.lower_bound",
-        "solvers -k ten_classes",
+        "mutants_found -k in_units_of_cost",
     ),
     Mutant(
         "estimator: weights of shared items in the wrong order",
@@ -973,14 +973,14 @@ MUTANTS = [
         "estimators.py",
         "_gap(objective, result) < _gap(objective, best[0])",
         "_gap(objective, result) > _gap(objective, best[0])",
-        "solvers estimators interior_point -k 'auto or exhausted or conic'",
+        "mutants_found -k best_counts",
     ),
     Mutant(
         "estimator: number of jobs of the region overruled",
         "estimators.py",
         'get("n_jobs", 0) is None',
         'get("n_jobs", 0) != 0',
-        "estimators -k n_jobs",
+        "mutants_found -k number_of_jobs",
     ),
     Mutant(
         "two stages: known part added before fitting",
@@ -995,14 +995,14 @@ MUTANTS = [
         "path.py",
         "best = int(np.flatnonzero(mean >= mean.max() - 1e-9 * np.abs(mean).max())[0])",
         "best = int(np.argmax(mean))",
-        "path",
+        "mutants_found -k ties_of_the_path",
     ),
     Mutant(
         "path: folds of different size count the same",
         "path.py",
         "share = size if self._pooled else np.ones(len(folds))",
         "share = np.ones(len(folds))",
-        "path",
+        "mutants_found -k folds_count",
     ),
     Mutant(
         "path: ranks upside down",
@@ -1016,7 +1016,7 @@ MUTANTS = [
         "path.py",
         "np.abs(G[:, lasso] / unit.l1[lasso]).max()",
         "np.abs(G[:, lasso] / unit.l1[lasso]).mean()",
-        "path",
+        "mutants_found -k lasso_path",
     ),
     Mutant(
         "path: regions of the training samples for the held-out ones",
@@ -1037,7 +1037,7 @@ MUTANTS = [
         "path.py",
         "        Theta[:, p:] = objective.least_squares[:, p:]  # the mean cost\n",
         "        pass\n",
-        "path",
+        "mutants_found -k grid_without_a_prior",
     ),
     Mutant(
         "path: known part left out of held-out predictions",
@@ -1109,7 +1109,7 @@ MUTANTS = [
         "chunked.py",
         "rows = slice(-start % step, None, step)",
         "rows = slice(start % step, None, step)",
-        "chunks -k sample",
+        "mutants_found -k sample_of_rows_does",
     ),
     Mutant(
         "chunked: groups that two chunks share lose the first one's cuts",
@@ -1123,7 +1123,7 @@ MUTANTS = [
         "chunked.py",
         "    part = copy(part)\n    part.memory = {}\n    return part",
         "    return part",
-        "chunks dask -k 'convex or cuts or two_workers'",
+        "mutants_found -k parts_forget",
     ),
     Mutant(
         "chunked: moments corrected in the wrong direction",
@@ -1151,14 +1151,14 @@ MUTANTS = [
         "chunks.py",
         "known.shape[0] == n and known.ndim == y.ndim",
         "known.shape[0] == n",
-        "chunks offset -k 'offset or source'",
+        "mutants_found -k as_many_costs_as_samples",
     ),
     Mutant(
         "chunks: a chunk that weighs nothing refused",
         "chunks.py",
         "weight = check_weight(self.sample_weight, X) if np.any(self.sample_weight) else 0.0 * weight",
         "weight = check_weight(self.sample_weight, X)",
-        "chunks",
+        "mutants_found -k weigh_nothing",
     ),
     Mutant(
         "chunks: last row of the last slice left out",
@@ -1179,14 +1179,14 @@ MUTANTS = [
         "distributed.py",
         "float(weight @ np.abs(best))",
         "float(np.abs(best).sum())",
-        "dask -k 'weights or lazy'",
+        "mutants_found -k dask_scores",
     ),
     Mutant(
         "dask: score without the offset",
         "distributed.py",
         "C_hat = estimator.predict(chunk.X, offset=chunk.offset)",
         "C_hat = estimator.predict(chunk.X)",
-        "dask -k 'weights or lazy'",
+        "mutants_found -k dask_scores",
     ),
     # -- calibration ---------------------------------------------------------------------------------------------------
     Mutant(
@@ -1286,7 +1286,7 @@ MUTANTS = [
         "datasets.py",
         "return np.minimum(*ends), np.maximum(*ends)",
         "return ends",
-        "datasets",
+        "mutants_found -k negative_values",
     ),
     Mutant(
         "datasets: expected ceiling off by one step",
@@ -1307,21 +1307,21 @@ MUTANTS = [
         "datasets.py",
         "B = np.array(coef, dtype=np.float64)",
         "B = np.asarray(coef, dtype=np.float64)",
-        "datasets",
+        "mutants_found -k are_a_copy",
     ),
     Mutant(
         "datasets: largest weight never drawn",
         "datasets.py",
         "rng.randint(300, 800, size=(m, d))",
         "rng.randint(300, 799, size=(m, d))",
-        "datasets",
+        "mutants_found -k both_ends",
     ),
     Mutant(
         "items: samples sorted instead of in the order of the table",
         "items.py",
         "names = pd.unique(column)",
         "names = np.unique(column)",
-        "shared -k stack_items",
+        "mutants_found -k order_of_the_table",
     ),
     Mutant(
         "items: way back in the wrong direction",
