@@ -2,7 +2,7 @@
 
 A problem is data, a region, and the parameters of an estimator.  Its outcome must be one of
 
-    certified   a gap of at most ``tol``, checked below by arithmetic that shares nothing with the package but its oracle
+    certified   a gap of at most ``tol``, checked by arithmetic that shares nothing with the package but its oracle
     warned      a ConvergenceWarning; coefficients, objective and bound are checked in the same way
     refused     a ValueError or TypeError that names the cause
 
@@ -377,8 +377,7 @@ class Truth:
     def least_squares(self):
         """The model that the penalty shrinks to.
 
-        Where it is not unique, or only numerically so, only the package can say which one it takes; that it is one is
-        checked.
+        Where it is not unique, or only numerically so, only the package can say which one it takes.
         """
         region = check_region(self.region, self.C.shape[1])
         objective = LinearObjective(
@@ -622,7 +621,7 @@ def judge_cv(problem: Problem) -> str:
             truth.standardized = model.alpha_ * truth.cost_scale
             check_bound(model, truth, slack, everywhere=False)
     if path_outcome != "refused":
-        alphas, coefs, intercepts, objectives, gaps = path
+        _, coefs, intercepts, objectives, gaps = path
         for array in (coefs, intercepts, objectives, gaps):
             assert np.isfinite(array).all()
         assert (gaps >= 0).all()

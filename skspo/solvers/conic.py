@@ -85,7 +85,8 @@ class ConicSolver(Solver):
             coef = objective.canonical(np.asarray(Theta.value))
             weight = objective.weight[:, None] * objective.n_samples
             # What the back-end knows about samples that hardly count is rounding error; any decisions will do for them.
-            V = np.where(weight > NEGLIGIBLE, -link.dual_value / np.maximum(weight, NEGLIGIBLE), objective.decisions(coef))
+            V = -link.dual_value / np.maximum(weight, NEGLIGIBLE)
+            V = np.where(weight > NEGLIGIBLE, V, objective.decisions(coef))
             n_iter = int(problem.solver_stats.num_iters or 0)
             result = self.finish(objective, [(coef, np.nan_to_num(V))], n_iter, f"{backend}: status {problem.status}")
             progress(n_iter, result.objective, result.lower_bound, force=True)
