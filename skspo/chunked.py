@@ -145,6 +145,8 @@ def _coordinates(
     spread = np.linalg.norm(deviation if centred else raw, axis=0)
     used = spread > 16 * np.finfo(float).eps * survey.largest
     standardization = Standardization(mean if centred else np.zeros(p), np.where(used, spread, 1.0), used)
+    cost_scale = survey.size / np.sqrt(survey.weight) or 1.0
+    check_units(standardization, cost_scale)
     cond = LinearRegression().tol  # the least-squares fit of local data is scikit-learn's, with its cut-off
     if fit_intercept:
         coef = lstsq(deviation, below, cond=cond)[0].T
@@ -152,8 +154,6 @@ def _coordinates(
     else:
         coef = lstsq(raw, target, cond=cond)[0].T
         intercept = np.zeros(target.shape[1])
-    cost_scale = survey.size / np.sqrt(survey.weight) or 1.0
-    check_units(standardization, cost_scale)
     design = (SharedDesign if shared else LinearDesign)(
         np.zeros((1, d * p if shared else p)),
         np.ones(1),

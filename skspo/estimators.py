@@ -362,6 +362,12 @@ class LinearSPOPlusMixin:
             random_state=self.random_state,
             verbose=self.verbose,
         )
+        if objective.trivial_value() == 0.0:
+            # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
+            Theta = objective.canonical(objective.prior if objective.alpha > 0 else objective.least_squares)
+            value = objective.value(Theta)
+            if value <= 0.0:
+                return Result(Theta, value, value, 1, True), solvers[0]
         best: tuple[Result, Solver] | None = None
         deadline, trouble = objective.deadline, ""
         for candidate in solvers:
@@ -573,7 +579,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         y : array-like of shape (n_samples, d) or (n_samples,)
             Cost vectors (C in the documentation), one column per decision variable.
         sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative weights of the samples.
+            Nonnegative weights of the samples; below 1e-280 of the largest they count as zero.
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the cost is the offset plus what the model is to predict.
         region_params : dict of array-like, or the like, optional

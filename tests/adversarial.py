@@ -2,7 +2,7 @@
 
 A problem is data, a region, and the parameters of an estimator.  Its outcome must be one of
 
-    certified   a gap of at most ``tol``, checked below by arithmetic that shares nothing with the package but its oracle
+    certified   a gap of at most ``tol``, checked by arithmetic that shares nothing with the package but its oracle
     warned      a ConvergenceWarning; coefficients, objective and bound are checked in the same way
     refused     a ValueError or TypeError that names the cause
 
@@ -351,7 +351,8 @@ class Truth:
         self.sign = -1 if self.region.sense == "max" else 1
         self.X, self.C = X.astype(LONG), C.astype(LONG)
         self.offset = LONG(0) if problem.offset is None else problem.offset.astype(LONG)
-        weight = np.ones(n, dtype=LONG) if problem.weight is None else problem.weight.astype(LONG)
+        # Weights below 1e-280 of the largest count as zero.
+        weight = np.ones(n, dtype=LONG) if problem.weight is None else relative_weight(problem.weight).astype(LONG)
         self.weight = weight / weight.sum()
         self.W = self.region.argmin(C).astype(LONG)
         self.shared, self.intercept = params["shared"], params["fit_intercept"]
@@ -376,8 +377,7 @@ class Truth:
     def least_squares(self):
         """The model that the penalty shrinks to.
 
-        Where it is not unique, or only numerically so, only the package can say which one it takes; that it is one is
-        checked.
+        Where it is not unique, or only numerically so, only the package can say which one it takes.
         """
         region = check_region(self.region, self.C.shape[1])
         objective = LinearObjective(
@@ -408,7 +408,7 @@ class Truth:
             pairs.append((intercept, self.prior[1]))
         value, rounding = LONG(0), LONG(0)
         for B, B0 in pairs:
-            D, digit = np.abs(B - B0), 16 * np.finfo(float).eps * (np.abs(B) + np.abs(B0))
+            D, digit = np.abs(B - B0), 64 * np.finfo(float).eps * (np.abs(B) + np.abs(B0))
             value += (self.l1_ratio * D + (1 - self.l1_ratio) / 2 * D**2).sum()
             rounding += (self.l1_ratio * digit + (1 - self.l1_ratio) * (D + digit) * digit).sum()
         return self.alpha * value, self.alpha * rounding
@@ -522,8 +522,7 @@ def check_predictions(problem: Problem, model: Any, truth: Truth) -> tuple[Any, 
     loss, size = truth.loss(exact)
     width = np.abs(truth.W).max() + np.abs(truth.decide(2 * exact - truth.C)).max()
     accuracy = 1e-6 if isinstance(problem.region, sk.Markowitz) else 1e-9  # of the oracle
-    # Weights below 1e-280 of the largest are zero.
-    return loss, accuracy * size + width * (truth.weight @ lost.sum(axis=1) + 1e-270 * truth.cost_scale)
+    return loss, accuracy * size + width * (truth.weight @ lost.sum(axis=1)) + LONG(1e-320)
 
 
 def check_model(problem: Problem, model: Any, truth: Truth) -> None:
@@ -531,7 +530,8 @@ def check_model(problem: Problem, model: Any, truth: Truth) -> None:
     loss, slack = check_predictions(problem, model, truth)
     coef, intercept = (np.asarray(a, dtype=LONG) for a in (model.coef_, model.intercept_))
     penalty, rounding = truth.penalty(coef, intercept)
-    objective, slack = loss + penalty, slack + rounding
+    # A penalty below 1e-100 of a standardised coefficient is none.
+    objective, slack = loss + penalty, slack + rounding + 1e-90 * truth.cost_scale * (truth.alpha > 0)
     assert abs(model.objective_ - objective) <= slack + 1e-9 * objective, (
         f"objective_ is {model.objective_}, the objective of the coefficients is {objective}, slack {slack}"
     )
@@ -621,7 +621,7 @@ def judge_cv(problem: Problem) -> str:
             truth.standardized = model.alpha_ * truth.cost_scale
             check_bound(model, truth, slack, everywhere=False)
     if path_outcome != "refused":
-        alphas, coefs, intercepts, objectives, gaps = path
+        _, coefs, intercepts, objectives, gaps = path
         for array in (coefs, intercepts, objectives, gaps):
             assert np.isfinite(array).all()
         assert (gaps >= 0).all()
