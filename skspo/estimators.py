@@ -29,7 +29,8 @@ from .objective import LinearObjective
 from .persistence import VersionedState
 from .regions.base import Region, check_region
 from .report import DecisionReport, decision_report, visual_block
-from .solvers import SAMPLE_TOL, SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
+from .solvers import SOLVERS, Result, SGDSolver, Solver, history_of, make_solvers
+from .solvers.bundle import SAMPLE_TOL
 
 
 def _check_ndim(y: Any) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from ..objective import MANY_SAMPLES, LinearObjective
 from ..regions.base import Region
 from .base import Result, Solver, check_rows_at_hand, check_solver_serves, history_of
-from .bundle import SAMPLE_TOL, BundleSolver
+from .bundle import BundleSolver
 from .conic import ConicSolver
 from .interior_point import InteriorPointSolver, predicted_work
 from .lbfgs import LBFGSSolver
@@ -140,7 +140,6 @@ __all__ = [
     "INTERIOR_POINT_LIMIT",
     "LBFGS_FIRST",
     "NEWTON_FIRST",
-    "SAMPLE_TOL",
     "SOLVERS",
     "BundleSolver",
     "ConicSolver",
