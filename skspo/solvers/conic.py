@@ -112,8 +112,10 @@ class ConicSolver(Solver):
         start = objective.least_squares if coef_init is None else coef_init
         if best is None or not objective.value(start) >= best.objective:
             n_iter = 0 if best is None else best.n_iter
-            best = self.finish(objective, [*kept, (start, objective.decisions(start))], n_iter)
-            progress(n_iter, best.objective, best.lower_bound, force=True)
+            other = self.finish(objective, [*kept, (start, objective.decisions(start))], n_iter)
+            if best is None or other.objective - other.lower_bound < best.objective - best.lower_bound:
+                best = other
+        progress(best.n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(message="; ".join(trouble))
 
     @staticmethod
