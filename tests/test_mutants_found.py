@@ -14,11 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
 import skspo as sk
+import skspo.calibration.generalization
 import skspo.chunked
 import skspo.estimators
 import skspo.regions._highs as highs
 import skspo.solvers.spo_descent as descent
-from skspo.chunked import ChunkedObjective, LocalRows, part_gradient
+from skspo.chunked import ChunkedObjective, LocalRows, _together, part_gradient
+from skspo.chunks import Chunk
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio
 from skspo.design import SharedDesign
 from skspo.losses import check_offset
@@ -792,3 +794,61 @@ def test_gradient_on_the_sphere_of_given_norm(monkeypatch):
     descent.SPOGradientSolver(n_restarts=0).solve(objective, objective.least_squares)
     assert checked
     assert max(checked) > 1e-3
+
+
+# -- found last --------------------------------------------------------------------------------------------------------
+
+
+def test_best_candidate_of_the_path_has_rank_one():
+    X, C = data(20)
+    model = SPOPlusRegressorCV(sk.Simplex(), alphas=[1.0, 0.1, 0.01], cv=3).fit(X, C)
+    mean, rank = model.cv_results_["mean_test_score"], model.cv_results_["rank_test_score"]
+    assert len(set(mean)) == 3
+    assert_array_equal(rank[np.argsort(-mean)], [1, 2, 3])
+
+
+def test_warm_start_of_the_decision_loss():
+    X, C = make_cost_sensitive_classification(60, degree=2, noise=0.9, random_state=0)
+    model = sk.SPORegressor(sk.Simplex(), random_state=0, max_iter=300, n_restarts=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        good = model.fit(X, C).objective_
+        fresh = sk.SPORegressor(sk.Simplex(), init="least_squares", max_iter=1, n_restarts=0, random_state=1).fit(X, C)
+        assert fresh.objective_ > good * 1.01
+        model.set_params(init="least_squares", warm_start=True, max_iter=1).fit(X, C)
+    assert model.objective_ <= good * (1.0 + 1e-12)
+
+
+def test_coordinates_of_a_shared_model_in_chunks():
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(20, 6)), rng.normal(size=(20, 3))
+    local = spo_plus(X, C, shared=True)
+    rows = LocalRows(sk.ChunkedData.from_arrays(X, C, chunk_rows=7))
+    with rows:
+        found = ChunkedObjective(sk.SPOPlusLoss(sk.Simplex()), sk.Simplex(), rows, shared=True)
+    assert_allclose(found.design.scale, local.design.scale, rtol=1e-12)
+    assert found.cost_scale == pytest.approx(local.cost_scale, rel=1e-12)
+
+
+def test_chunks_that_are_missing_in_a_later_pass():
+    chunks = [Chunk(np.zeros((n, 2)), np.zeros((n, 3))) for n in (4, 5)]
+    assert [size for _, size in _together(chunks, (4, 5))] == [4, 5]
+    for later in (chunks[:1], [], [*chunks, chunks[0]], chunks[::-1]):
+        with pytest.raises(ValueError, match="same rows in the"):
+            list(_together(later, (4, 5)))
+
+
+def test_sample_size_steps_back_over_a_division_that_was_rounded_up(monkeypatch):
+    bound = sk.calibration.SampleComplexity(
+        sk.calibration.StronglyConvexCalibration(1.0, 1.0, 3, 1.0), 1.0, 1.0, 1.0, 0.1
+    )
+    n = bound.sample_size(0.5)
+    assert bound.bound(n) <= 0.5 < bound.bound(n - 1)
+    monkeypatch.setattr(sk.calibration.generalization, "ceil", lambda x: int(np.ceil(x)) + 3)
+    assert bound.sample_size(0.5) == n
+
+
+def test_slope_for_one_rotationally_symmetric_distribution():
+    # Costs at the distances 1 and 3 from a mean of length 1: min(s, t) s / (t^2 + s t) is 1/2 and 1/12.
+    slope = sk.calibration.radial_calibration_constant(1.0, [1.0, 3.0], 1.0, 4.0, 2)
+    assert slope == pytest.approx(0.5 * (1.0 / 2.0 + 1.0 / 12.0) * 0.25**4.5 / 2.0, rel=1e-12)

@@ -1009,7 +1009,7 @@ MUTANTS = [
         "path.py",
         "(mean[:, None] < mean)",
         "(mean[:, None] > mean)",
-        "path -k 'grid_search or cv'",
+        "mutants_found -k rank_one",
     ),
     Mutant(
         "path: lasso grid starts below the first coefficient",
@@ -1059,7 +1059,7 @@ MUTANTS = [
         "spo_regressor.py",
         "if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):",
         "if False:",
-        "spo -k 'restartable'",
+        "mutants_found -k warm_start_of",
     ),
     Mutant(
         "spo regressor: no time at all accepted as a limit",
@@ -1088,7 +1088,7 @@ MUTANTS = [
         "chunked.py",
         "np.repeat(root, d) / np.sqrt(d)",
         "np.repeat(root, d)",
-        "chunks -k 'shared or coordinates'",
+        "mutants_found -k coordinates_of_a_shared",
     ),
     Mutant(
         "chunked: fractions of decisions cut off",
@@ -1102,7 +1102,7 @@ MUTANTS = [
         "chunked.py",
         "        if next(expected, None) is None:\n            return",
         "        return",
-        "chunks -k changes",
+        "mutants_found -k missing_in_a_later",
     ),
     Mutant(
         "chunked: sample of rows depends on the chunks",
@@ -1236,7 +1236,7 @@ MUTANTS = [
         "calibration/generalization.py",
         "            n -= 1\n",
         "            break\n",
-        "calibration_use -k sample_sizes",
+        "mutants_found -k sample_size_steps",
     ),
     Mutant(
         "calibration: upper bound of Lemma 1 twice as large",
@@ -1257,7 +1257,7 @@ MUTANTS = [
         "calibration/rotational.py",
         "(mu / L) ** 4.5 / 2.0",
         "(mu / L) ** 4.5",
-        "calibration_lemmas calibration_bounds calibration_functions",
+        "mutants_found -k rotationally",
     ),
     Mutant(
         "calibration: prediction of negative length",
