@@ -36,7 +36,7 @@ from sklearn.linear_model import LinearRegression
 from .chunks import Chunk, ChunkedData
 from .deadline import StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
-from .limits import check_units
+from .limits import check_units, largest, power_of_two
 from .losses import Loss
 from .objective import ENOUGH_SAMPLES, MANY_SAMPLES, SAMPLE_STEP, Coordinates, LinearObjective
 from .regions.base import Region
@@ -142,7 +142,9 @@ def _coordinates(
     mean = raw[0] / ones[0, 0]
     deviation, below = X[1:], target[1:]
     centred = fit_intercept and center
-    spread = np.linalg.norm(deviation if centred else raw, axis=0)
+    rows = deviation if centred else raw
+    unit = np.array([power_of_two(largest(column)) for column in rows.T])  # squares neither overflow nor vanish
+    spread = unit * np.linalg.norm(rows / unit, axis=0)
     used = spread > 16 * np.finfo(float).eps * survey.largest
     standardization = Standardization(mean if centred else np.zeros(p), np.where(used, spread, 1.0), used)
     cost_scale = survey.size / np.sqrt(survey.weight) or 1.0

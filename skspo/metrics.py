@@ -155,15 +155,22 @@ def normalized_spo_loss(
 
 
 def normalize(loss: Any, size: float) -> Any:
-    """Losses divided by the mean size of the best costs, or as they are, with a warning, if that is zero."""
-    if size == 0 and np.any(loss):
+    """Losses divided by the mean size of the best costs, or as they are, with a warning, if that is zero.
+
+    A size beside which the losses are no longer numbers is zero, too.
+    """
+    with np.errstate(over="ignore"):
+        ratio = loss / size if size > 0 else loss
+    if np.isfinite(ratio).all() and size > 0:
+        return ratio
+    if np.any(loss):
         warnings.warn(
             "All best costs are zero, so the SPO loss cannot be normalized by them; the plain SPO loss is used. "
             "Use spo_loss, or make_spo_scorer(region, metric='spo_loss'), to say so.",
             UndefinedMetricWarning,
             stacklevel=3,
         )
-    return loss / size if size > 0 else loss
+    return loss
 
 
 def make_spo_scorer(

@@ -371,6 +371,7 @@ class Truth:
         visible = self.C - (self.C @ normals.T) @ normals
         size = np.sqrt(self.weight @ (visible**2).sum(axis=1))
         self.cost_scale = size if size > 0 else LONG(1)
+        self.accuracy = 1e-6 if isinstance(self.region, sk.Markowitz) else 1e-15  # of the oracle, relative to costs
         self.standardized = LONG(0)  # penalty of standardised coefficients, in units of cost
         self.prior = self.least_squares() if self.anchored and self.alpha > 0 else None
 
@@ -427,7 +428,9 @@ class Truth:
         return value, width * (self.weight @ (np.abs(self.C) + 2 * np.abs(C_hat)).sum(axis=1))
 
     def value(self, coef, intercept):
-        value = self.loss(self.predict(coef, intercept))[0] + self.penalty(coef, intercept)[0]
+        # An oracle's rounding may put the loss below zero, where it never is, and a little below its true value.
+        loss, size = self.loss(self.predict(coef, intercept))
+        value = max(loss + self.accuracy * size, LONG(0)) + self.penalty(coef, intercept)[0]
         if self.standardized:
             D = np.abs(self.to_theta(coef, intercept)[:, : self.rows.shape[1]])
             value += self.standardized * (self.l1_ratio * D + (1 - self.l1_ratio) / 2 * D**2).sum()
@@ -521,8 +524,7 @@ def check_predictions(problem: Problem, model: Any, truth: Truth) -> tuple[Any, 
     assert (np.abs(predicted - exact) <= lost + 1e-320).all(), "predict is not X coef + intercept"
     loss, size = truth.loss(exact)
     width = np.abs(truth.W).max() + np.abs(truth.decide(2 * exact - truth.C)).max()
-    accuracy = 1e-6 if isinstance(problem.region, sk.Markowitz) else 1e-9  # of the oracle
-    return loss, accuracy * size + width * (truth.weight @ lost.sum(axis=1)) + LONG(1e-320)
+    return loss, max(truth.accuracy, 1e-9) * size + width * (truth.weight @ lost.sum(axis=1)) + LONG(1e-320)
 
 
 def check_model(problem: Problem, model: Any, truth: Truth) -> None:

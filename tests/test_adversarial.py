@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from adversarial import judge_cv, judge_spo, judge_spo_plus, judge_two_stage, problems
 from hypothesis import HealthCheck, given, settings
 from numpy.testing import assert_array_equal
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
 from skspo import (
     Box,
@@ -33,6 +33,7 @@ from skspo import (
     SPORegressor,
     TopK,
     TwoStageRegressor,
+    normalized_spo_loss,
     spo_plus_loss,
     spo_plus_path,
 )
@@ -306,3 +307,10 @@ def test_constant_columns_have_no_penalty():
         penalty = params["l1_ratio"] * np.abs(model.coef_).sum() + (1 - params["l1_ratio"]) / 2 * (model.coef_**2).sum()
         loss = spo_plus_loss(C, model.predict(constant), Simplex())
         assert model.objective_ == pytest.approx(loss + 10.0 * penalty, rel=1e-9)
+
+
+def test_best_costs_that_are_nothing_beside_the_loss_do_not_normalize_it():
+    C_true, C_hat = np.array([[1e-310, 1.0]]), np.array([[1.0, 0.0]])
+    with pytest.warns(UndefinedMetricWarning, match="best costs are zero") as caught:
+        assert normalized_spo_loss(C_true, C_hat, Simplex()) == 1.0
+    assert len(caught) == 1  # and nothing about an overflow
