@@ -181,21 +181,16 @@ class OracleRegion(Region):
         """Decisions as a float array of our own, checked as far as that is possible."""
         got = f"{type(result)}."
         try:
-            kind = np.asarray(result).dtype.kind
-            if kind == "c" or result is None:
+            dtype = np.asarray(result).dtype
+            got = f"{type(result)} of type {dtype}."
+            if dtype.kind == "c" or result is None:
                 got = "None: is there a return statement?" if result is None else "complex numbers."
-            elif kind not in "biufO":
-                # Strings that look like numbers are a mistake, even where NumPy would read them.
-                got = f"an array of type {np.asarray(result).dtype}."
-            else:
-                got = ""
-                W = np.array(result, dtype=np.float64)
+            # Strings that look like numbers are a mistake, even where NumPy would read them.
+            W = np.array(result, dtype=np.float64) if dtype.kind in "biufO" and result is not None else None
         except (TypeError, ValueError):
-            got = got or f"an array of type {np.asarray(result).dtype}."
-        if got:
-            raise ValueError(
-                f"OracleRegion: the oracle must return an array of numbers of shape {C.shape}, got {got}"
-            )
+            W = None
+        if W is None:
+            raise ValueError(f"OracleRegion: the oracle must return an array of numbers of shape {C.shape}, got {got}")
         if W.shape != C.shape:
             raise ValueError(
                 f"OracleRegion: the oracle got costs of shape {C.shape} and must return decisions of the same shape "
