@@ -299,6 +299,16 @@ def test_nothing_to_see_is_no_error(shared):
         strict(lambda region=region: SPORegressor(region, fit_intercept=False, shared=shared).fit(nothing, 0 * C + 3.7))
 
 
+def test_costs_of_zero_with_an_offset():
+    offset = C.copy()
+    offset[0] *= 1e9
+    for solver in ("line-search", "auto"):
+        region = Simplex() if solver == "line-search" else EntropySimplex()
+        model = SPORegressor(region, solver=solver, alpha=0.1, max_iter=20, random_state=0)
+        strict(lambda model=model: model.fit(X, 0 * C, offset=offset))
+        assert np.isfinite(model.coef_).all()
+
+
 def test_constant_columns_have_no_penalty():
     constant = np.column_stack([X, np.full(20, 3.7), np.zeros(20)])
     for params in ({"l1_ratio": 0.5}, {"l1_ratio": 0.0}):
