@@ -22,9 +22,11 @@ from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
 from skspo import (
     Box,
+    Ellipsoid,
     EntropySimplex,
     Knapsack,
     L1Ball,
+    LqBall,
     OracleRegion,
     ShortestPath,
     Simplex,
@@ -299,6 +301,18 @@ def test_nothing_to_see_is_no_error(shared):
         strict(lambda region=region: SPORegressor(region, fit_intercept=False, shared=shared).fit(nothing, 0 * C + 3.7))
 
 
+def test_costs_of_zero_with_an_offset():
+    offset = C.copy()
+    offset[0] *= 1e9
+    for solver in ("line-search", "auto"):
+        region = Simplex() if solver == "line-search" else EntropySimplex()
+        model = SPORegressor(region, solver=solver, alpha=0.1, max_iter=20, random_state=0)
+        outcome, _ = adversarial.run(lambda model=model: model.fit(X, 0 * C, offset=offset))
+        assert outcome != "refused"
+        assert np.isfinite(model.coef_).all()
+        assert model.objective_ >= 0.0
+
+
 def test_constant_columns_have_no_penalty():
     constant = np.column_stack([X, np.full(20, 3.7), np.zeros(20)])
     for params in ({"l1_ratio": 0.5}, {"l1_ratio": 0.0}):
@@ -314,3 +328,16 @@ def test_best_costs_that_are_nothing_beside_the_loss_do_not_normalize_it():
     with pytest.warns(UndefinedMetricWarning, match="best costs are zero") as caught:
         assert normalized_spo_loss(C_true, C_hat, Simplex()) == 1.0
     assert len(caught) == 1  # and nothing about an overflow
+
+
+@pytest.mark.parametrize("region", [LqBall(), LqBall(1.5), Ellipsoid()], ids=str)
+def test_decisions_of_balls_have_no_derivative_at_costs_of_nothing(region):
+    costs = np.array([[1e-310, 2e-310], [1.0, 2.0], [0.0, 0.0]])
+    moved = strict(lambda: region.derivative(costs, np.array([[1.0, 0.0]] * 3)))
+    assert_array_equal(moved[[0, 2]], 0.0)
+    # The other row by a difference quotient.
+    step = 1e-6 * np.array([[1.0, 0.0]])
+    quotient = (region.argmin(costs[1:2] + step) - region.argmin(costs[1:2] - step)) / 2e-6
+    np.testing.assert_allclose(moved[1:2], quotient, rtol=1e-6)
+    M = strict(lambda: region.smoothed(costs, 1e-3, curvature=True).M)
+    assert np.isfinite(M).all()

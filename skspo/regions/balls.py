@@ -33,6 +33,10 @@ def _check_radius(region: Region, radius: Any) -> float:
     return value
 
 
+#: costs so small have no derivative: it grows like one over them, and its square must be a number
+NO_COST = 1e-150
+
+
 def _unit_scale(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Divide each row by its largest absolute entry; also say which rows are zero (they are returned as zeros)."""
     largest = np.abs(C).max(axis=1, keepdims=True)
@@ -195,11 +199,13 @@ class LqBall(Region):
         p = q / (q - 1.0)
         largest = np.abs(C).max(axis=1, keepdims=True)
         C, zero = _unit_scale(C)
+        zero = zero | (largest[:, 0] < NO_COST)
+        largest = np.where(zero[:, None], 1.0, largest)
         size = (np.abs(C) ** p).sum(axis=1, keepdims=True) ** (1.0 / p) + zero[:, None]
         u = C / size
         m = np.sign(u) * np.abs(u) ** (p - 1.0)
         moved = np.abs(u) ** (p - 2.0) * direction - m * (m * direction).sum(axis=1, keepdims=True)
-        return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * np.where(largest == 0, 1.0, largest)) * moved)
+        return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * largest) * moved)
 
     def smoothed(
         self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
@@ -223,7 +229,7 @@ class LqBall(Region):
         M = np.zeros((*C.shape, C.shape[1]))
         np.einsum("ijj->ij", M)[:] = (p - 1.0) * np.abs(u) ** (p - 2.0)
         M -= np.where(free, p - 2.0, p - 1.0)[:, :, None] * (m[:, :, None] * m[:, None, :])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):  # of what is not taken
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
     def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -401,12 +407,14 @@ class Ellipsoid(Region):
         _, inverse, _, _, radius = self._data(C.shape[1])
         largest = np.abs(C).max(axis=1, keepdims=True)
         C, zero = _unit_scale(C)
+        zero = zero | (largest[:, 0] < NO_COST)
+        largest = np.where(zero[:, None], 1.0, largest)
         half, moved = (C, direction) if inverse is None else (C @ inverse.T, direction @ inverse.T)
         size = np.linalg.norm(half, axis=1, keepdims=True) + zero[:, None]
         half = half / size
         moved = moved - half * (half * moved).sum(axis=1, keepdims=True)
         moved = moved if inverse is None else moved @ inverse
-        return np.where(zero[:, None], 0.0, -radius / (size * np.where(largest == 0, 1.0, largest)) * moved)
+        return np.where(zero[:, None], 0.0, -radius / (size * largest) * moved)
 
     def smoothed(
         self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
@@ -427,7 +435,7 @@ class Ellipsoid(Region):
         free = size < 2.0 * mu * radius
         P = np.eye(C.shape[1]) if inverse is None else inverse.T @ inverse
         M = P - np.where(free, 0.0, 1.0)[:, :, None] * (u[:, :, None] * u[:, None, :])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):  # of what is not taken
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
     def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

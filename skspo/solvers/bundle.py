@@ -463,4 +463,5 @@ class _InteriorPoint:
 def _longest(value: np.ndarray, change: np.ndarray) -> float:
     """Longest step of at most one that keeps the values nonnegative."""
     falling = change < 0
-    return min(1.0, float((value[falling] / -change[falling]).min(initial=1.0)))
+    with np.errstate(over="ignore"):  # a change that is nothing beside the value
+        return min(1.0, float((value[falling] / -change[falling]).min(initial=1.0)))

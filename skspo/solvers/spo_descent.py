@@ -374,7 +374,10 @@ class LineSearchSolver(SPODescentSolver):
         stands it is what Pogancic et al. (2020) follow.  ``share`` is t in units that make t c as large as c_hat.
         """
         C_hat = objective.predict(Theta)
-        t = share * float(np.linalg.norm(C_hat)) / max(float(np.linalg.norm(objective.C)), 1e-300)
+        size = float(np.linalg.norm(objective.C))
+        if size == 0.0:
+            return np.zeros_like(Theta)
+        t = share * float(np.linalg.norm(C_hat)) / size
         G = objective.region.solve_min(C_hat) - objective.region.solve_min(C_hat - t * objective.C)
         return objective.design.adjoint(G * objective.weight[:, None])
 
