@@ -131,7 +131,9 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("region", [Simplex(), EntropySimplex(), OracleRegion(adversarial.cheapest)], ids=lambda region: region.label)
+@pytest.mark.parametrize(
+    "region", [Simplex(), EntropySimplex(), OracleRegion(adversarial.cheapest)], ids=lambda region: region.label
+)
 def test_the_layout_of_arrays_changes_nothing(layout, region):
     change = LAYOUTS[layout]
     model, other = fit(region=region), fit(change(X), change(C), region)
