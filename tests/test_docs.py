@@ -223,3 +223,19 @@ def test_docstrings_are_read_as_plain_text():
     assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", "::", "", *formula, r"and \|x\|."]
     assert plain(["coef_ : array of |x|", "    ``n_`` or n_."]) == [r"coef_ : array of \|x\|", r"    ``n_`` or n\_."]
     assert plain(["A.", "", ">>> coef_", "x_ |", "", "n_."]) == ["A.", "", ">>> coef_", "x_ |", "", r"n\_."]
+
+
+def test_reliability_names_tests_that_exist():
+    """Every `file.py::test` of the table, and every `::test` after it, which is of the same file."""
+    text = (DOCS / "reliability.md").read_text()
+    assert "@" not in text
+    named, file = 0, ""
+    for one, test in re.findall(r"`(test_\w+\.py)?(?:::(test_\w+))?`", text):
+        file = one or file
+        if file and test:
+            named += 1
+            source = (ROOT / "tests" / file).read_text()
+            assert re.search(rf"^def {test}\(", source, flags=re.MULTILINE), f"{file} has no {test}"
+    assert named >= 40
+    for command in re.findall(r"`python ((?:tools|benchmarks)/\w+\.py)", text):
+        assert (ROOT / command).exists(), command
