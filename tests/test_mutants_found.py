@@ -24,7 +24,7 @@ from skspo.chunks import Chunk
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio
 from skspo.design import SharedDesign
 from skspo.losses import check_offset
-from skspo.objective import GAP_FLOOR, LinearObjective, merge_rows
+from skspo.objective import CERTIFICATE_RADIUS, GAP_FLOOR, LinearObjective, merge_rows
 from skspo.path import LARGEST, SPOPlusRegressorCV, _Fold, spo_plus_path
 from skspo.regions.level_sets import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
 from skspo.solvers import (
@@ -852,3 +852,29 @@ def test_slope_for_one_rotationally_symmetric_distribution():
     # Costs at the distances 1 and 3 from a mean of length 1: min(s, t) s / (t^2 + s t) is 1/2 and 1/12.
     slope = sk.calibration.radial_calibration_constant(1.0, [1.0, 3.0], 1.0, 4.0, 2)
     assert slope == pytest.approx(0.5 * (1.0 / 2.0 + 1.0 / 12.0) * 0.25**4.5 / 2.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("prior", ["zero", "least_squares"])
+def test_bound_without_penalty_is_the_smallest_value_of_a_line_in_a_ball(prior):
+    """min of a + <T, G> over |T - Theta| <= CERTIFICATE_RADIUS, whatever the penalty would shrink to."""
+    objective = spo_plus(*data(), prior=prior)
+    rng = np.random.default_rng(0)
+    Theta, V = rng.normal(size=objective.shape), rng.dirichlet(np.ones(4), size=objective.n_samples)
+    G = 2.0 * sum(
+        a * np.outer(w - v, z)
+        for a, w, v, z in zip(objective.weight, objective.W, V, objective.design.Z, strict=True)
+    )
+    constant = float(objective.weight @ (objective.C * (V - objective.W)).sum(axis=1))
+    expected = constant + (Theta * G).sum() - CERTIFICATE_RADIUS * np.linalg.norm(G)
+    assert objective.dual_value(V, Theta)[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_only_ratios_of_weights_matter():
+    X, C = data()
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=30)
+    small, large = (
+        sk.SPOPlusRegressor(sk.Simplex(), alpha=0.1).fit(X, C, sample_weight=unit * weight) for unit in (1.0, 64.0)
+    )
+    assert small.objective_ == pytest.approx(large.objective_, rel=1e-9)
+    mean = sk.spo_plus_loss(C, small.predict(X), sk.Simplex(), sample_weight=weight)
+    assert small.objective_ == pytest.approx(mean + 0.05 * (small.coef_**2).sum(), rel=1e-9)

@@ -173,7 +173,7 @@ MUTANTS = [
         "objective.py",
         "float(np.vdot(Theta - self.prior, R))",
         "float(np.vdot(Theta, R))",
-        "solvers -k 'bound or dual'",
+        "mutants_found -k line_in_a_ball",
     ),
     Mutant(
         "objective: conjugate of the ridge with half its size",
@@ -194,7 +194,7 @@ MUTANTS = [
         "objective.py",
         "weight = weight / weight.sum()",
         "weight = weight / weight.size",
-        "solvers estimators -k 'repeat or weight'",
+        "mutants_found -k ratios_of_weights",
     ),
     Mutant(
         "objective: weights of a sample of rows not normalised",
