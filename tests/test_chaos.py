@@ -67,6 +67,14 @@ def processes_of(session):
     return found
 
 
+@pytest.fixture(autouse=True)
+def interrupts_are_heard():
+    """Shells let what they run in the background ignore SIGINT, and children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def complete_lines(file):
     return set(file.read_bytes().split(b"\n")[:-1]) if file.exists() else set()
 

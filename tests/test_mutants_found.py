@@ -17,7 +17,6 @@ import skspo as sk
 import skspo.calibration.generalization
 import skspo.chunked
 import skspo.estimators
-import skspo.regions._highs as highs
 import skspo.solvers.spo_descent as descent
 from skspo.chunked import ChunkedObjective, LocalRows, _together, part_gradient
 from skspo.chunks import Chunk
@@ -37,6 +36,7 @@ from skspo.solvers import (
     SGDSolver,
     Solver,
 )
+from skspo.solvers.base import Progress
 from skspo.solvers.milp import MILPSolver
 from skspo.solvers.reduced_form import region_form
 from skspo.solvers.sgd import AdamState, Stream
@@ -378,7 +378,7 @@ def test_line_search_walks_along_a_plateau(monkeypatch):
         return Theta + 1.0
 
     monkeypatch.setattr(solver, "_best_on_lines", best)
-    progress = lambda *args, **kwargs: None  # noqa: E731
+    progress = Progress("line-search", objective, 0)
     solver._descend(objective, objective.least_squares, 1.0, 10**6, np.random.RandomState(0), progress, 0)
     assert len(seen) > 1
     assert all((b == a + 1.0).all() for a, b in pairwise(seen))
@@ -421,7 +421,6 @@ def test_milp_bound_is_not_above_a_start_without_margin():
     assert objective.value(start) == 0.0
     result = MILPSolver().solve(objective, start)
     assert result.objective == result.lower_bound == 0.0
-    assert MILPSolver().solve(objective).lower_bound > 0.0
 
 
 # -- regions -----------------------------------------------------------------------------------------------------------
@@ -463,14 +462,6 @@ def test_paths_that_tie_up_to_rounding():
 def test_items_without_weight_take_no_room():
     region = sk.Knapsack([0.0, 2.0, 0.0], 0.5, integer=False)
     assert_array_equal(region.argmin([[1.0, 1.0, 2.0]]), [[1.0, 0.25, 1.0]])
-
-
-def test_a_solver_that_returns_the_infeasible_is_found_out(monkeypatch):
-    region = sk.Polyhedron(A_eq=[[1, 1, 1]], b_eq=[1])
-    region.argmin([[1.0, 2.0, 3.0]])
-    monkeypatch.setattr(highs._LinearModel, "values", lambda self: np.array([0.7, 0.7, 0.0]))
-    with pytest.raises(RuntimeError, match="violates a constraint"):
-        region.argmin([[1.0, 2.0, 3.0]])
 
 
 def test_as_many_costs_as_rows_of_a_region():

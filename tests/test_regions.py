@@ -243,7 +243,7 @@ def test_pickle_has_parameters_and_nothing_else(case):
         if hasattr(used, name):  # whatever can be cached is cached now
             getattr(used, name)(case.d)
     used.argmin(costs(case.d)[:2])
-    assert set(used.__getstate__()) - {"_sklearn_version"} == set(used.get_params(deep=False))
+    assert set(used.__getstate__()) - {"_sklearn_version", "_skspo_version"} == set(used.get_params(deep=False))
     assert set(vars(clone(used))) == set(used.get_params(deep=False))
     blob = pickle.dumps(used)
     assert not any(solver in blob for solver in (b"highspy", b"clarabel", b"_cache"))

@@ -19,6 +19,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,10 @@ def measure(
                 before, start = (open_files(), system_threads(), threading.active_count()), time.perf_counter()
             model = KINDS[names[k % len(names)]]()
             if keep is not None:
-                keep.append((model, np.ones(2**16)))
+                # Half a megabyte straight from the system: NumPy would take it from what was freed before.
+                page = mmap(-1, 2**19)
+                page.write(b"1" * 2**19)
+                keep.append((model, page))
             del model
             if k % 20 == 19:
                 gc.collect()

@@ -149,8 +149,8 @@ MUTANTS = [
     Mutant(
         "metric: warning although nothing is lost",
         "metrics.py",
-        "if size == 0 and np.any(loss):",
-        "if size == 0:",
+        '    if np.any(loss):\n        warnings.warn(\n            "All best',
+        '    if True:\n        warnings.warn(\n            "All best',
         "mutants_found -k nothing_is_lost",
     ),
     # -- objective -----------------------------------------------------------------------------------------------------
@@ -199,8 +199,8 @@ MUTANTS = [
     Mutant(
         "objective: weights of a sample of rows not normalised",
         "objective.py",
-        "other.weight = self.weight[rows] / self.weight[rows].sum()",
-        "other.weight = self.weight[rows]",
+        "return self.take(rows, float(self.weight[rows].sum()))",
+        "return self.take(rows, 1.0)",
         "interior_point -k thinned",
     ),
     Mutant(
@@ -354,8 +354,8 @@ MUTANTS = [
     Mutant(
         "design: intercept of centred features moved the wrong way",
         "design.py",
-        "(intercept + coef @ self.mean)[:, None]",
-        "(intercept - coef @ self.mean)[:, None]",
+        "(intercept + coef @ (self.mean / unit))[:, None]",
+        "(intercept - coef @ (self.mean / unit))[:, None]",
         "estimators solvers -k 'warm or see'",
     ),
     Mutant(
@@ -382,8 +382,8 @@ MUTANTS = [
     Mutant(
         "design: least squares without weights",
         "design.py",
-        "fit(features, C, sample_weight=self.weight)",
-        "fit(features, C)",
+        "self._regression(features, C, self.weight)",
+        "self._regression(features, C, np.ones_like(self.weight))",
         "mutants_found -k prior_has_weights",
     ),
     Mutant(
@@ -475,8 +475,8 @@ MUTANTS = [
     Mutant(
         "interior point: may end worse than it started",
         "solvers/interior_point.py",
-        "if not close:\n                    candidates.append((start, objective.decisions(start)))",
-        "if False:\n                    candidates.append((start, objective.decisions(start)))",
+        "if n_iter and not close:",
+        "if False:",
         "mutants_found -k never_worse",
     ),
     Mutant(
@@ -603,8 +603,8 @@ MUTANTS = [
     Mutant(
         "newton: may end worse than it started",
         "solvers/newton.py",
-        "if coef_init is not None:\n            candidates",
-        "if False:\n            candidates",
+        "if coef_init is not None or objective.deadline.reached:",
+        "if objective.deadline.reached:",
         "mutants_found -k never_worse",
     ),
     Mutant(
@@ -617,8 +617,8 @@ MUTANTS = [
     Mutant(
         "conic: dual decisions not divided by the weights",
         "solvers/conic.py",
-        "V = -link.dual_value / (objective.weight[:, None] * objective.n_samples)",
-        "V = -link.dual_value",
+        "-dual / np.maximum(weight, NEGLIGIBLE)",
+        "-dual",
         "mutants_found -k certified_with_weights",
     ),
     Mutant(
@@ -703,7 +703,7 @@ MUTANTS = [
     Mutant(
         "spo: used up budget reported although nobody set one",
         "solvers/spo_descent.py",
-        "stopped = stopped and self.max_iter is not None",
+        "stopped = stopped and (late or self.max_iter is not None)",
         "stopped = bool(stopped)",
         "mutants_found -k budget",
     ),
@@ -823,7 +823,7 @@ MUTANTS = [
     Mutant(
         "polyhedron: vertices of earlier parameters",
         "regions/polyhedral_base.py",
-        'self.__dict__.get("_vertices_cache")\n        if cached is None or cached[0] is not self._cache:',
+        'self.__dict__.get("_vertices_cache")\n        if cached is None or cached[0] is not entry:',
         'self.__dict__.get("_vertices_cache")\n        if cached is None:',
         "mutants_found -k vertices_follow",
     ),
@@ -888,7 +888,7 @@ MUTANTS = [
         "regions/_highs.py",
         "if not excess[i] <= FEASIBLE:",
         "if False:",
-        "mutants_found -k infeasible_is_found_out",
+        "faults -k decisions_of_highs",
     ),
     Mutant(
         "highs: optimal face of the row before",
@@ -929,8 +929,8 @@ MUTANTS = [
     Mutant(
         "estimator: names of an earlier fit's features kept",
         "estimators.py",
-        '        self.__dict__.pop("feature_names_in_", None)\n',
-        "",
+        'forget=("feature_names_in_", "_stream")',
+        'forget=("_stream",)',
         "mutants_found -k names_of_features",
     ),
     Mutant(
@@ -950,15 +950,15 @@ MUTANTS = [
     Mutant(
         "estimator: fit does not end a stream",
         "estimators.py",
-        '        self.__dict__.pop("_stream", None)\n',
-        "",
+        'forget=("feature_names_in_", "_stream")',
+        'forget=("feature_names_in_",)',
         "mutants_found -k fit_ends",
     ),
     Mutant(
         "estimator: lower bound in the solver's units",
         "estimators.py",
-        "self.lower_bound_ = result.lower_bound * objective.scale",
-        "self.lower_bound_ = result.lower_bound",
+        '"lower_bound_": result.lower_bound * objective.scale',
+        '"lower_bound_": result.lower_bound',
         "mutants_found -k in_units_of_cost",
     ),
     Mutant(
@@ -971,8 +971,8 @@ MUTANTS = [
     Mutant(
         "estimator: worst of the solvers tried",
         "estimators.py",
-        "_gap(objective, result) < _gap(objective, best[0])",
-        "_gap(objective, result) > _gap(objective, best[0])",
+        "result_gap(objective, result) < result_gap(objective, best[0])",
+        "result_gap(objective, result) > result_gap(objective, best[0])",
         "mutants_found -k best_counts",
     ),
     Mutant(
@@ -1062,11 +1062,11 @@ MUTANTS = [
         "mutants_found -k warm_start_of",
     ),
     Mutant(
-        "spo regressor: no time at all accepted as a limit",
-        "spo_regressor.py",
-        "or not limit > 0):",
-        "or not limit >= 0):",
-        "spo bad_input -k 'bad_parameters or time_limit'",
+        "deadline: no time at all accepted as a limit",
+        "deadline.py",
+        "(number and value > 0)",
+        "(number and value >= 0)",
+        "time_limit -k invalid",
     ),
     Mutant(
         "spo regressor: weights forgotten",
@@ -1093,8 +1093,8 @@ MUTANTS = [
     Mutant(
         "chunked: fractions of decisions cut off",
         "chunked.py",
-        "np.save(self._file(k), small if (small == W).all() else W)",
-        "np.save(self._file(k), small)",
+        "self._keep(small if (small == W).all() else W)",
+        "self._keep(small)",
         "chunks -k 'convex'",
     ),
     Mutant(
@@ -1107,9 +1107,9 @@ MUTANTS = [
     Mutant(
         "chunked: sample of rows depends on the chunks",
         "chunked.py",
-        "rows = slice(-start % step, None, step)",
-        "rows = slice(start % step, None, step)",
-        "mutants_found -k sample_of_rows_does",
+        "slice(-start % self.step, None, self.step)",
+        "slice(start % self.step, None, self.step)",
+        "chunks -k so_manieth",
     ),
     Mutant(
         "chunked: groups that two chunks share lose the first one's cuts",
