@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from skspo import EntropySimplex, ShortestPath, SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor
+from skspo import EntropySimplex, ShortestPath, SPOPlusLoss, SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor
 from skspo.datasets import make_portfolio, make_shortest_path
+from skspo.objective import LinearObjective
+from skspo.regions.base import check_region
 from skspo.solvers import base
 
 COLUMNS = ["time", "n_iter", "objective", "lower_bound", "duality_gap"]
@@ -77,3 +79,20 @@ def test_history_stays_short(data, monkeypatch):
 def test_partial_fit_has_no_history(data):
     X, C = data
     assert len(SPOPlusRegressor(ShortestPath.grid(3, 3)).partial_fit(X, C).history_["time"]) == 0
+
+
+def test_what_is_noted_of_each_solver(data, monkeypatch):
+    X, C = data
+    region = check_region(ShortestPath.grid(3, 3), C.shape[1])
+    objective = LinearObjective(SPOPlusLoss(region), region, X, C)
+    first = base.Progress("first", objective, 0)
+    first(3, 2.0, 1.0)
+    second = base.Progress("second", objective, 0)
+    second(1, 1.5, 1.0)
+    assert [row[1] for row in objective.history] == [3, 4]  # it goes on counting
+    assert objective.with_penalty(1.0, 0.0).history == []
+    monkeypatch.setattr(base, "HISTORY", 16)
+    for n_iter in range(2, 100):
+        second(n_iter, 1.0, 1.0)
+    assert len(objective.history) <= 17
+    assert objective.history[0][1] == 3  # the first one stays
