@@ -49,6 +49,7 @@ def check_blocks(n_features: int, d: int) -> None:
 
 def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Any) -> np.ndarray:
     """Predictions (n, d) of coefficients (d, p), or of shared ones (p,), for features as given."""
+    X = np.ascontiguousarray(X)  # some versions of NumPy multiply strided arrays in another order
     if coef.ndim == 1:
         return (X.reshape(-1, coef.size) @ coef + intercept).reshape(X.shape[0], -1)
     return X @ coef.T + intercept
