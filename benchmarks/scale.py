@@ -37,7 +37,7 @@ from skspo import ShortestPath, Simplex, SPOPlusRegressor
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 
 BLOCK = 100_000
-IN_MEMORY = 100_000  # rows of the largest fit in memory
+IN_MEMORY = 1_000_000  # rows of the largest fit in memory
 PROBLEMS = {
     "ten classes": (make_cost_sensitive_classification, {"degree": 2, "noise": 0.5}, Simplex(), 10),
     "5x5 paths": (
