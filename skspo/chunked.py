@@ -125,9 +125,7 @@ def survey_chunk(
         targets = [target.reshape(-1, 1) for target in targets]
         X = X.reshape(n * d, -1)
     table = np.concatenate([np.ones((rows.shape[0], 1)), rows, *targets], axis=1) * root[:, None]
-    return Survey(
-        (n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0)
-    )
+    return Survey((n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0))
 
 
 def _coordinates(

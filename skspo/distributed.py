@@ -23,9 +23,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .chunked import ALL, Every, Rows, Survey, add, build_part, first_row, survey_chunk
 from .chunks import Chunk, is_dask
 from .design import check_blocks
-from .estimators import features_seen
 from .metrics import _spo_losses, normalize
 from .objective import LinearObjective
+from .training_data import features_seen
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -18,10 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .estimators import DecisionMixin, TrainingData, check_training_data, remember, rewound
+from .decision_mixin import DecisionMixin
 from .losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .objective import merge_rows
 from .regions.base import Region, check_region
+from .training_data import TrainingData, check_training_data, remember, rewound
 
 LOSSES: dict[str, type[Loss]] = {
     "spo+": SPOPlusLoss,

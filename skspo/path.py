@@ -45,13 +45,15 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 
 from .deadline import Deadline
+from .decision_mixin import DecisionMixin
 from .design import apply_model
-from .estimators import DecisionMixin, LinearSPOPlusMixin, TrainingData, audited, check_training_data, result_gap
+from .linear import LinearSPOPlusMixin, audited, result_gap
 from .losses import SPOPlusLoss
 from .metrics import spo_loss, spo_plus_loss
 from .objective import LinearObjective
 from .regions.base import Region
 from .solvers import Result, Solver
+from .training_data import TrainingData, check_training_data
 
 #: ends of the automatic grid, in units of the gradient's norm at the model of an infinite alpha
 LARGEST, SMALLEST = 1e2, 1e-3

@@ -12,13 +12,15 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from .deadline import Deadline
-from .estimators import DecisionMixin, LinearSPOPlusMixin, check_training_data
+from .decision_mixin import DecisionMixin
+from .linear import LinearSPOPlusMixin
 from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
 from .regions.base import Region
 from .solvers import Solver, check_solver_serves, make_solvers
 from .solvers.milp import MILPSolver
 from .solvers.spo_descent import LineSearchSolver, SPOGradientSolver, least_absolute
+from .training_data import check_training_data
 
 #: solvers of the SPO loss, by name
 SPO_SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (SPOGradientSolver, LineSearchSolver, MILPSolver)}

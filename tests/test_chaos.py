@@ -170,8 +170,10 @@ def test_experiment_interrupted_many_times(tmp_path, undisturbed):
             finish(out, undisturbed, jobs)
             finished, out = finished + 1, tmp_path / str(finished + 1)
     finish(out, undisturbed)
-    print(f"\n{CHAOS} interruptions {counts}, return codes {codes}, {finished + 1} studies finished, all the same, "
-          f"{time.monotonic() - start:.0f} s")
+    print(
+        f"\n{CHAOS} interruptions {counts}, return codes {codes}, {finished + 1} studies finished, all the same, "
+        f"{time.monotonic() - start:.0f} s"
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))

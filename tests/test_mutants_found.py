@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 import skspo as sk
 import skspo.calibration.generalization
 import skspo.chunked
-import skspo.estimators
+import skspo.linear
 import skspo.solvers.spo_descent as descent
 from skspo.chunked import ChunkedObjective, LocalRows, _together, part_gradient
 from skspo.chunks import Chunk
@@ -573,7 +573,7 @@ def test_of_several_solvers_that_fail_the_best_counts(monkeypatch):
     Theta = spo_plus(X, C).least_squares
     value = spo_plus(X, C).value(Theta)
     results = [Result(Theta, value, bound * value, 7, False, "") for bound in (0.2, 0.9, 0.5)]
-    monkeypatch.setattr(skspo.estimators, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
+    monkeypatch.setattr(skspo.linear, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
     with pytest.warns(ConvergenceWarning, match=r"gap of 1\.0e-01"):
         model = sk.SPOPlusRegressor(sk.Simplex()).fit(X, C)
     assert model.lower_bound_ == pytest.approx(0.9 * model.objective_)
@@ -735,9 +735,7 @@ def shared_design(n=12, d=3, weight=None, seed=0):
     X = rng.normal(size=(n, d, 2))
     X[:, :, 1] = rng.normal(size=(n, 1))
     weight = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-    return SharedDesign(
-        X.reshape(n, -1), weight, np.full((1, d), 1.0 / np.sqrt(d)), fit_intercept=True, center=True
-    )
+    return SharedDesign(X.reshape(n, -1), weight, np.full((1, d), 1.0 / np.sqrt(d)), fit_intercept=True, center=True)
 
 
 def test_hidden_features_of_a_shared_model_are_exactly_zero():
@@ -852,8 +850,7 @@ def test_bound_without_penalty_is_the_smallest_value_of_a_line_in_a_ball(prior):
     rng = np.random.default_rng(0)
     Theta, V = rng.normal(size=objective.shape), rng.dirichlet(np.ones(4), size=objective.n_samples)
     G = 2.0 * sum(
-        a * np.outer(w - v, z)
-        for a, w, v, z in zip(objective.weight, objective.W, V, objective.design.Z, strict=True)
+        a * np.outer(w - v, z) for a, w, v, z in zip(objective.weight, objective.W, V, objective.design.Z, strict=True)
     )
     constant = float(objective.weight @ (objective.C * (V - objective.W)).sum(axis=1))
     expected = constant + (Theta * G).sum() - CERTIFICATE_RADIUS * np.linalg.norm(G)

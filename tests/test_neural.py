@@ -26,8 +26,8 @@ from skspo import (
     spo_plus_loss,
 )
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
-from skspo.estimators import TrainingData
 from skspo.neural import ACTIVATIONS, LOSSES, _Network
+from skspo.training_data import TrainingData
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -33,8 +33,8 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo.estimators import TrainingData
 from skspo.neural import LOSSES, _Network
+from skspo.training_data import TrainingData
 
 ESTIMATORS = [
     SPOPlusRegressor(Simplex()),

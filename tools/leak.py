@@ -61,9 +61,11 @@ KINDS: dict[str, Callable[[], Any]] = {
     "polyhedron, threads": lambda: sk.SPOPlusRegressor(
         sk.Polyhedron([[1.0, 2.0, 3.0, 1.0, 1.0]], [2.0]), solver="bundle", tol=1e-2, n_jobs=2
     ).fit(P, R),
-    "integers": lambda: sk.TwoStageRegressor(
-        region=sk.MixedInteger([[1.0, 2.0, 3.0, 1.0, 1.5]], [3.0], bounds=(0, 1), integrality=1)
-    ).fit(P, R).decide(P[:3]),
+    "integers": lambda: (
+        sk.TwoStageRegressor(region=sk.MixedInteger([[1.0, 2.0, 3.0, 1.0, 1.5]], [3.0], bounds=(0, 1), integrality=1))
+        .fit(P, R)
+        .decide(P[:3])
+    ),
     "cvxpy region": lambda: sk.TwoStageRegressor(region=sk.CvxpyRegion(capped, 5)).fit(P, R).decide(P[:3]),
     "markowitz": lambda: sk.TwoStageRegressor(region=sk.Markowitz(np.eye(5), 0.5)).fit(P, R).decide(P[:3]),
     "chunks": _chunks,

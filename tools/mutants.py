@@ -928,63 +928,63 @@ MUTANTS = [
     # -- estimators ----------------------------------------------------------------------------------------------------
     Mutant(
         "estimator: names of an earlier fit's features kept",
-        "estimators.py",
+        "linear.py",
         'forget=("feature_names_in_", "_stream")',
         'forget=("_stream",)',
         "mutants_found -k names_of_features",
     ),
     Mutant(
         "estimator: rate of a stream does not fall",
-        "estimators.py",
+        "spo_plus_regressor.py",
         "0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)",
         "0.1 * stream.first_rate",
         "mutants_found -k rate_of_a_stream",
     ),
     Mutant(
         "estimator: a pass that fails changes the stream",
-        "estimators.py",
+        "spo_plus_regressor.py",
         "stream = deepcopy(stream)",
         "stream = stream",
         "mutants_found -k pass_that_fails",
     ),
     Mutant(
         "estimator: fit does not end a stream",
-        "estimators.py",
+        "linear.py",
         'forget=("feature_names_in_", "_stream")',
         'forget=("feature_names_in_",)',
         "mutants_found -k fit_ends",
     ),
     Mutant(
         "estimator: lower bound in the solver's units",
-        "estimators.py",
+        "linear.py",
         '"lower_bound_": result.lower_bound * objective.scale',
         '"lower_bound_": result.lower_bound',
         "mutants_found -k in_units_of_cost",
     ),
     Mutant(
         "estimator: weights of shared items in the wrong order",
-        "estimators.py",
+        "two_stage.py",
         "np.repeat(weight, d)",
         "np.tile(weight, d)",
         "shared -k two_stage",
     ),
     Mutant(
         "estimator: worst of the solvers tried",
-        "estimators.py",
+        "linear.py",
         "result_gap(objective, result) < result_gap(objective, best[0])",
         "result_gap(objective, result) > result_gap(objective, best[0])",
         "mutants_found -k best_counts",
     ),
     Mutant(
         "estimator: number of jobs of the region overruled",
-        "estimators.py",
+        "linear.py",
         'get("n_jobs", 0) is None',
         'get("n_jobs", 0) != 0',
         "mutants_found -k number_of_jobs",
     ),
     Mutant(
         "two stages: known part added before fitting",
-        "estimators.py",
+        "two_stage.py",
         "C = C - known.reshape(C.shape)",
         "C = C + known.reshape(C.shape)",
         "offset -k two_stage",
@@ -1472,9 +1472,10 @@ def main() -> int:
             print(f"equivalent          {mutant.file:28}  {mutant.name}: {mutant.equivalent}")
     killed = outcomes.count("killed")
     share = killed / max(len(run), 1)
-    print(f"{killed} of {len(run)} mutants killed, {share:.1%}; " + ", ".join(
-        f"{outcomes.count(name)} {name}" for name in ("survived", "timeout", "error")
-    ))
+    print(
+        f"{killed} of {len(run)} mutants killed, {share:.1%}; "
+        + ", ".join(f"{outcomes.count(name)} {name}" for name in ("survived", "timeout", "error"))
+    )
     return int(share < ENOUGH or "error" in outcomes)
 
 

@@ -26,10 +26,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._process import quiet
-from ..estimators import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs
 from ..objective import CERTIFICATE_RADIUS
 from ..regions.base import Region
+from ..spo_plus_regressor import SPOPlusRegressor
 from ._checks import check_delta, check_number, need, region_geometry
 from .functions import (
     CalibrationFunction,

@@ -91,9 +91,7 @@ def check_solver_serves(solver: Solver, region: Region, others: dict[str, type[S
 def check_rows_at_hand(solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]]) -> None:
     """Raise an error if the solver looks at single rows and the objective has only sums over them."""
     if not (solver.sums_suffice or objective.rows_at_hand):
-        able = [
-            repr(name) for name, cls in others.items() if cls.sums_suffice and not cls.missing(objective.region)
-        ]
+        able = [repr(name) for name, cls in others.items() if cls.sums_suffice and not cls.missing(objective.region)]
         raise ValueError(
             f"solver={solver.name!r} needs all rows in memory, but the data come in chunks. Solvers that read them "
             f"chunk by chunk: {', '.join(able)}; or leave solver='auto'. To stream with sgd, call partial_fit "

@@ -1,0 +1,239 @@
+"""What all linear SPO+ estimators share: parameters, the run of the solvers, attributes and ``predict``."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .chunks import is_dask
+from .deadline import check_time_limit
+from .design import apply_model
+from .objective import LinearObjective
+from .regions.base import Region, check_region
+from .solvers import Result, Solver, history_of, make_solvers
+from .training_data import remember
+
+
+def result_gap(objective: LinearObjective, result: Result) -> float:
+    """Relative duality gap; infinite if the region's oracle is known to be wrong, so that nothing is known."""
+    if getattr(objective.region, "fault", None):
+        return np.inf
+    return objective.relative_gap(result.objective, result.lower_bound)
+
+
+def audited(objective: LinearObjective, result: Result) -> Result:
+    """Result with what is left of it if the region's oracle, taken on trust so far, is wrong.
+
+    A region with doubts has an ``audit``, which raises an error or makes a ``fault``; nothing is certified then.
+    """
+    region: Any = objective.region
+    if not hasattr(region, "audit"):
+        return result
+    d = objective.normals.shape[1]
+    small = 1e-2 * objective.trivial_value()
+    value = objective.value(result.coef)
+    region.audit(d)  # last, when all decisions are known
+    if not abs(value - result.objective) <= 1e-6 * max(value, result.objective, small):
+        region.distrust(
+            f"the oracle does not give the same answers again: the objective of the same model was "
+            f"{result.objective * objective.scale:.9g} and is {value * objective.scale:.9g}.",
+            d,
+        )
+    if region.fault is None:
+        return result
+    return result._replace(objective=value, lower_bound=0.0, converged=False, message="the oracle is not optimal")
+
+
+class LinearSPOPlusMixin:
+    """What every linear SPO+ estimator shares: validation, the solver's run, attributes and ``predict``."""
+
+    region: Region | None
+    surrogate_region: Region | None
+    l1_ratio: float
+    prior: str
+    fit_intercept: bool
+    shared: bool
+    solver: str | Solver
+    tol: float
+    max_iter: int | None
+    time_limit: float | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    _y_is_1d: bool
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            from .distributed import map_predict
+
+            return map_predict(self, X, offset)
+        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        C_hat = apply_model(X_arr, self.coef_, self.intercept_)
+        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
+
+    def _check_params(self) -> None:
+        largest = np.finfo(float).max
+        for name, high, what in (
+            ("alpha", largest, "of at least 0"),
+            ("l1_ratio", 1.0, "between 0 and 1"),
+            ("tol", largest, "of at least 0"),
+        ):
+            value = getattr(self, name, 0.0)  # the cross-validated estimator has no alpha
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) <= high:
+                raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
+        if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
+            raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
+        for name in ("fit_intercept", "shared"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        for name, what in (("max_iter", "an integer of at least 1"), ("n_jobs", "an integer other than 0")):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
+                raise ValueError(f"{name} must be None or {what}, got {value!r}.")
+        check_time_limit(self.time_limit)
+
+    def _fits(self, d: int, n_features: int) -> bool:
+        """Whether there are coefficients for so many costs and features."""
+        shape = (n_features // d,) if self.shared else (d, n_features)
+        return hasattr(self, "coef_") and self.coef_.shape == shape
+
+    def _check_regions(
+        self, C: np.ndarray, region_params: Any = None, n_jobs: int | None = None
+    ) -> tuple[Region, Region, Region]:
+        """Region to be remembered, and regions of these samples: of their decisions, and of the training loss.
+
+        Oracles get ``n_jobs`` if they have none.
+        """
+        n, d = C.shape
+        region = check_region(self.region, n_dim=d)
+        regions = [region]
+        if self.surrogate_region is not None:
+            try:
+                surrogate = check_region(self.surrogate_region, n_dim=d)
+            except (TypeError, ValueError) as error:
+                error.add_note("This is about surrogate_region, the region to train on.")
+                raise
+            if surrogate.sense != region.sense:
+                raise ValueError(
+                    f"region has sense={region.sense!r} and surrogate_region has sense={surrogate.sense!r}: "
+                    "they must agree."
+                )
+            regions.append(surrogate)
+        if n_jobs is not None:
+            for r in regions:
+                if r.get_params(deep=False).get("n_jobs", 0) is None:
+                    r.set_params(n_jobs=n_jobs)
+        views = []
+        for r in regions:
+            try:
+                views.append(r.with_rows(region_params, n, d))
+            except (TypeError, ValueError) as error:
+                if r is not region:
+                    error.add_note("This is about surrogate_region, which gets the same region_params.")
+                raise
+        return region, views[0], views[-1]
+
+    def _solve(
+        self,
+        objective: LinearObjective,
+        start: np.ndarray | None = None,
+        solver: str | Solver | None = None,
+        tol: float | None = None,
+    ) -> tuple[Result, Solver]:
+        """Result of the first solver that closes the gap, or of the one that came nearest to that.
+
+        The solver and its tolerance are those of the estimator, unless they are given.
+        """
+        result, used = self._first_to_converge(objective, start, solver, tol)
+        return audited(objective, result), used
+
+    def _first_to_converge(
+        self, objective: LinearObjective, start: np.ndarray | None, solver: str | Solver | None, tol: float | None
+    ) -> tuple[Result, Solver]:
+        solvers = make_solvers(
+            self.solver if solver is None else solver,
+            objective.region,
+            objective,
+            tol=self.tol if tol is None else tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+        if objective.trivial_value() == 0.0:
+            # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
+            Theta = objective.canonical(objective.prior if objective.alpha > 0 else objective.least_squares)
+            value = objective.value(Theta)
+            if value <= 0.0:
+                return Result(Theta, value, value, 1, True), solvers[0]
+        best: tuple[Result, Solver] | None = None
+        deadline, trouble = objective.deadline, ""
+        for candidate in solvers:
+            if deadline.reached or deadline.left() <= 0:
+                trouble = deadline.message
+                break
+            try:
+                result = candidate.solve(objective, start)
+            except ImportError as error:
+                if best is None and candidate is solvers[-1]:
+                    raise
+                trouble = f"{candidate.name}: {error}"
+                continue
+            if result.converged:
+                return result, candidate
+            start = result.coef
+            if best is None or result_gap(objective, result) < result_gap(objective, best[0]):
+                best = result, candidate
+        if best is None:
+            # The time was over before a solver could start.
+            Theta = objective.least_squares if start is None else start
+            best = solvers[0].finish(objective, [(Theta, objective.decisions(Theta))], 0), solvers[0]
+        if trouble and not best[0].converged and trouble not in best[0].message:
+            best = best[0]._replace(message="; ".join(filter(None, (best[0].message, trouble)))), best[1]
+        return best
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    duality_gap_: float
+
+    def _store(
+        self,
+        objective: LinearObjective,
+        result: Result,
+        region: Region,
+        solver: str,
+        seen: dict[str, Any],
+        **more: Any,
+    ) -> None:
+        coef, intercept = objective.to_user(result.coef)
+        learned = {
+            "coef_": coef,
+            "intercept_": intercept,
+            # Rounding must not put the value below a bound of zero.
+            "objective_": max(result.objective, result.lower_bound) * objective.scale,
+            "lower_bound_": result.lower_bound * objective.scale,
+            "duality_gap_": result_gap(objective, result),
+            "history_": history_of(objective),
+            "n_iter_": max(result.n_iter, 1),
+            "solver_": solver,
+            "region_": region,
+        }
+        # A stream of chunks ends with a fit.
+        remember(self, learned | seen | more, forget=("feature_names_in_", "_stream"))
