@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import skspo as sk
-from skspo.regions.level_sets import entropy_argmin
+from skspo.regions.barriers import entropy_argmin
 
 FASTER = 500  # than CVXPY per row, on the 5x5 grid
 ITERATIONS = 15  # of root finding at most, for 100,000 portfolios of 50 assets

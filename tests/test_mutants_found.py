@@ -25,7 +25,7 @@ from skspo.design import SharedDesign
 from skspo.losses import check_offset
 from skspo.objective import CERTIFICATE_RADIUS, GAP_FLOOR, LinearObjective, merge_rows
 from skspo.path import LARGEST, SPOPlusRegressorCV, _Fold, spo_plus_path
-from skspo.regions.level_sets import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
+from skspo.regions.barriers import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
 from skspo.solvers import (
     BundleSolver,
     ConicSolver,

@@ -13,14 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skspo.regions.balls import Ellipsoid, L1Ball, LqBall
-from skspo.regions.level_sets import (
-    EntropySimplex,
-    LogBarrierSimplex,
-    entropy_argmin,
-    entropy_value,
-    log_barrier_argmin,
-    log_barrier_value,
-)
+from skspo.regions.barriers import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
+from skspo.regions.level_sets import EntropySimplex, LogBarrierSimplex
 from skspo.regions.modelled import CvxpyRegion, Markowitz, OracleRegion
 
 TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

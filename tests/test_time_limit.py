@@ -32,7 +32,7 @@ from skspo.deadline import Deadline, StepTimer
 from skspo.objective import LinearObjective
 from skspo.regions.base import Region
 from skspo.solvers import InteriorPointSolver, make_solvers
-from skspo.solvers.interior_point import _State
+from skspo.solvers.interior_point import State
 
 
 class Clock:
@@ -58,7 +58,7 @@ def clock(monkeypatch):
     clock = Clock(monkeypatch)
     clock.count(monkeypatch, Region, "solve_min")
     clock.count(monkeypatch, EntropySimplex, "smoothed")
-    clock.count(monkeypatch, _State, "step")
+    clock.count(monkeypatch, State, "step")
     return clock
 
 

@@ -432,7 +432,7 @@ MUTANTS = [
     # -- interior point ------------------------------------------------------------------------------------------------
     Mutant(
         "interior point: corrector of second order with the wrong sign",
-        "solvers/interior_point.py",
+        "solvers/interior_point_blocks.py",
         "return goal / self.us - du * ds, goal / self.tr - dt * dr",
         "return goal / self.us + du * ds, goal / self.tr + dt * dr",
         "interior_point",
@@ -460,7 +460,7 @@ MUTANTS = [
     ),
     Mutant(
         "interior point: outlying products pulled down without limit",
-        "solvers/interior_point.py",
+        "solvers/interior_point_blocks.py",
         "return np.maximum(np.clip(product, low, high) - product, -high)",
         "return np.clip(product, low, high) - product",
         "interior_point",
@@ -488,14 +488,14 @@ MUTANTS = [
     ),
     Mutant(
         "interior point: rounding of A u = b adds up",
-        "solvers/interior_point.py",
+        "solvers/interior_point_blocks.py",
         "            self.base += self.restore(self.F, self.D, self.u)",
         "            pass",
         "interior_point",
     ),
     Mutant(
         "interior point: step of the multipliers used for the decisions",
-        "solvers/interior_point.py",
+        "solvers/interior_point_blocks.py",
         "self.u = self.u * (1.0 + ap * du)",
         "self.u = self.u * (1.0 + ad * du)",
         "interior_point",
@@ -899,14 +899,14 @@ MUTANTS = [
     ),
     Mutant(
         "entropy: decision infeasible by rounding",
-        "regions/level_sets.py",
+        "regions/barriers.py",
         "W[active] = _nudge(P, entropy_value(P), r, -np.log(d))",
         "W[active] = P",
         "mutants_found -k last_digit",
     ),
     Mutant(
         "log barrier: decision infeasible by rounding",
-        "regions/level_sets.py",
+        "regions/barriers.py",
         "W[active] = _nudge(P, log_barrier_value(P), r, f_min)",
         "W[active] = P",
         "mutants_found -k last_digit",
