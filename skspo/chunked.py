@@ -38,7 +38,7 @@ from .deadline import StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
 from .limits import check_units, largest, power_of_two
 from .losses import Loss
-from .objective import ENOUGH_SAMPLES, MANY_SAMPLES, SAMPLE_STEP, Coordinates, LinearObjective
+from .objective import ENOUGH_SAMPLES, MANY_SAMPLES, ROUNDING, SAMPLE_STEP, Coordinates, LinearObjective
 from .regions.base import Region
 
 #: corrections of the moments of dual decisions; each costs a pass that repeats all earlier ones
@@ -141,18 +141,22 @@ def _coordinates(
     deviation, below = X[1:], target[1:]
     centred = fit_intercept and center
     rows = deviation if centred else raw
-    unit = np.array([power_of_two(largest(column)) for column in rows.T])  # squares neither overflow nor vanish
-    spread = unit * np.linalg.norm(rows / unit, axis=0)
+    units = np.array([power_of_two(largest(column)) for column in rows.T])  # squares neither overflow nor vanish
+    spread = units * np.linalg.norm(rows / units, axis=0)
     used = spread > 16 * np.finfo(float).eps * survey.largest
     standardization = Standardization(mean if centred else np.zeros(p), np.where(used, spread, 1.0), used)
-    cost_scale = survey.size / np.sqrt(survey.weight) or 1.0
+    costs = R[:, p + 1 : p + 2] * np.sqrt(d) if shared else R[:, p + 1 : p + 1 + d]
+    unit = power_of_two(largest(costs))
+    size, whole = survey.size / np.sqrt(survey.weight), unit * float(np.linalg.norm(costs / unit))
+    same = size <= ROUNDING * whole
+    cost_scale = (whole if same else size) or 1.0
     check_units(standardization, cost_scale)
     cond = LinearRegression().tol  # the least-squares fit of local data is scikit-learn's, with its cut-off
     if fit_intercept:
-        coef = lstsq(deviation, below, cond=cond)[0].T
+        coef = lstsq(deviation, below / unit, cond=cond)[0].T * unit
         intercept = target[0] / ones[0, 0] - coef @ mean
     else:
-        coef = lstsq(raw, target, cond=cond)[0].T
+        coef = lstsq(raw, target / unit, cond=cond)[0].T * unit
         intercept = np.zeros(target.shape[1])
     design = (SharedDesign if shared else LinearDesign)(
         np.zeros((1, d * p if shared else p)),
@@ -163,7 +167,9 @@ def _coordinates(
         standardization=standardization,
     )
     Theta = design.from_user(coef[0], float(intercept[0])) if shared else design.from_user(coef, intercept)
-    return Coordinates(standardization, float(cost_scale), *design.split(Theta / cost_scale))
+    coordinates = Coordinates(standardization, float(cost_scale), *design.split(Theta / cost_scale), bool(same))
+    known = R.shape[1] > p + 1 + costs.shape[1]
+    return coordinates if known or shared else coordinates.without_rounding()
 
 
 # -- where the rows live -----------------------------------------------------------------------------------------------

@@ -101,8 +101,12 @@ class Design:
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)
         self.standardization = standardization
         self.mean, self.scale, self.used = standardization
-        Z = np.where(self.used, (rows - self.mean) / self.scale, 0.0)
-        self._set_features(np.concatenate([Z, np.ones((n, 1))], axis=1) if fit_intercept else Z)
+        Z = np.empty((n, p + 1 if fit_intercept else p))
+        np.subtract(rows, self.mean, out=Z[:, :p])
+        Z[:, :p] /= self.scale
+        Z[:, :p][:, ~self.used] = 0.0
+        Z[:, p:] = 1.0
+        self._set_features(Z)
 
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Feature vectors, one per row, and their weights, which sum to one."""

@@ -179,10 +179,11 @@ class LinearSPOPlusMixin:
         )
         if objective.trivial_value() == 0.0:
             # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
-            Theta = objective.canonical(objective.prior if objective.alpha > 0 else objective.least_squares)
-            value = objective.value(Theta)
-            if value <= 0.0:
-                return Result(Theta, value, value, 1, True), solvers[0]
+            nearby = objective.prior if objective.alpha > 0 else objective.least_squares
+            for Theta in map(objective.canonical, (nearby, np.zeros(objective.shape))):
+                value = objective.value(Theta)
+                if value <= 0.0:
+                    return Result(Theta, value, value, 1, True), solvers[0]
         best: tuple[Result, Solver] | None = None
         deadline, trouble = objective.deadline, ""
         for candidate in solvers:

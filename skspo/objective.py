@@ -31,7 +31,6 @@ the typical cost.  The v_i are moved to make R vanish up to rounding, so that th
 from __future__ import annotations
 
 from copy import copy
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +48,12 @@ CERTIFICATE_RADIUS = 100.0
 #: than are enough
 MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES = 8_000, 8, 2_000
 
+#: costs of the rows that a pass works on at a time
+BLOCK_ELEMENTS = 2**17
+
+#: costs of decisions that differ by less than this share of the costs themselves are the same
+ROUNDING = 4.0 * float(np.finfo(float).eps)
+
 #: relative gaps are measured against the objective, but never against less than this share of the zero model's loss
 GAP_FLOOR = 1e-2
 
@@ -60,6 +65,11 @@ class Coordinates(NamedTuple):
     cost_scale: float
     least_squares: np.ndarray  # the least-squares fit, as solvers see it
     hidden: np.ndarray  # what is kept from them of its component that decisions cannot see
+    same: bool = False  # whether all decisions cost the same, but for rounding
+
+    def without_rounding(self) -> Coordinates:
+        """Return the same without a fit to differences of costs that are nothing but rounding."""
+        return self._replace(least_squares=np.zeros_like(self.least_squares)) if self.same else self
 
 
 class LinearObjective:
@@ -132,9 +142,9 @@ class LinearObjective:
         self.coordinates = self._derive_coordinates(X, C, known) if coordinates is None else coordinates
         self.cost_scale = self.scale = self.coordinates.cost_scale
         self.least_squares = self.coordinates.least_squares
-        known = None if known is None else self.project_visible(known) / self.cost_scale
+        known = None if known is None else self._normalised(known)
         check_offset_size(known)
-        self.C, self.offset = loss.absorb(self.project_visible(C) / self.cost_scale, known)
+        self.C, self.offset = loss.absorb(self._normalised(C), known)
         self.W = region.solve_min(C) if loss.decides else None
 
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
@@ -213,24 +223,36 @@ class LinearObjective:
         """
         other = copy(self)
         C = self.region.to_min(y)
-        known = None if offset is None else self.project_visible(self.region.to_min(offset)) / self.cost_scale
+        known = None if offset is None else self._normalised(self.region.to_min(offset))
         other.weight, other.design = weight, self.design.with_rows(X, weight)
-        other.C, other.offset = self.loss.absorb(self.project_visible(C) / self.cost_scale, known)
+        other.C, other.offset = self.loss.absorb(self._normalised(C), known)
         other.W = self.region.solve_min(C) if W is None and self.loss.decides else W
         other.memory, other._trivial = {}, None
         return other
 
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray, known: np.ndarray | None) -> Coordinates:
-        visible = self.project_visible(C)
-        # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
-        unit = power_of_two(largest(visible))
-        size = float(unit * np.sqrt(self.weight @ np.square(visible / unit).sum(axis=1)))
-        cost_scale = size if size > 0 else 1.0
+        size, whole = (self._typical_size(costs) for costs in (self.project_visible(C), C))
+        same = size <= ROUNDING * whole
+        cost_scale = (whole if same else size) or 1.0
         check_units(self.design.standardization, cost_scale)
         unknown = C if known is None else C - known
         unit = power_of_two(largest(unknown))
         Theta = self.design.least_squares(X, unknown / unit, standardized=self.standardized) * (unit / cost_scale)
-        return Coordinates(self.design.standardization, cost_scale, *self.design.split(Theta))
+        coordinates = Coordinates(self.design.standardization, cost_scale, *self.design.split(Theta), same)
+        return coordinates if known is not None or self.design.shared else coordinates.without_rounding()
+
+    def _typical_size(self, C: np.ndarray) -> float:
+        """Root of the mean square of the rows' lengths."""
+        # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
+        unit = power_of_two(largest(C))
+        return float(unit * np.sqrt(self.weight @ np.square(C / unit).sum(axis=1)))
+
+    def _normalised(self, C: np.ndarray) -> np.ndarray:
+        """Costs as solvers see them: what decisions can see of them, in units of the typical cost."""
+        visible = self.project_visible(C) / self.cost_scale
+        if self.coordinates.same:
+            visible[np.abs(visible) <= ROUNDING * np.linalg.norm(C / self.cost_scale, axis=1, keepdims=True)] = 0.0
+        return visible
 
     # -- value and subgradient -----------------------------------------------------------------------------------------
 
@@ -297,11 +319,30 @@ class LinearObjective:
         b : ndarray of shape (g,)
         A : ndarray of shape (g, *Theta.shape)
         """
-        value, _, G = self.loss_gradient(Theta)
-        G = G * self.weight[:, None]
-        b = -0.5 * np.add.reduceat(np.einsum("ij,ij->i", self.C, G), edges[:-1])
-        groups = [slice(low, high) for low, high in pairwise(edges)]
-        return value, b, np.array([self.design.adjoint(G[rows], rows) for rows in groups])
+        value, b, A = 0.0, np.zeros(len(edges) - 1), np.zeros((len(edges) - 1, *self.shape))
+        for rows, region, memory in self._blocks():
+            W = None if self.W is None else self.W[rows]
+            losses, G = self.loss.value_gradient_min(region, self.C[rows], self.predict(Theta, rows), W, memory)
+            value += float(self.weight[rows] @ losses)
+            G *= self.weight[rows, None]
+            first = int(np.searchsorted(edges, rows.start, side="right")) - 1
+            last = int(np.searchsorted(edges, rows.stop, side="left"))
+            for g in range(first, last):
+                mine = slice(max(edges[g], rows.start), min(edges[g + 1], rows.stop))
+                share = G[mine.start - rows.start : mine.stop - rows.start]
+                b[g] -= 0.5 * float(np.vdot(self.C[mine], share))
+                A[g] += self.design.adjoint(share, mine)
+        return value, b, A
+
+    def _blocks(self) -> list[tuple[slice, Region, dict[str, Any]]]:
+        """Rows in blocks whose arrays fit into the processor's cache, with regions and what the oracle found there."""
+        if "blocks" not in self.memory:
+            n, size = self.n_samples, max(BLOCK_ELEMENTS // self.C.shape[1], 1)
+            slices = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+            self.memory["blocks"] = [
+                (rows, self.region if len(slices) == 1 else self.region.take(rows), {}) for rows in slices
+            ]
+        return self.memory["blocks"]
 
     def value(self, Theta: np.ndarray) -> float:
         """Objective at Theta."""
@@ -405,7 +446,10 @@ class LinearObjective:
 
     def project_visible(self, C: np.ndarray) -> np.ndarray:
         """Remove from each row the component that decisions cannot see."""
-        return C - (C @ self.normals.T) @ self.normals if self.normals.size else C
+        if not self.normals.size:
+            return C
+        hidden = (C @ self.normals.T) @ self.normals
+        return np.subtract(C, hidden, out=hidden)
 
     def canonical(self, Theta: np.ndarray) -> np.ndarray:
         """Set what neither the loss nor the penalty can see: the objective does not move."""

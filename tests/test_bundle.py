@@ -190,13 +190,13 @@ def test_extreme_penalties(alpha):
         assert np.isfinite(model.coef_).all()
 
 
-@pytest.mark.parametrize("lasso", [False, True])
+@pytest.mark.parametrize("lasso", [0.0, 0.3, 30.0, 1e6])  # in the end more than any slope: all absolute values vanish
 @pytest.mark.parametrize("size", [3, 40])
 def test_quadratic_program_meets_its_optimality_conditions(size, lasso):
     rng = np.random.default_rng(0)
     group = np.sort(rng.integers(0, 8, 30))
     A, b = rng.normal(size=(30, size)), rng.normal(size=30)
-    l1 = 0.3 * rng.uniform(size=size) * lasso
+    l1 = lasso * rng.uniform(size=size)
     offset = l1 * rng.normal(size=size)
     x, multipliers, zero = minimize_highest(A, b, np.unique(group, return_inverse=True)[1], l1, offset, 1e-12)
 
@@ -206,6 +206,7 @@ def test_quadratic_program_meets_its_optimality_conditions(size, lasso):
         return top + np.abs(l1 * x + offset).sum() + x @ x / 2
 
     assert multipliers.min() >= 0
+    assert len(zero) == size or lasso < 1e6
     np.testing.assert_allclose((l1 * x + offset)[zero], 0.0, atol=1e-9)
     np.testing.assert_allclose(np.bincount(group, multipliers)[np.unique(group)], 1.0)
     for scale in (1e-3, 1e-1, 1.0):
@@ -235,3 +236,38 @@ def test_many_samples_start_from_the_fit_to_some(region, monkeypatch):
     assert model.n_iter_ < 0.75 * plain.n_iter_
     # What is reported on the way is about all rows, not about the sample.
     assert model.history_["objective"].min() >= model.objective_ * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("region", "offset"), [(Simplex(), None), (EntropySimplex(), None), (Box(), 0.3), (ShortestPath.grid(2, 3), 0.1)]
+)
+def test_cuts_do_not_depend_on_blocks(region, offset, monkeypatch):
+    """Blocks of two rows, which do not end where groups do, or one block: the same but for rounding."""
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(23, 3)), rng.normal(size=(23, 7))
+    known = None if offset is None else offset * rng.normal(size=C.shape)
+    weight, edges = rng.uniform(size=23), np.array([0, 1, 2, 7, 20, 23])
+    results = []
+    for elements in (15, 10**6):
+        monkeypatch.setattr("skspo.objective.BLOCK_ELEMENTS", elements)
+        objective = objective_of(region, X, C, sample_weight=weight, offset=known)
+        points = [objective.least_squares, 2.0 * objective.least_squares, np.zeros(objective.shape)]
+        results.append([objective.cuts(Theta, edges) for Theta in points])
+        for Theta, (value, b, A) in zip(points, results[-1], strict=True):
+            assert value == pytest.approx(objective.value(Theta))
+            assert b.sum() + np.vdot(A.sum(axis=0), Theta) == pytest.approx(value)
+    for one, other in zip(*results, strict=True):
+        for mine, its in zip(one, other, strict=True):
+            np.testing.assert_allclose(mine, its, atol=1e-9)
+
+
+def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(20, 3)), rng.normal(size=(20, 4))
+    params = {"upper": rng.uniform(1.0, 2.0, size=(20, 4))}
+    models = []
+    for elements in (8, 10**6):
+        monkeypatch.setattr("skspo.objective.BLOCK_ELEMENTS", elements)
+        models.append(SPOPlusRegressor(Box(), solver="bundle").fit(X, C, region_params=params))
+    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=1e-6)
+    assert max(model.duality_gap_ for model in models) <= 1e-6

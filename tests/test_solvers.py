@@ -16,6 +16,7 @@ import skspo.solvers.conic as conic_module
 from skspo import (
     Assignment,
     Box,
+    ChunkedData,
     CvxpyRegion,
     Ellipsoid,
     EntropySimplex,
@@ -456,3 +457,29 @@ def test_linprog_confirms_the_dual():
 def test_no_solver_module_reports_a_solvers_objective():
     """Trap: a status or objective of a back-end must never become ours."""
     assert "problem.value" not in open(conic_module.__file__).read()
+
+
+@pytest.mark.parametrize("scale", [3.7, 1e40, 1e-40])
+@pytest.mark.parametrize("region", [Simplex(), EntropySimplex(), LogBarrierSimplex(), TopK(2)], ids=str)
+@pytest.mark.parametrize("params", [{}, {"alpha": 0.1, "prior": "least_squares"}, {"shared": True}], ids=str)
+def test_costs_that_are_the_same_for_all_decisions(region, params, scale):
+    """The differences are rounding, of which nothing is learned, and least squares predicts the costs themselves."""
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(40, 10)), scale * rng.uniform(size=(40, 1)) * np.ones(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SPOPlusRegressor(region, **params).fit(X, C)
+        chunked = SPOPlusRegressor(region, **params).fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=15))
+    for m in (model, chunked):
+        assert m.objective_ == 0
+        assert m.duality_gap_ == 0
+        np.testing.assert_allclose(m.predict(X).mean() / scale, C.mean() / scale)
+
+
+def test_differences_of_costs_beside_a_large_common_cost():
+    """They are fitted as long as doubles can tell them from rounding."""
+    X, C = small_data(4)
+    plain = SPOPlusRegressor(Simplex()).fit(X, C)
+    model = SPOPlusRegressor(Simplex()).fit(X, C + 1e9)
+    assert model.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)

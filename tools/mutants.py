@@ -64,8 +64,8 @@ MUTANTS = [
     Mutant(
         "loss: subgradient without its factor two",
         "losses.py",
-        'return np.einsum("ij,ij->i", V, difference), 2.0 * difference',
-        'return np.einsum("ij,ij->i", V, difference), difference',
+        "difference *= 2.0",
+        "difference *= 1.0",
         "losses",
     ),
     Mutant(
@@ -267,10 +267,31 @@ MUTANTS = [
         "mutants_found -k rows_of_a_batch",
     ),
     Mutant(
+        "objective: only the last block of a group counts",
+        "objective.py",
+        "A[g] += self.design.adjoint(share, mine)",
+        "A[g] = self.design.adjoint(share, mine)",
+        "bundle -k blocks",
+    ),
+    Mutant(
+        "objective: blocks have the regions of the first rows",
+        "objective.py",
+        "self.region if len(slices) == 1 else self.region.take(rows)",
+        "self.region if len(slices) == 1 else self.region.take(slice(rows.stop - rows.start))",
+        "bundle -k vary_by_row",
+    ),
+    Mutant(
+        "objective: rounding is taken for differences of costs",
+        "objective.py",
+        "same = size <= ROUNDING * whole",
+        "same = size <= 0.0 * whole",
+        "solvers -k same_for_all",
+    ),
+    Mutant(
         "objective: constants of cuts twice as large",
         "objective.py",
-        "b = -0.5 * np.add.reduceat(",
-        "b = -1.0 * np.add.reduceat(",
+        "b[g] -= 0.5 * float(",
+        "b[g] -= 1.0 * float(",
         "bundle -k agrees",
     ),
     Mutant(
@@ -318,8 +339,8 @@ MUTANTS = [
     Mutant(
         "objective: typical cost of a component, not of a vector",
         "objective.py",
-        "np.square(visible / unit).sum(axis=1)",
-        "np.square(visible / unit).mean(axis=1)",
+        "np.square(C / unit).sum(axis=1)",
+        "np.square(C / unit).mean(axis=1)",
         "chunks -k coordinates",
     ),
     Mutant(
@@ -515,6 +536,13 @@ MUTANTS = [
         "mutants_found -k fixed_at_their_upper",
     ),
     # -- bundle --------------------------------------------------------------------------------------------------------
+    Mutant(
+        "bundle: absolute values vanish too early",
+        "solvers/bundle.py",
+        "lasso * (lasso - steepest)",
+        "lasso * lasso",
+        "bundle -k quadratic",
+    ),
     Mutant(
         "bundle: bound above the value",
         "solvers/bundle.py",

@@ -17,6 +17,7 @@ present or absent as a method (see ``CAPABILITIES``).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -263,7 +264,7 @@ class Region(VersionedState, BaseEstimator):
         Threads may share a region and ask for different dimensions, so whoever has looked at the cache once keeps what
         he saw.
         """
-        params = tuple(getattr(self, name) for name in self._get_param_names())
+        params = tuple(getattr(self, name) for name in _param_names(type(self)))
         cache = self.__dict__.get("_cache")
         if cache is not None:
             seen, d, _ = cache
@@ -280,6 +281,12 @@ class Region(VersionedState, BaseEstimator):
         state = dict(super().__getstate__())
         state.pop("_cache", None)
         return state
+
+
+@cache
+def _param_names(cls: Any) -> list[str]:
+    """Names of a region's parameters; scikit-learn looks them up anew, which takes longer than many an argmin."""
+    return cls._get_param_names()
 
 
 def check_region(region: Region | None, n_dim: int) -> Region:

@@ -312,6 +312,19 @@ def minimize_highest(
     zero : ndarray of int
         Coordinates with lasso x + offset = 0, which rounding would otherwise hide.
     """
+    if A.shape[1] == 0:
+        top = np.full(group[-1] + 1, -np.inf)
+        np.maximum.at(top, group, b)
+        highest = (b == top[group]).astype(float)
+        return np.zeros(0), highest / np.bincount(group, highest)[group], np.zeros(0, dtype=np.intp)
+    # No multipliers make a slope steeper than this, and where an absolute value is steeper still it vanishes.
+    steepest = np.maximum.reduceat(np.abs(A), np.flatnonzero(np.diff(group, prepend=-1))).sum(axis=0)
+    vanishing = (lasso > 0) & (np.abs(offset) <= lasso * (lasso - steepest))
+    if vanishing.any():
+        free = np.flatnonzero(~vanishing)
+        x = np.where(vanishing, -offset / np.where(vanishing, lasso, 1.0), 0.0)
+        x[free], multipliers, zero = minimize_highest(A[:, free], b + A @ x, group, lasso[free], offset[free], accuracy)
+        return x, multipliers, np.sort(np.concatenate([np.flatnonzero(vanishing), free[zero]]))
     multipliers = np.ones(len(b))
     # A group with a single cut is linear and moves the origin.
     several = np.flatnonzero(np.bincount(group)[group] > 1)
