@@ -264,7 +264,8 @@ class Region(VersionedState, BaseEstimator):
         Threads may share a region and ask for different dimensions, so whoever has looked at the cache once keeps what
         he saw.
         """
-        params = tuple(getattr(self, name) for name in _param_names(type(self)))
+        kind: Any = type(self)  # mypy does not believe that classes have a hash
+        params = tuple(getattr(self, name) for name in _param_names(kind))
         cache = self.__dict__.get("_cache")
         if cache is not None:
             seen, d, _ = cache
