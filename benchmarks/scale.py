@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -77,13 +76,19 @@ class PrivateMemory(threading.Thread):
 
     def run(self) -> None:
         while True:
-            lines = Path("/proc/self/status").read_text().splitlines()
-            self.peak = max(self.peak, 1024 * next(int(x.split()[1]) for x in lines if x.startswith("RssAnon")))
+            self.peak = max(self.peak, own_memory("RssAnon"))
             time.sleep(0.05)
 
 
+def own_memory(name: str) -> int:
+    """A line of /proc/self/status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
 def peak_rss() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Not getrusage: what the parent had when it started the process counts there.
+    return own_memory("VmHWM")
 
 
 def load(path: str, start: int, stop: int) -> np.ndarray:
