@@ -1,6 +1,6 @@
 """Time and memory of exact fits that read their rows from files, as the rows become many.
 
-    python benchmarks/scale.py                     all sizes, up to ten million rows: an hour, and 5 GB of disk
+    python benchmarks/scale.py                     all sizes, up to ten million rows: half an hour, and 5 GB of disk
     python benchmarks/scale.py --quick             10,000 and 100,000 rows
     python benchmarks/scale.py --sizes 1e6         other sizes
     python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster, cluster-tuned
