@@ -218,6 +218,15 @@ def test_dag_against_all_paths(seed):
     assert far <= region.diameter() + 1e-12
 
 
+def test_more_parallel_edges_than_a_byte_can_count():
+    region = ShortestPath([("a", "b")] * 300 + [("b", "c")], "a", "c")
+    C = np.random.default_rng(0).uniform(size=(50, 301))
+    C[0, :299] = 2.0  # the last of the parallel ones
+    W = region.argmin(C)
+    np.testing.assert_array_equal(W[:, :300].argmax(axis=1), C[:, :300].argmin(axis=1))
+    np.testing.assert_array_equal(W.sum(axis=1), 2.0)
+
+
 def test_dag_ties_go_to_the_lowest_edge():
     region = ShortestPath([(0, 1), (0, 1), (1, 2), (0, 2)])
     assert_array_equal(region.argmin(np.zeros(4)), [1, 0, 1, 0])

@@ -879,8 +879,8 @@ MUTANTS = [
     Mutant(
         "shortest path: ties go to the highest edge",
         "regions/graphs.py",
-        "better = through < value[nodes]",
-        "better = through <= value[nodes]",
+        "better = (through < best)",
+        "better = (through <= best)",
         "regions_linear -k dag",
     ),
     Mutant(

@@ -14,47 +14,61 @@ from ._highs import map_rows, solve_rows, worst_rows
 from .base import CertifiedFloat
 from .polyhedral_base import InequalityForm, PolyhedralRegion
 
-CHUNK = 2**18  # numbers per block of rows in dynamic programming: a few megabytes, so that it stays in the cache
+CHUNK = 2**16  # numbers per block of rows in dynamic programming, so that all of its arrays stay in the cache
+
+
+class _Step(NamedTuple):
+    """One incoming edge for each of several consecutive nodes of one level: the k-th edge enters the k-th node."""
+
+    nth: int  # first, second, ... edge of these nodes
+    nodes: slice
+    edges: np.ndarray  # as the user counts them
+    places: slice  # as ``_Sweep.order`` counts them
+    tails: np.ndarray
 
 
 class _Sweep(NamedTuple):
-    """Dynamic programming over the nodes of an acyclic graph, in blocks that numpy can do at once.
+    """Dynamic programming over the nodes of an acyclic graph, in steps that numpy can do at once.
 
-    Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).  A step
-    relaxes one incoming edge for each of several consecutive nodes of one level: the k-th edge enters the k-th node.
+    Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).
     """
 
-    steps: list[tuple[bool, slice, np.ndarray, np.ndarray]]  # first edge of these nodes?, nodes, edges, tails
+    steps: list[_Step]
+    order: np.ndarray  # edges in the order of the steps
+    entering: np.ndarray  # (n_nodes, most) edges that enter each node; d for the source, where paths end
     tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d stays at the source
     target: int
-    n_nodes: int
     length: int  # number of edges of the longest path
 
     def forward(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cost of the best path to each node, and its last edge; ``C`` is (d, n), infinite costs forbid an edge."""
-        n = C.shape[1]
-        value = np.zeros((self.n_nodes, n))
-        last = np.full((self.n_nodes, n), C.shape[0], dtype=np.int32)
-        for first, nodes, edges, tails in self.steps:
-            through = value[tails] + C[edges]
-            if first:
-                value[nodes], last[nodes] = through, edges[:, None]
+        """Cost of the best path to each node, and which of the entering edges is its last; ``C`` is (d, n)."""
+        C = C[self.order]
+        n_nodes, most = self.entering.shape
+        value = np.zeros((n_nodes, C.shape[1]))
+        nth = np.zeros((n_nodes, C.shape[1]), dtype=np.min_scalar_type(most))
+        for step in self.steps:
+            through = value[step.tails]
+            through += C[step.places]
+            best = value[step.nodes]
+            if step.nth == 0:
+                best[:] = through
             else:
                 # Strictly better: edges come in increasing order, so that the lowest index wins ties.
-                better = through < value[nodes]
-                np.copyto(value[nodes], through, where=better)
-                np.copyto(last[nodes], edges[:, None], where=better, casting="unsafe")
-        return value, last
+                better = (through < best).astype(nth.dtype)
+                better *= nth.dtype.type(step.nth)
+                np.maximum(nth[step.nodes], better, out=nth[step.nodes])
+                np.minimum(best, through, out=best)
+        return value, nth
 
     def shortest(self, C: np.ndarray) -> np.ndarray:
-        """Paths of least cost, (n, d), for costs (d, n)."""
+        """Paths of least cost, (n, d), for costs (d, n), of which infinite ones forbid an edge."""
         d, n = C.shape
-        _, last = self.forward(C)
+        _, nth = self.forward(C)
         # Shorter paths wait at the source, whose last edge is the extra column d.
         W = np.zeros((n, d + 1))
         rows, node = np.arange(n), np.full(n, self.target)
         for _ in range(self.length):
-            edge = last[node, rows]
+            edge = self.entering[node, nth[node, rows]]
             W[rows, edge] = 1.0
             node = self.tails[edge]
         return W[:, :d]
@@ -242,8 +256,8 @@ class ShortestPath(PolyhedralRegion):
         assert sweep is not None
         value, _ = sweep.forward(np.ascontiguousarray(C))
         excess = np.full(C.shape, np.inf)
-        for _, nodes, edges, tails in sweep.steps:
-            excess[edges] = value[tails] + C[edges] - value[nodes]
+        for step in sweep.steps:
+            excess[step.edges] = value[step.tails] + C[step.edges] - value[step.nodes]
         # Costs of two paths that are equal on paper differ by rounding.
         tolerance = 1e-12 * sweep.length * np.abs(C[used]).max(axis=0)
         return np.where(excess <= tolerance, -C_true, np.inf)
@@ -303,14 +317,19 @@ def _plan(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: 
         return None
     number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
     number[order] = np.arange(len(order))
+    entering = np.full((len(order), max(map(len, incoming.values()))), tails.size)
     steps = []
-    start = 1
+    start, place = 1, 0
     for level in levels[1:]:
         for k in range(max((len(incoming[node]) for node in level), default=0)):
             edges = np.array([incoming[node][k] for node in level if len(incoming[node]) > k])
-            steps.append((k == 0, slice(start, start + edges.size), edges, number[tails[edges]]))
+            nodes, places = slice(start, start + edges.size), slice(place, place + edges.size)
+            steps.append(_Step(k, nodes, edges, places, number[tails[edges]]))
+            entering[nodes, k] = edges
+            place += edges.size
         start += len(level)
-    return _Sweep(steps, np.append(number[tails], 0), int(number[target]), len(order), len(levels) - 2)
+    ordered = np.concatenate([step.edges for step in steps])
+    return _Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 2)
 
 
 def _blocks(C: np.ndarray) -> list[slice]:
