@@ -38,7 +38,15 @@ from .deadline import StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
 from .limits import check_units, largest, power_of_two
 from .losses import Loss
-from .objective import ENOUGH_SAMPLES, MANY_SAMPLES, ROUNDING, SAMPLE_STEP, Coordinates, LinearObjective
+from .objective import (
+    ENOUGH_SAMPLES,
+    LEAST_STEP,
+    MANY_SAMPLES,
+    ROUNDING,
+    SAMPLE_STEP,
+    Coordinates,
+    LinearObjective,
+)
 from .regions.base import Region
 
 #: corrections of the moments of dual decisions; each costs a pass that repeats all earlier ones
@@ -533,7 +541,7 @@ class ChunkedObjective(LinearObjective):
         n, width = self.n_samples, self.design.Z.shape[1] + 3 * self._template.C.shape[1]
         if n < MANY_SAMPLES:
             return None
-        fewer = min(SAMPLE_STEP, n // ENOUGH_SAMPLES)
+        fewer = min(SAMPLE_STEP, max(n // ENOUGH_SAMPLES, LEAST_STEP))
         step = fewer * self._every.step
         share = self._rows.reduce(part_weight, every=Every(step))
         if not share > 0:

@@ -44,9 +44,9 @@ from .regions.base import Region
 #: how far from the returned coefficients a bound without ridge is proved, in units of the typical cost
 CERTIFICATE_RADIUS = 100.0
 
-#: number of samples from which on a fit to some of them is a good start; one in so many is taken then, but no fewer
-#: than are enough
-MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES = 8_000, 8, 2_000
+#: number of samples from which on a fit to some of them is a good start; one in eight is taken then, or as many as are
+#: enough, but no more than one in four
+MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES, LEAST_STEP = 4_000, 8, 2_000, 4
 
 #: costs of the rows that a pass works on at a time
 BLOCK_ELEMENTS = 2**17
@@ -206,7 +206,7 @@ class LinearObjective:
     def sampled(self) -> LinearObjective | None:
         """Return the same problem on a sample of the rows, in memory; None if there are few."""
         n = self.n_samples
-        return self.thinned(min(SAMPLE_STEP, n // ENOUGH_SAMPLES)) if n >= MANY_SAMPLES else None
+        return self.thinned(min(SAMPLE_STEP, max(n // ENOUGH_SAMPLES, LEAST_STEP))) if n >= MANY_SAMPLES else None
 
     def with_rows(
         self,

@@ -142,6 +142,11 @@ class Region(VersionedState, BaseEstimator):
         """Number of decision variables, or None if the region exists in every dimension."""
         return None
 
+    @property
+    def asks_solver(self) -> bool:
+        """Whether every row of costs is a program for a solver, so that a pass over many rows takes long."""
+        return False
+
     # -- to be written by each region ----------------------------------------------------------------------------------
 
     def _prepare(self, d: int) -> Any:

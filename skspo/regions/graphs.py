@@ -161,6 +161,11 @@ class ShortestPath(PolyhedralRegion):
                 f"networkx graph, got {self.edges!r}."
             ) from None
 
+    @property
+    def asks_solver(self) -> bool:
+        """Where the graph has cycles: HiGHS."""
+        return self._data(self.n_dim).sweep is None
+
     def _prepare(self, d: int) -> _Network:
         tails, heads, source, target = self._read()
         n_nodes = int(max(tails.max(), heads.max())) + 1

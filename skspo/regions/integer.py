@@ -90,6 +90,11 @@ class MixedInteger(Region):
         d = count_decisions(self.A_ub, self.A_eq, self.bounds)
         return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d  # type: ignore[arg-type]
 
+    @property
+    def asks_solver(self) -> bool:
+        """Yes, HiGHS."""
+        return True
+
     def _prepare(self, d: int) -> _MixedIntegerData:
         form = read_constraints("MixedInteger", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
         kinds = np.asarray(0 if self.integrality is None else self.integrality)
@@ -206,6 +211,11 @@ class Knapsack(PolyhedralRegion):
         """Number of items."""
         shape = np.shape(self.weights)
         return shape[-1] if shape else None
+
+    @property
+    def asks_solver(self) -> bool:
+        """Where neither dynamic programming nor sorting will do: HiGHS."""
+        return self._data(self.resolve_dim()).method in ("search", "linear")
 
     def _prepare(self, d: int) -> _KnapsackData:
         weights = read_numbers("Knapsack: weights", self.weights)

@@ -207,6 +207,11 @@ class _ConicRegion(Region):
 
     n_jobs: int | None = None
 
+    @property
+    def asks_solver(self) -> bool:
+        """Yes, Clarabel."""
+        return True
+
     def _conic(self, n_dim: int | None = None) -> ConicSet:
         raise NotImplementedError
 

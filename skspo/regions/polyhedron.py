@@ -151,6 +151,11 @@ class Polyhedron(PolyhedralRegion):
         """Number of columns of the matrices, or length of the list of bounds; None if there are neither."""
         return count_decisions(self.A_ub, self.A_eq, self.bounds)
 
+    @property
+    def asks_solver(self) -> bool:
+        """Yes, HiGHS."""
+        return True
+
     def _prepare(self, d: int) -> _PolyhedronData:
         form = read_constraints("Polyhedron", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
         return _PolyhedronData(form, *coordinate_bounds(form))

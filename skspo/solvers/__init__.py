@@ -23,7 +23,7 @@ from ..regions.base import Region
 from .base import Result, Solver, check_rows_at_hand, check_solver_serves, history_of
 from .bundle import BundleSolver
 from .conic import ConicSolver
-from .interior_point import InteriorPointSolver, predicted_work
+from .interior_point import InteriorPointSolver, is_simple, predicted_work
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
 from .newton import predicted_work as newton_work
@@ -70,9 +70,11 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     ``interior-point``  the region is a polyhedron, perhaps with a quadratic constraint, and an iteration costs at most
                         INTERIOR_POINT_LIMIT
     ``conic``           the region has a cone form and there are at most CONIC_LIMIT costs, n * d
-    ``bundle``          none of these, and the model has at most BUNDLE_LIMIT coefficients, d * (p + 1); before
-                        interior-point and conic, but not lbfgs or newton, where there are at least MANY_SAMPLES and at
-                        most BUNDLE_FIRST coefficients, or a shared model has at most FEW_COEFFICIENTS
+    ``bundle``          none of these but interior-point, and the model has at most BUNDLE_LIMIT coefficients,
+                        d * (p + 1); before conic where there are at least MANY_SAMPLES, at most BUNDLE_FIRST
+                        coefficients and an oracle that is no solver itself; then also before interior-point, unless
+                        that is fast (at most one equality) and there are less than twice as many samples; before both
+                        if a shared model has at most FEW_COEFFICIENTS
     ``sgd``             none of these
     ==================  ===============================================================================
 
@@ -87,14 +89,18 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
     if newton and newton_work(objective) <= INTERIOR_POINT_LIMIT:
         names.insert(0 if int(np.prod(objective.shape)) <= NEWTON_FIRST else 1, "newton")
     n_coef = int(np.prod(objective.shape))
-    many = objective.n_samples >= MANY_SAMPLES and n_coef <= BUNDLE_FIRST
-    if not names and (many or (objective.design.shared and n_coef <= FEW_COEFFICIENTS)):
+    smooth = bool(names)
+    many = objective.n_samples >= MANY_SAMPLES and n_coef <= BUNDLE_FIRST and not region.asks_solver
+    fast = is_simple(region, objective.C.shape[1]) and objective.n_samples < 2 * MANY_SAMPLES
+    if not smooth and ((many and not fast) or (objective.design.shared and n_coef <= FEW_COEFFICIENTS)):
         names.append("bundle")
     if not InteriorPointSolver.missing(region) and predicted_work(objective) <= INTERIOR_POINT_LIMIT:
         names.append("interior-point")
+    if many and not smooth and "bundle" not in names:
+        names.append("bundle")
     if not ConicSolver.missing(region) and objective.C.size <= CONIC_LIMIT:
         names.append("conic")
-    if not names and n_coef <= BUNDLE_LIMIT:
+    elif not smooth and "bundle" not in names and n_coef <= BUNDLE_LIMIT:
         names.append("bundle")
     return names or ["sgd"]
 

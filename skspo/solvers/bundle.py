@@ -38,6 +38,9 @@ SAMPLE_TOL = 1e-3
 IDLE, PATIENCE = 1e-6, 20
 
 
+#: cuts per group from which on only those with a multiplier stay
+ENOUGH_CUTS = 20
+
 #: averaged constant and slope of cuts
 Moments = tuple[float, np.ndarray]
 
@@ -192,9 +195,9 @@ class CutModel:
         if max_cuts is not None:
             n_groups = min(n_groups, max_cuts // 4)
         self.n_groups = max(1, min(n_groups, n))
-        if max_cuts is None:
-            max_cuts = min(20 * self.n_groups, 2**23 // size)
-        self.max_cuts = max(max_cuts, 4 * self.n_groups)
+        most = 2**23 // size if max_cuts is None else max_cuts
+        self.max_cuts = max(most, 4 * self.n_groups)
+        self.enough_cuts = min(ENOUGH_CUTS * self.n_groups, self.max_cuts)
         self.edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)  # groups are consecutive rows
         self.A = np.zeros((0, columns))  # (k, d' q) slopes, d' <= d their visible directions
         self.b = np.zeros(0)  # (k,) constants
@@ -265,10 +268,10 @@ class CutModel:
     def _tidy(self, multipliers: np.ndarray) -> None:
         """Drop cuts that have long been idle; if the rest is still too many, average those of each group."""
         self.idle = np.where(multipliers > IDLE, 0, self.idle + 1)
-        room = self.max_cuts - self.n_groups
         keep = np.flatnonzero(self.idle < PATIENCE)
-        if len(keep) > room:
+        if len(keep) > self.enough_cuts - self.n_groups:
             keep = np.flatnonzero(self.idle == 0)
+        room = self.max_cuts - self.n_groups
         if len(keep) <= room:
             if len(keep) < len(self.b):
                 self._set(self.A[keep], self.b[keep], self.group[keep], self.idle[keep])

@@ -68,6 +68,11 @@ PULL, CURVED_PULL = 10_000.0, 100.0
 SHARES = (1.0, 0.5, 0.2)
 
 
+def is_simple(region: Any, d: int) -> bool:
+    """Whether the matrix of a sample is diagonal, or diagonal minus rank one: iterations take little time then."""
+    return hasattr(region, "standard_form") and region.standard_form(d).A.shape[0] <= 1
+
+
 def predicted_work(objective: LinearObjective) -> float:
     """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
     d, q = objective.C.shape[1], objective.design.n_coef
