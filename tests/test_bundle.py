@@ -22,7 +22,7 @@ from skspo import (
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.objective import LinearObjective
 from skspo.solvers import BundleSolver
-from skspo.solvers.bundle import minimize_highest
+from skspo.solvers.bundle import ENOUGH_CUTS, CutModel, minimize_highest
 
 WEIGHTS, CAPACITY = np.array([[3, 4, 2, 5], [2, 1, 4, 3]]), np.array([7, 6])
 PACKINGS = np.array([v for v in itertools.product([0.0, 1.0], repeat=4) if (WEIGHTS @ v <= CAPACITY).all()])
@@ -271,3 +271,22 @@ def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
         models.append(SPOPlusRegressor(Box(), solver="bundle").fit(X, C, region_params=params))
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=1e-6)
     assert max(model.duality_gap_ for model in models) <= 1e-6
+
+
+def test_cuts_with_a_multiplier_stay_while_there_is_room():
+    """Idle ones go first, and cuts are averaged only where there are as many as may be."""
+    X, C = small_data(4)
+    for max_cuts in (None, 8):
+        model = CutModel(objective_of(Simplex(), X, C), 2, max_cuts)
+        n = ENOUGH_CUTS * 2 + 5
+        group = np.arange(n) * 2 // n
+        model._set(np.zeros((n, model.A.shape[1])), np.arange(n, dtype=float), group, np.zeros(n, dtype=int))
+        multipliers = np.where(np.arange(n) % 5 == 0, 0.0, 1.0)
+        multipliers /= np.bincount(group, multipliers)[group]
+        model._tidy(multipliers)
+        if max_cuts is None:
+            np.testing.assert_array_equal(model.b, np.flatnonzero(multipliers))
+        else:
+            assert len(model.b) == max_cuts - 2
+            averages = [multipliers[group == g] @ np.arange(n)[group == g] for g in (0, 1)]
+            assert set(averages) <= set(model.b)

@@ -359,10 +359,32 @@ def test_auto_rule():
     assert auto(Simplex()) == auto(Knapsack([1, 2, 3, 4], 5, integer=False)) == ["interior-point", "conic"]
     assert auto(Simplex(), n=8_000) == ["bundle", "interior-point", "conic"]
     assert auto(Simplex(), n=30_000) == ["bundle", "interior-point"]
+    # Before that interior point is faster, if there is at most one equality.
+    assert auto(Simplex(), n=4_000) == ["interior-point", "bundle", "conic"]
+    assert auto(Assignment(2), n=3_999) == ["interior-point", "conic"]
+    assert auto(Assignment(2), n=4_000) == ["bundle", "interior-point", "conic"]
+    # A pass is slow where the oracle is a solver.
     assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
+    two = Knapsack([[1, 2, 3, 4], [4, 3, 2, 1]], [5, 5], integer=False)
+    cycle = ShortestPath([(0, 1), (1, 2), (2, 1), (1, 3)], 0, 3)
+    for region in (Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), two, cycle):
+        assert region.asks_solver
+        assert auto(region, n=8_000) == ["interior-point", "conic"]
+        assert auto(region, n=30_000) == ["interior-point", "bundle"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
     assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
     assert set(SOLVERS) == {"lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"}
+
+
+def test_oracles_that_are_solvers_are_asked_rarely(monkeypatch):
+    """Interior point asks them for the optimal decisions, for its start, and for the certificate."""
+    rows = []
+    argmin = Polyhedron._argmin
+    monkeypatch.setattr(Polyhedron, "_argmin", lambda self, C, data: rows.append(len(C)) or argmin(self, C, data))
+    X, C = small_data(4, n=300)
+    model = SPOPlusRegressor(Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), solver="interior-point").fit(X, C)
+    assert model.duality_gap_ <= 1e-6
+    assert sum(rows) <= 5 * 300 < 300 * model.n_iter_
 
 
 def test_exhausted_max_iter_gives_best_point_bound_and_warning():

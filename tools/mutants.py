@@ -450,6 +450,27 @@ MUTANTS = [
         "newton = not NewtonSolver.missing(region)",
         "solvers -k auto",
     ),
+    Mutant(
+        "solver: auto takes bundle first where the oracle is a solver",
+        "solvers/__init__.py",
+        "n_coef <= BUNDLE_FIRST and not region.asks_solver",
+        "n_coef <= BUNDLE_FIRST",
+        "solvers -k auto",
+    ),
+    Mutant(
+        "bundle: cuts averaged as soon as there are enough",
+        "solvers/bundle.py",
+        "room = self.max_cuts - self.n_groups",
+        "room = self.enough_cuts - self.n_groups",
+        "bundle -k while_there_is_room",
+    ),
+    Mutant(
+        "interior point: an oracle that is a solver is asked in each iteration",
+        "solvers/interior_point.py",
+        "state.bound() + gap if region.asks_solver else state.value()",
+        "state.value()",
+        "solvers -k asked_rarely",
+    ),
     # -- interior point ------------------------------------------------------------------------------------------------
     Mutant(
         "interior point: corrector of second order with the wrong sign",
