@@ -55,8 +55,8 @@ class BundleSolver(Solver):
     max_iter : int or None, default=None
         Largest number of passes over the data, one batched argmin each; None means 500.
     max_cuts : int or None, default=None
-        Number of cuts that the model may have; beyond it they are averaged.  None means as many as fit into 64 MB.  From
-        20 per group on only those stay that have a multiplier.
+        Number of cuts that the model may have; beyond it they are averaged.  None means as many as fit into 64 MB.
+        From 20 per group on only those stay that have a multiplier.
     n_groups : int or None, default=None
         Number of groups of samples with a model of their own.  None means 200, or 1000 if the region has no cone form
         (its oracle is then likely to be slow, and passes are what counts), but fewer if coefficients are many.
