@@ -458,6 +458,13 @@ MUTANTS = [
         "solvers -k auto",
     ),
     Mutant(
+        "bundle: all idle cuts thrown away at once",
+        "solvers/bundle.py",
+        "enough = max(self.enough_cuts - self.n_groups, int((self.idle == 0).sum()))",
+        "enough = int((self.idle == 0).sum())",
+        "bundle -k while_there_is_room",
+    ),
+    Mutant(
         "bundle: cuts averaged as soon as there are enough",
         "solvers/bundle.py",
         "room = self.max_cuts - self.n_groups",

@@ -38,7 +38,7 @@ SAMPLE_TOL = 1e-3
 IDLE, PATIENCE = 1e-6, 20
 
 
-#: cuts per group from which on only those with a multiplier stay
+#: cuts per group, beyond which there are only those with a multiplier
 ENOUGH_CUTS = 20
 
 #: averaged constant and slope of cuts
@@ -56,7 +56,7 @@ class BundleSolver(Solver):
         Largest number of passes over the data, one batched argmin each; None means 500.
     max_cuts : int or None, default=None
         Number of cuts that the model may have; beyond it they are averaged.  None means as many as fit into 64 MB.
-        From 20 per group on only those stay that have a multiplier.
+        Beyond 20 per group only those stay that have a multiplier.
     n_groups : int or None, default=None
         Number of groups of samples with a model of their own.  None means 200, or 1000 if the region has no cone form
         (its oracle is then likely to be slow, and passes are what counts), but fewer if coefficients are many.
@@ -266,11 +266,14 @@ class CutModel:
         return Theta, value, moments
 
     def _tidy(self, multipliers: np.ndarray) -> None:
-        """Drop cuts that have long been idle; if the rest is still too many, average those of each group."""
+        """Drop cuts that have been idle longest; if the rest is still too many, average those of each group."""
         self.idle = np.where(multipliers > IDLE, 0, self.idle + 1)
         keep = np.flatnonzero(self.idle < PATIENCE)
-        if len(keep) > self.enough_cuts - self.n_groups:
-            keep = np.flatnonzero(self.idle == 0)
+        # An accurate program has few multipliers: the rest is not to be thrown away at once.
+        enough = max(self.enough_cuts - self.n_groups, int((self.idle == 0).sum()))
+        if len(keep) > enough:
+            order = np.lexsort((-multipliers[keep], self.idle[keep]))
+            keep = np.sort(keep[order[:enough]])
         room = self.max_cuts - self.n_groups
         if len(keep) <= room:
             if len(keep) < len(self.b):
