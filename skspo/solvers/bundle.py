@@ -37,7 +37,6 @@ SAMPLE_TOL = 1e-3
 #: a cut whose multiplier stays below this is idle, and is dropped after so many iterations
 IDLE, PATIENCE = 1e-6, 20
 
-
 #: cuts per group, beyond which there are only those with a multiplier
 ENOUGH_CUTS = 20
 
@@ -324,8 +323,10 @@ def minimize_highest(
         highest = (b == top[group]).astype(float)
         return np.zeros(0), highest / np.bincount(group, highest)[group], np.zeros(0, dtype=np.intp)
     # No multipliers make a slope steeper than this, and where an absolute value is steeper still it vanishes.
-    steepest = np.maximum.reduceat(np.abs(A), np.flatnonzero(np.diff(group, prepend=-1))).sum(axis=0)
-    vanishing = (lasso > 0) & (np.abs(offset) <= lasso * (lasso - steepest))
+    vanishing = lasso > 0
+    if vanishing.any():
+        steepest = np.maximum.reduceat(np.abs(A), np.flatnonzero(np.diff(group, prepend=-1))).sum(axis=0)
+        vanishing &= np.abs(offset) <= lasso * (lasso - steepest)
     if vanishing.any():
         free = np.flatnonzero(~vanishing)
         x = np.where(vanishing, -offset / np.where(vanishing, lasso, 1.0), 0.0)
