@@ -17,8 +17,8 @@ of centred data.  The first row of the data is subtracted from X, so that a cons
 
 What is proved.  The bundle method averages cuts, that is moments of decisions in S: its bound is that of local data.
 L-BFGS takes the decisions at the last point and corrects their moments, also as for local data, but forgets them: they
-are computed anew, with all corrections so far, whenever they are needed.  Both bounds hold for every model with a ridge
-on all coefficients, and otherwise within ``CERTIFICATE_RADIUS`` of the returned one (see ``objective``).
+are computed anew, with all corrections so far, whenever they are needed.  Where both bounds hold is said in
+``objective``.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ from .objective import (
     MANY_SAMPLES,
     ROUNDING,
     SAMPLE_STEP,
+    ZERO_BOUND,
+    Bound,
     Coordinates,
     LinearObjective,
 )
@@ -385,7 +387,7 @@ def part_gradient(part: LinearObjective, start: int, Theta: np.ndarray) -> tuple
 
 def part_value(part: LinearObjective, start: int, Theta: np.ndarray) -> float:
     """Loss without the penalty."""
-    return float(part.weight @ part.loss.value_min(part.region, part.C, part.predict(Theta), part.W))
+    return part._loss_at(Theta)
 
 
 def part_start(part: LinearObjective, start: int) -> tuple[Any, ...]:
@@ -532,7 +534,7 @@ class ChunkedObjective(LinearObjective):
         # One row stood for all of them so far; nothing may be computed from it.
         self.design.Z, self.design.weight = self.design.Z[:0], self.design.weight[:0]
         del self.C, self.W, self.weight
-        self._trivial, *hidden = self._sum(part_start)
+        self._reference_losses["zero"], *hidden = self._sum(part_start)
         if isinstance(self.design, SharedDesign):
             self.design.full_gram, self.design.triangle, self.design._bases = hidden[0], hidden[1].R, {}
 
@@ -549,7 +551,7 @@ class ChunkedObjective(LinearObjective):
         other = copy(self)
         other._every, other._n, other.history = Every(step, share), -(-n // fewer), []
         if other.n_samples * width > SAMPLE_ELEMENTS:
-            other._trivial = other._sum(part_start)[0]
+            other._reference_losses = {"zero": other._sum(part_start)[0]}
             return other
         sample: RowSample = other._sum(part_sample)
         local = copy(self._template)
@@ -558,7 +560,7 @@ class ChunkedObjective(LinearObjective):
         local.design.Z, local.design.weight = sample.Z, local.weight
         local.C, local.W = sample.C, sample.W if self.loss.decides else None
         local.offset = sample.offset if sample.offset.size else None
-        local.memory, local.history, local._trivial = {}, [], None
+        local.memory, local.history, local._reference_losses = {}, [], {}
         return local
 
     def _sum(self, task: Callable[..., Any], *args: Any) -> Any:
@@ -582,13 +584,9 @@ class ChunkedObjective(LinearObjective):
         sums: GroupSums = self._sum(part_cuts, Theta, edges)
         return sums.value, sums.b, sums.A
 
-    def value(self, Theta: np.ndarray) -> float:
-        """Objective at Theta."""
-        return self._sum(part_value, Theta) + self.penalty(Theta)
-
-    def trivial_value(self) -> float:
-        """Loss of the zero prediction, known since the preparation."""
-        return float(self._trivial)  # type: ignore[arg-type]
+    def _loss_at(self, Theta: np.ndarray) -> float:
+        """Loss at Theta, without the penalty."""
+        return self._sum(part_value, Theta)
 
     def decisions(self, Theta: np.ndarray) -> Any:
         """What stands for the decisions at Theta in ``lower_bound``."""
@@ -596,12 +594,12 @@ class ChunkedObjective(LinearObjective):
 
     def lower_bound(
         self, V: Any, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = MAX_CORRECTIONS
-    ) -> float:
+    ) -> Bound:
         """Best lower bound from the decisions that V stands for; as for local data, by passes over the rows."""
         timer = StepTimer(self.deadline, 0.0, 0.0)
         constant, G, size = self._sum(part_moments, V.Theta, Theta, (), 0.0)
-        best = max(0.0, self.dual_value_from_moments(constant, G, Theta)[0])
-        if best >= target or not hasattr(self.region, "repair"):
+        best = max(ZERO_BOUND, self.dual_value_from_moments(constant, G, Theta))
+        if best.value >= target or not hasattr(self.region, "repair"):
             return best
         floor = 1e-9 * size
         pinv = np.linalg.pinv(self._sum(part_gram, Theta, floor), rcond=1e-14, hermitian=True)
@@ -612,9 +610,9 @@ class ChunkedObjective(LinearObjective):
                 break
             corrections = (*corrections, 0.5 * self._moment_residual(G, Theta) @ pinv)
             constant, G, _ = self._sum(part_moments, V.Theta, Theta, corrections, floor)
-            bound = self.dual_value_from_moments(constant, G, Theta)[0]
-            stalled = stalled + 1 if bound <= best + 1e-3 * (min(target, 1e300) - best) else 0
+            bound = self.dual_value_from_moments(constant, G, Theta)
+            stalled = stalled + 1 if bound.value <= best.value + 1e-3 * (min(target, 1e300) - best.value) else 0
             best = max(best, bound)
-            if best >= target or stalled >= 2:
+            if best.value >= target or stalled >= 2:
                 break
         return best

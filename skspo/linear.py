@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .chunks import is_dask
 from .deadline import check_time_limit
 from .design import apply_model
+from .driver import run_solvers
 from .objective import LinearObjective
 from .regions.base import Region, check_region
 from .solvers import Result, Solver, history_of, make_solvers
@@ -158,16 +159,10 @@ class LinearSPOPlusMixin:
         solver: str | Solver | None = None,
         tol: float | None = None,
     ) -> tuple[Result, Solver]:
-        """Result of the first solver that closes the gap, or of the one that came nearest to that.
+        """Result of the solvers, checked (see ``driver``), and the solver that found it.
 
         The solver and its tolerance are those of the estimator, unless they are given.
         """
-        result, used = self._first_to_converge(objective, start, solver, tol)
-        return audited(objective, result), used
-
-    def _first_to_converge(
-        self, objective: LinearObjective, start: np.ndarray | None, solver: str | Solver | None, tol: float | None
-    ) -> tuple[Result, Solver]:
         solvers = make_solvers(
             self.solver if solver is None else solver,
             objective.region,
@@ -177,38 +172,8 @@ class LinearSPOPlusMixin:
             random_state=self.random_state,
             verbose=self.verbose,
         )
-        if objective.trivial_value() == 0.0:
-            # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
-            nearby = objective.prior if objective.alpha > 0 else objective.least_squares
-            for Theta in map(objective.canonical, (nearby, np.zeros(objective.shape))):
-                value = objective.value(Theta)
-                if value <= 0.0:
-                    return Result(Theta, value, value, 1, True), solvers[0]
-        best: tuple[Result, Solver] | None = None
-        deadline, trouble = objective.deadline, ""
-        for candidate in solvers:
-            if deadline.reached or deadline.left() <= 0:
-                trouble = deadline.message
-                break
-            try:
-                result = candidate.solve(objective, start)
-            except ImportError as error:
-                if best is None and candidate is solvers[-1]:
-                    raise
-                trouble = f"{candidate.name}: {error}"
-                continue
-            if result.converged:
-                return result, candidate
-            start = result.coef
-            if best is None or result_gap(objective, result) < result_gap(objective, best[0]):
-                best = result, candidate
-        if best is None:
-            # The time was over before a solver could start.
-            Theta = objective.least_squares if start is None else start
-            best = solvers[0].finish(objective, [(Theta, objective.decisions(Theta))], 0), solvers[0]
-        if trouble and not best[0].converged and trouble not in best[0].message:
-            best = best[0]._replace(message="; ".join(filter(None, (best[0].message, trouble)))), best[1]
-        return best
+        result, used = run_solvers(objective, solvers, start)
+        return audited(objective, result), used
 
     coef_: np.ndarray
     intercept_: np.ndarray
@@ -231,6 +196,7 @@ class LinearSPOPlusMixin:
             "objective_": max(result.objective, result.lower_bound) * objective.scale,
             "lower_bound_": result.lower_bound * objective.scale,
             "duality_gap_": result_gap(objective, result),
+            "certificate_radius_": float(result.radius),
             "history_": history_of(objective),
             "n_iter_": max(result.n_iter, 1),
             "solver_": solver,

@@ -32,8 +32,14 @@ class Loss:
         None means the unit Box.
     """
 
+    #: name of the loss, as solvers state for which losses they are made
+    name: str = ""
+
     #: whether the loss compares decisions, so that it needs the optimal ones
     decides: bool = True
+
+    #: whether decisions prove a lower bound of it (see ``objective``)
+    has_dual_bound: bool = False
 
     def __init__(self, region: Region | None = None) -> None:
         self.region = region
@@ -151,6 +157,9 @@ class SPOPlusLoss(Loss):
     array([[ 2., -2.]])
     """
 
+    name = "SPO+"
+    has_dual_bound = True
+
     def absorb(self, C: np.ndarray, offset: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
         """The loss depends on 2 c_hat - c and w*(c) alone, so that an offset o of c_hat is one of -2 o of c."""
         return (C, None) if offset is None else (C - 2.0 * offset, None)
@@ -190,6 +199,8 @@ class SPOLoss(Loss):
     >>> SPOLoss(Simplex()).value([[1.0, 2.0]], [[2.0, 1.0]])
     array([1.])
     """
+
+    name = "SPO"
 
     def value_min(self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None) -> np.ndarray:
         """Regret of the decision made with the prediction."""

@@ -21,11 +21,13 @@ The dual bound (SPO+ only).  For any decisions v_i in S, support_S(u) >= u.v_i, 
 
     objective(Theta) >= sum_i a_i c_i.(v_i - w_i) + <Theta, G> + penalty(Theta),   G = 2 sum_i a_i (w_i - v_i) z_i^T
 
-and minimising the right-hand side over Theta is elementary where there is a ridge.  Where there is none it is -infinity
-unless G vanishes (or, with a lasso, |G| <= l1), so a remaining residual R is charged as ``CERTIFICATE_RADIUS`` |R|_F:
-the bound is then proved for every Theta within that distance of the returned one, that is, for all models whose
-coefficients, times the spread of their features, differ from the fitted ones by at most ``CERTIFICATE_RADIUS`` times
-the typical cost.  The v_i are moved to make R vanish up to rounding, so that the charge is negligible.
+and minimising the right-hand side over Theta is elementary where there is a ridge: the bound then holds for all Theta.
+Where there is none it is -infinity unless G vanishes (or, with a lasso, |G| <= l1).  A remaining residual R is charged
+as radius |R|_F, and the bound then holds within that radius of the *least-squares* Theta: for all models whose
+coefficients, times the spread of their features, differ from least squares by at most ``radius`` typical costs.  The
+centre does not depend on the solver, so a poor result cannot make its own bound look good.  The radius is at least
+``CERTIFICATE_RADIUS`` and more than twice the distance of the returned model.  Solvers move the v_i until R vanishes up
+to rounding; the charge is then negligible, and ``Bound.radius`` is as large as a charge of ``FREE_CHARGE`` allows.
 """
 
 from __future__ import annotations
@@ -41,8 +43,13 @@ from .limits import LARGEST_PENALTY, SMALLEST_PENALTY, check_offset_size, check_
 from .losses import Loss
 from .regions.base import Region
 
-#: how far from the returned coefficients a bound without ridge is proved, in units of the typical cost
-CERTIFICATE_RADIUS = 100.0
+#: least distance from least squares within which a bound without ridge is proved, in units of the typical cost, and
+#: the least multiple of the distance of the returned model: a little more than the two that are promised, so that
+#: rounding coefficients to zero afterwards does not break the promise
+CERTIFICATE_RADIUS, DISTANCE_FACTOR = 10_000.0, 2.5
+
+#: charge for a residual, relative to the objective, that is used up for a larger radius
+FREE_CHARGE = 1e-10
 
 #: number of samples from which on a fit to some of them is a good start; one in eight is taken then, or as many as are
 #: enough, but no more than one in four
@@ -70,6 +77,17 @@ class Coordinates(NamedTuple):
     def without_rounding(self) -> Coordinates:
         """Return the same without a fit to differences of costs that are nothing but rounding."""
         return self._replace(least_squares=np.zeros_like(self.least_squares)) if self.same else self
+
+
+class Bound(NamedTuple):
+    """Lower bound of the objective, and how far from least squares it is proved."""
+
+    value: float
+    radius: float  # in the coordinates of Theta; infinite if the bound holds for all models
+
+
+#: losses and penalties are nonnegative
+ZERO_BOUND = Bound(0.0, np.inf)
 
 
 class LinearObjective:
@@ -154,7 +172,8 @@ class LinearObjective:
         self.memory: dict[str, Any] = {}
         #: what solvers reported on the way: seconds, iteration, objective and bound, in the units of the objective
         self.history: list[tuple[float, int, float, float]] = []
-        self._trivial: float | None = None
+        #: losses of the zero model and of least squares, computed when they are asked for
+        self._reference_losses: dict[str, float] = {}
         self._set_penalty(alpha, l1_ratio)
 
     def _set_penalty(self, alpha: float, l1_ratio: float) -> None:
@@ -200,7 +219,7 @@ class LinearObjective:
         other.C, other.region = self.C[rows], self.region.take(rows)
         other.offset = None if self.offset is None else self.offset[rows]
         other.W = None if self.W is None else self.W[rows]
-        other.memory, other.history, other._trivial = {}, [], None
+        other.memory, other.history, other._reference_losses = {}, [], {}
         return other
 
     def sampled(self) -> LinearObjective | None:
@@ -227,7 +246,7 @@ class LinearObjective:
         other.weight, other.design = weight, self.design.with_rows(X, weight)
         other.C, other.offset = self.loss.absorb(self._normalised(C), known)
         other.W = self.region.solve_min(C) if W is None and self.loss.decides else W
-        other.memory, other._trivial = {}, None
+        other.memory, other._reference_losses = {}, {}
         return other
 
     def _derive_coordinates(self, X: np.ndarray, C: np.ndarray, known: np.ndarray | None) -> Coordinates:
@@ -290,7 +309,7 @@ class LinearObjective:
         """Return the same data with another loss of the same region."""
         other = copy(self)
         other.loss, (other.C, other.offset) = loss, loss.absorb(self.C, self.offset)
-        other._trivial = None
+        other._reference_losses = {}
         return other
 
     def loss_gradient(
@@ -348,8 +367,11 @@ class LinearObjective:
 
     def value(self, Theta: np.ndarray) -> float:
         """Objective at Theta."""
-        value = self.loss.value_min(self.region, self.C, self.predict(Theta), self.W)
-        return float(self.weight @ value) + self.penalty(Theta)
+        return self._loss_at(Theta) + self.penalty(Theta)
+
+    def _loss_at(self, Theta: np.ndarray) -> float:
+        """Loss at Theta, without the penalty."""
+        return float(self.weight @ self.loss.value_min(self.region, self.C, self.predict(Theta), self.W))
 
     def value_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and subgradient at Theta."""
@@ -363,12 +385,21 @@ class LinearObjective:
         return self.region.solve_min(2.0 * self.design.predict(Theta) - self.C, self.memory)
 
     def trivial_value(self) -> float:
-        """Loss of the zero prediction: the mean distance between the best and the worst decision."""
-        if self._trivial is None:
-            nothing = np.zeros_like(self.C) if self.offset is None else self.offset
-            value = self.loss.value_min(self.region, self.C, nothing, self.W)
-            self._trivial = float(self.weight @ value)
-        return self._trivial
+        """Loss of the zero model: the mean distance between the best and the worst decision."""
+        return self._reference_loss("zero", np.zeros(self.shape))
+
+    def references(self) -> list[tuple[np.ndarray, float]]:
+        """Models that a result must not be worse than, with their objectives: least squares, and the zero model.
+
+        The prior is one of the two.
+        """
+        models = {"least squares": self.least_squares, "zero": np.zeros(self.shape)}
+        return [(Theta, self._reference_loss(name, Theta) + self.penalty(Theta)) for name, Theta in models.items()]
+
+    def _reference_loss(self, name: str, Theta: np.ndarray) -> float:
+        if name not in self._reference_losses:
+            self._reference_losses[name] = self._loss_at(Theta)
+        return self._reference_losses[name]
 
     def relative_gap(self, objective: float, lower_bound: float) -> float:
         """(objective - lower bound) / max(objective, 1 % of the loss of the zero prediction)."""
@@ -378,23 +409,37 @@ class LinearObjective:
         size = max(abs(objective), GAP_FLOOR * self.trivial_value())
         return gap / size if size > 0 else 0.0
 
-    def dual_value(self, V: np.ndarray, Theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Lower bound proved by decisions V in S, and the residual moments that it is charged for."""
+    def radius(self, Theta: np.ndarray) -> float:
+        """Distance from least squares within which a bound must hold if Theta is the result."""
+        return max(CERTIFICATE_RADIUS, DISTANCE_FACTOR * self.distance(Theta))
+
+    def distance(self, Theta: np.ndarray) -> float:
+        """Distance from least squares."""
+        return float(np.linalg.norm(Theta - self.least_squares))
+
+    def dual_value(self, V: np.ndarray, Theta: np.ndarray) -> Bound:
+        """Lower bound proved by decisions V in conv(S), if Theta is the result."""
         difference = (V - self.W) * self.weight[:, None]
         constant = float(np.einsum("ij,ij->", self.C, difference))
         return self.dual_value_from_moments(constant, -2.0 * self.design.adjoint(difference), Theta)
 
-    def dual_value_from_moments(self, constant: float, G: np.ndarray, Theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def dual_value_from_moments(self, constant: float, G: np.ndarray, Theta: np.ndarray) -> Bound:
         """The same from sum_i a_i c_i.(v_i - w_i) and G = 2 sum_i a_i (w_i - v_i) z_i^T, which is all it depends on."""
+        if not self.loss.has_dual_bound:
+            raise TypeError(f"Decisions prove no lower bound of {type(self.loss).__name__}: it is not the SPO+ loss.")
         # <Theta, G> = <prior, G> + <Theta - prior, G>; the lasso absorbs |G| <= l1, the ridge the rest.
         excess = np.sign(G) * np.maximum(np.abs(G) - self.l1, 0.0)
         ridge = self.l2 > 0
-        bound = constant + float(np.vdot(self.prior, G)) - 0.5 * float(((excess**2)[:, ridge] / self.l2[ridge]).sum())
+        value = constant + float(np.vdot(self.prior, G)) - 0.5 * float(((excess**2)[:, ridge] / self.l2[ridge]).sum())
         R = np.where(ridge, 0.0, excess)
-        bound += float(np.vdot(Theta - self.prior, R)) - CERTIFICATE_RADIUS * float(np.linalg.norm(R))
-        return bound, R
+        residual = float(np.linalg.norm(R))
+        if residual == 0.0:
+            return Bound(value, np.inf)
+        value += float(np.vdot(self.least_squares - self.prior, R))
+        radius = max(self.radius(Theta), FREE_CHARGE * max(value, GAP_FLOOR * self.trivial_value()) / residual)
+        return Bound(value - radius * residual, radius)
 
-    def lower_bound(self, V: np.ndarray, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = 50) -> float:
+    def lower_bound(self, V: np.ndarray, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = 50) -> Bound:
         """Best lower bound found from approximate dual decisions V.
 
         Alternates between giving V the feature moments that it has at an optimum (a linear correction) and moving back
@@ -405,18 +450,18 @@ class LinearObjective:
         ----------
         V : ndarray of shape (n, d)
         Theta : ndarray
-            The returned coefficients, centre of the ball in which a residual is charged.
+            The returned coefficients.
         target : float
             Stop as soon as this bound is reached.
         max_iter : int
         """
         if not hasattr(self.region, "repair"):
             # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
-            return max(0.0, self.dual_value(V, Theta)[0])
+            return max(ZERO_BOUND, self.dual_value(V, Theta))
         timer = StepTimer(self.deadline, 0.0, 0.0)
         V = self.region.repair(V)
-        best = max(0.0, self.dual_value(V, Theta)[0])
-        if best >= target:
+        best = max(ZERO_BOUND, self.dual_value(V, Theta))
+        if best.value >= target:
             return best
         # Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the way: samples with
         # u_i near 0, where the loss has its kink and v_i may be anything, are moved first.
@@ -430,10 +475,10 @@ class LinearObjective:
             R = self._moment_residual(2.0 * self.design.adjoint((self.W - V) * self.weight[:, None]), Theta)
             # sum_i a_i dV_i z_i^T = R / 2 cancels the residual.
             V = self.region.repair(V + room[:, None] * self.design.predict(0.5 * R @ pinv))
-            bound = self.dual_value(V, Theta)[0]
-            stalled = stalled + 1 if bound <= best + 1e-3 * (min(target, 1e300) - best) else 0
+            bound = self.dual_value(V, Theta)
+            stalled = stalled + 1 if bound.value <= best.value + 1e-3 * (min(target, 1e300) - best.value) else 0
             best = max(best, bound)
-            if best >= target or stalled >= 5:
+            if best.value >= target or stalled >= 5:
                 break
         return best
 

@@ -259,7 +259,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Spread of each feature in the training data.
     cost_scale_ : float
         Typical size of the part of costs that decisions can see.
-    objective_, lower_bound_, duality_gap_, n_iter_, history_, solver_
+    objective_, lower_bound_, certificate_radius_, duality_gap_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
         ``solver_`` is "least_squares" if ``alpha_`` is infinite.
     region_ : Region
@@ -480,7 +480,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
                 at = objective.with_penalty(0.0, 0.0)
                 value = at.value(at.prior)
-                result, name = audited(at, Result(at.prior, value, value, 1, True)), "least_squares"
+                result, name = audited(at, Result(at.prior, value, value, 1, True, radius=np.inf)), "least_squares"
             else:
                 at = objective.with_penalty(float(alpha), float(self.l1_ratio))
                 at.deadline = deadline.share(1.0 / (len(alphas) - len(points)))

@@ -80,8 +80,12 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     objective_ : float
         Objective at the returned coefficients, evaluated by the loss itself.
     lower_bound_ : float
-        Bound proved by dual decisions.  With a ridge on all coefficients it holds without restriction; otherwise it
-        is proved for all models within a large distance of the returned one (see ``skspo.objective``).
+        Bound proved by dual decisions, for all linear models within ``certificate_radius_`` of least squares.
+    certificate_radius_ : float
+        How far ``lower_bound_`` reaches: it holds for every model whose coefficients, times the spread of their
+        features, differ from least squares by at most this many typical costs (in the Frobenius norm; intercepts at
+        the mean of the features).  At least 10,000 and twice the distance of the model itself; infinite if it holds for
+        every linear model, as with a ridge on all coefficients.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).
     n_iter_ : int
@@ -349,7 +353,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
         with rewound(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
             SGDSolver().run_epoch(objective, stream, rng)
-            result = Result(stream.average, objective.value(stream.average), 0.0, stream.epoch, False)
+            result = Result(stream.average, objective.value(stream.average), 0.0, stream.epoch, False, radius=np.inf)
             self._store(objective, result, region, "sgd", data.seen, _stream=(coordinates, stream, rng))
         return self
 

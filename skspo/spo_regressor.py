@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .deadline import Deadline
 from .decision_mixin import DecisionMixin
+from .driver import guarded, run_solvers
 from .linear import LinearSPOPlusMixin
 from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
@@ -32,7 +33,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     """Linear model of costs that minimises the SPO loss: what its decisions cost beyond the best ones.
 
     The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit and never ends with a
-    larger objective, so that on the training data the decisions are at least as good.
+    larger objective, so that on the training data the decisions are at least as good; nor with a larger one than least
+    squares or the zero model.
 
     Parameters
     ----------
@@ -86,6 +88,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     lower_bound_ : float
         0, which bounds every SPO loss; with solver="milp" the bound of all models whose decisions are unambiguous by a
         margin (see ``skspo.solvers.milp``).
+    certificate_radius_ : float
+        Infinite for a bound of 0, which holds for every model; NaN for that of "milp", which holds for the models
+        named above.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
     n_iter_ : int
@@ -204,7 +209,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             start = objective.from_user(self.coef_, self.intercept_)
         else:
             start = self._start(objective)
-        result = solver.solve(objective, start)
+        result = guarded(objective, solver.solve(objective, start), self._references(objective, start), solver.tol)
         self._store(objective, result, plain, solver.name, data.seen)
         if not result.converged:
             warnings.warn(
@@ -234,8 +239,19 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
                 raise ValueError(f"solver must be 'auto' or one of {sorted(SPO_SOLVERS)}, or a Solver; got {name!r}.")
             known = SPO_SOLVERS[name]._get_param_names()
             solver = SPO_SOLVERS[name](**{key: getattr(self, key) for key in known})
-        check_solver_serves(solver, region, SPO_SOLVERS)
+        check_solver_serves(solver, region, SPOLoss(region), SPO_SOLVERS)
         return solver
+
+    @staticmethod
+    def _references(objective: LinearObjective, start: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        """Models that the result must not be worse than: the start, least squares and the zero model."""
+        start, least_squares = (objective.design.visible(T, objective.free) for T in (start, objective.least_squares))
+        if objective.offset is None:
+            # The penalty is that of coefficients of the norm of the start.
+            length = float(np.linalg.norm(least_squares))
+            least_squares = least_squares * ((float(np.linalg.norm(start)) or 1.0) / length if length else 1.0)
+        models = (start, least_squares, np.zeros(objective.shape))
+        return [(Theta, objective.value(Theta)) for Theta in models]
 
     def _start(self, objective: LinearObjective) -> np.ndarray:
         if self.init == "least_squares":
@@ -245,14 +261,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         region = objective.region
         surrogate = objective.with_loss(SPOPlusLoss(region))
         surrogate.deadline = objective.deadline.share(0.5)
-        start = surrogate.least_squares
-        for solver in make_solvers(
+        solvers = make_solvers(
             "auto", region, surrogate, tol=self.tol, random_state=self.random_state, verbose=self.verbose
-        ):
-            if surrogate.deadline.reached:
-                break
-            result = solver.solve(surrogate, None if start is surrogate.least_squares else start)
-            start = result.coef
-            if result.converged:
-                break
-        return surrogate.canonical(start)
+        )
+        return surrogate.canonical(run_solvers(surrogate, solvers)[0].coef)

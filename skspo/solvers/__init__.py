@@ -132,7 +132,7 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
                 own["max_iter"] = first
             chosen.append(SOLVERS[name](**own))
     for candidate in chosen:
-        check_solver_serves(candidate, region, SOLVERS)
+        check_solver_serves(candidate, region, objective.loss, SOLVERS)
         check_rows_at_hand(candidate, objective, SOLVERS)
     return chosen
 

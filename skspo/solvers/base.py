@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..deadline import StepTimer
-from ..objective import LinearObjective
+from ..losses import Loss
+from ..objective import ZERO_BOUND, Bound, LinearObjective
 from ..regions.base import CAPABILITIES, Region
 
 
@@ -23,16 +24,19 @@ class Result(NamedTuple):
     n_iter: int
     converged: bool  # whether the relative gap is at most ``tol``
     message: str = ""  # why it stopped, if it did not converge
+    radius: float = np.nan  # how far from least squares the bound is proved (see ``objective.Bound``)
 
 
 class Solver(BaseEstimator):
     """Base class of solvers.
 
-    ``requires`` names the region capabilities without which the solver cannot work.  ``tol`` is a relative duality gap.
+    ``requires`` names the region capabilities without which the solver cannot work, ``losses`` the losses that it
+    minimises and proves its bounds for.  ``tol`` is a relative duality gap.
     """
 
     name: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
+    losses: ClassVar[tuple[str, ...]] = ("SPO+",)
     #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (see ``skspo.chunked``)
     sums_suffice: ClassVar[bool] = False
 
@@ -57,8 +61,7 @@ class Solver(BaseEstimator):
     ) -> Result:
         """Certify candidate (coefficients, dual decisions) pairs: best objective, best bound, relative gap.
 
-        Bounds from different decisions may be combined because each one is proved on its own; those without a ridge are
-        proved around the returned coefficients.
+        Bounds from different decisions may be combined because each one is proved on its own.
         """
         # A candidate beyond all bounds, whose value overflows, is the worst of all.
         values = [value if np.isfinite(value) else np.inf for value in (objective.value(T) for T, _ in candidates)]
@@ -66,21 +69,39 @@ class Solver(BaseEstimator):
         Theta, value = candidates[best][0], values[best]
         # Aim well inside the tolerance, but do not polish a proof for its own sake.
         target = value - 0.1 * self.tol * max(value, 0.0)
-        bound = 0.0
+        bound = ZERO_BOUND
         for _, V in candidates:
-            if bound < target:
+            if bound.value < target:
                 bound = max(bound, objective.lower_bound(V, Theta, target=target))
+        return self.result(objective, Theta, value, bound, n_iter, message)
+
+    def result(
+        self,
+        objective: LinearObjective,
+        Theta: np.ndarray,
+        value: float,
+        bound: Bound,
+        n_iter: int,
+        message: str = "",
+    ) -> Result:
+        """Result with these coefficients, their objective and a bound."""
         # Rounding must not put the bound above the value: the two are then equal for all purposes.
-        bound = min(bound, value)
-        gap = objective.relative_gap(value, bound)
-        return Result(Theta, value, bound, n_iter, gap <= self.tol, "" if gap <= self.tol else message)
+        lower = min(bound.value, value)
+        converged = objective.relative_gap(value, lower) <= self.tol
+        return Result(Theta, value, lower, n_iter, converged, "" if converged else message, bound.radius)
 
 
-def check_solver_serves(solver: Solver, region: Region, others: dict[str, type[Solver]]) -> None:
+def check_solver_serves(solver: Solver, region: Region, loss: Loss, others: dict[str, type[Solver]]) -> None:
     """Raise an error that says what is missing and which solvers would do."""
+    able = [repr(name) for name, cls in others.items() if not cls.missing(region) and loss.name in cls.losses]
+    if loss.name not in solver.losses:
+        raise ValueError(
+            f"solver={type(solver).__name__} minimises the {' or the '.join(solver.losses)} loss, and its bound is "
+            f"one of that loss; the {loss.name} loss is to be minimised here. Solvers that can: {', '.join(able)}; or "
+            "leave solver='auto'."
+        )
     missing = solver.missing(region)
     if missing:
-        able = [repr(name) for name, cls in others.items() if not cls.missing(region)]
         what = "; ".join(f"{name} ({CAPABILITIES[name]})" for name in missing)
         raise ValueError(
             f"solver={solver.name!r} cannot serve the region {region.label}, which lacks: {what}. "

@@ -24,7 +24,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
 from scipy.sparse import csr_array
 
 from .._process import one_blas_thread
-from ..objective import GAP_FLOOR, LinearObjective
+from ..objective import GAP_FLOOR, ZERO_BOUND, LinearObjective
 from .base import Progress, Result, Solver
 from .interior_point import InteriorPointSolver
 
@@ -39,6 +39,9 @@ IDLE, PATIENCE = 1e-6, 20
 
 #: cuts per group, beyond which there are only those with a multiplier
 ENOUGH_CUTS = 20
+
+#: multipliers above BALANCED are changed to make averaged slopes vanish, in at most so many rounds
+BALANCED, BALANCE_ROUNDS = 1e-12, 4
 
 #: averaged constant and slope of cuts
 Moments = tuple[float, np.ndarray]
@@ -90,40 +93,46 @@ class BundleSolver(Solver):
         limit = 500 if self.max_iter is None else max(self.max_iter, 1)
         progress = Progress(self.name, objective, self.verbose)
         model = CutModel(objective, self.n_groups, self.max_cuts)
-        centre = self._start(objective) if coef_init is None else coef_init
+        start = self._start(objective) if coef_init is None else coef_init
         progress.begin()
-        value, _ = model.add(centre)
+        centre, (value, _), n_iter = start, model.add(start), 1
+        if start is not objective.least_squares:
+            # The optimum of a sample may be a poor model of all rows: least squares is a candidate, too.
+            other, _ = model.add(objective.least_squares)
+            n_iter += 1
+            if other < value:
+                centre, value = objective.least_squares, other
         gradient = model.expand(model.A.sum(axis=0)) + objective.penalty_gradient(centre)
         # The step that would bring the objective to zero if it were linear.
         step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
         moments: Moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
-        bound, n_iter, message, decrease = 0.0, 1, "", value
+        bound, message, decrease = ZERO_BOUND, "", value
         proving, polishing, proved, rounds = False, False, -np.inf, 0
-        while objective.relative_gap(value, bound) > self.tol:
+        while objective.relative_gap(value, bound.value) > self.tol:
             if progress.late():
                 message = objective.deadline.message
                 break
             size = max(value, GAP_FLOOR * objective.trivial_value())
-            accuracy = max(min(1e-2 * (value - bound), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
+            accuracy = max(min(1e-2 * (value - bound.value), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
             if proving:
                 # The residual slope is of the order of sqrt(accuracy / step), and it is charged for.
                 accuracy = 1e-14 * size
             trial, predicted, candidate = model.minimize(centre, step, accuracy)
-            # Without a ridge a bound is proved around the best point, so that it changes when that moves.
+            # Without a ridge the radius of a bound grows with the distance of the best point, so that it may change.
             candidates: list[Moments] = [moments, candidate]
-            bounds = [objective.dual_value_from_moments(*m, centre)[0] for m in candidates]
-            moments, bound = candidates[int(np.argmax(bounds))], max(0.0, *bounds)
-            progress(n_iter, value, bound)
+            bounds = [objective.dual_value_from_moments(*m, centre) for m in candidates]
+            moments, bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
+            progress(n_iter, value, bound.value)
             decrease = value - predicted
-            if objective.relative_gap(value, bound) <= self.tol:
+            if objective.relative_gap(value, bound.value) <= self.tol:
                 break
             again, proving = proving, decrease <= 0.1 * self.tol * size
             if proving and not again:
                 proved = -np.inf
                 continue  # the same more accurately
-            if proving and not polishing and bounds[1] > proved and step < MAX_STEP:
+            if proving and not polishing and bounds[1].value > proved and step < MAX_STEP:
                 # The model promises nothing near the centre, and the proof needs that it promises nothing far away.
-                proved, step = bounds[1], min(10.0 * step, MAX_STEP)
+                proved, step = bounds[1].value, min(10.0 * step, MAX_STEP)
                 continue
             if proving and not polishing:
                 # Rounding has stopped the proof.  The program is better conditioned for a shorter step, which gives a
@@ -152,12 +161,9 @@ class BundleSolver(Solver):
                 step = step * max(1.0 / (1.0 - ratio), 0.1)
             if ratio > 1e-3 or (proving and new < value):
                 centre, value = trial, new
-                bound = max(0.0, objective.dual_value_from_moments(*moments, centre)[0])
-        progress(n_iter, value, bound, force=True)
-        # Rounding must not put the bound above the value.
-        bound = min(bound, value)
-        converged = objective.relative_gap(value, bound) <= self.tol
-        return Result(centre, value, bound, n_iter, converged, "" if converged else message)
+                bound = max(ZERO_BOUND, objective.dual_value_from_moments(*moments, centre))
+        progress(n_iter, value, bound.value, force=True)
+        return self.result(objective, centre, value, bound, n_iter, message)
 
     def _start(self, objective: LinearObjective) -> np.ndarray:
         """Return the optimum of a sample, if there are many rows and they are at hand, or least squares."""
@@ -260,9 +266,55 @@ class CutModel:
         zero = zero[np.abs(Theta - obj.prior).flat[zero] < 1e-9]
         Theta.flat[zero] = obj.prior.flat[zero]
         value = float(self.highest(Theta).sum()) + obj.penalty(Theta)
-        moments = float(multipliers @ self.b), self.expand(multipliers @ self.A)
+        balanced = self._balanced(multipliers)
+        moments = float(balanced @ self.b), self.expand(balanced @ self.A)
         self._tidy(multipliers)
         return Theta, value, moments
+
+    def _balanced(self, multipliers: np.ndarray) -> np.ndarray:
+        """Multipliers whose averaged slope vanishes, up to rounding, where no ridge makes up for it.
+
+        The program with the proximal term leaves a slope of the order of 1 / step, and the bound is charged for it.
+        Factors 1 + (A_k - mean of its group).y keep the sums of the groups.  The bound hardly changes otherwise: the
+        cuts that matter are equally high at the solution.
+        """
+        obj = self.objective
+        shape = (self.visible.shape[1], obj.shape[1])
+        l1 = np.broadcast_to(obj.l1, shape).ravel()
+        without_ridge = np.broadcast_to(obj.l2 == 0, shape).ravel()
+        if not without_ridge.any():
+            return multipliers
+        active = np.flatnonzero(multipliers > BALANCED)
+        A, group = self.A[active], self.group[active]
+        values, rest = multipliers[active], multipliers.copy()
+        rest[active] = 0.0
+        inactive = rest @ self.A
+        for _ in range(BALANCE_ROUNDS):
+            slope = inactive + values @ A
+            # A slope within the l1 penalty is absorbed by it.
+            columns = np.flatnonzero(without_ridge & (np.abs(slope) >= l1))
+            excess = slope[columns] - np.clip(slope[columns], -l1[columns], l1[columns])
+            if not excess.any():
+                break
+            sums = np.bincount(group, values, minlength=self.n_groups)
+            average = csr_array((values / sums[group], (group, np.arange(len(values)))), (self.n_groups, len(values)))
+            centred = A[:, columns] - (average @ A[:, columns])[group]
+            M = (centred * values[:, None]).T @ centred
+            size = float(np.einsum("ii->", M)) / len(columns)
+            M[np.diag_indices_from(M)] += 1e-14 * size
+            try:
+                factor = cho_factor(M, lower=True, check_finite=False)
+            except LinAlgError:
+                break
+            y = -cho_solve(factor, excess, check_finite=False)
+            y -= cho_solve(factor, excess + (values * (centred @ y)) @ centred, check_finite=False)
+            change = centred @ y
+            largest = -float(change.min(initial=0.0))
+            if not np.isfinite(largest):
+                break
+            values = values * (1.0 + min(1.0, 0.9 / max(largest, 1e-300)) * change)
+        rest[active] = values
+        return rest
 
     def _tidy(self, multipliers: np.ndarray) -> None:
         """Drop cuts that have been idle longest; if the rest is still too many, average those of each group."""

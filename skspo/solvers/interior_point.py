@@ -338,7 +338,7 @@ class State:
         """What the decisions prove as they are: cheaper than the objective where the oracle is slow."""
         u = np.concatenate([block.u for block in self.blocks])
         V = self.form.offset + u @ self.form.E.T
-        return max(0.0, self.objective.dual_value(V, self.coefficients())[0])
+        return max(0.0, self.objective.dual_value(V, self.coefficients()).value)
 
     def coefficients(self) -> np.ndarray:
         """Theta of the iterate, in the objective's coordinates."""

@@ -131,6 +131,7 @@ class MILPSolver(Solver):
 
     name = "milp"
     requires = ("standard_form",)
+    losses = ("SPO",)
 
     def __init__(self, *, tol: float = 1e-6, time_limit: float | None = None, verbose: int = 0) -> None:
         self.tol = tol

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..objective import CERTIFICATE_RADIUS, GAP_FLOOR, LinearObjective
+from ..objective import GAP_FLOOR, LinearObjective
 from .base import Progress, Result, Solver
 
 #: entries of the matrices M of a block of samples
@@ -87,7 +87,7 @@ class NewtonSolver(Solver):
             step = path.newton_step(Theta, mu, point.G)
             decrement = -float(np.vdot(point.G, step))
             progress(n_iter, point.value + smoothing)  # no bound yet: the moments do not match on the way
-            proved = CERTIFICATE_RADIUS * float(np.linalg.norm(point.G)) <= 0.1 * self.tol * size
+            proved = objective.radius(Theta) * float(np.linalg.norm(point.G)) <= 0.1 * self.tol * size
             if last and (proved or decrement <= 0.0):
                 message = "rounding errors leave no room for another step"
                 break

@@ -108,6 +108,7 @@ def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.n
 class SPODescentSolver(Solver):
     """What the two descents share: starts, restarts, and a fixed norm of the coefficients."""
 
+    losses = ("SPO",)
     few_restarts: ClassVar[int]
 
     def __init__(
@@ -165,7 +166,8 @@ class SPODescentSolver(Solver):
         # The default number of iterations is a budget to be used; one that the user set is a limit to be told about.
         stopped = stopped and (late or self.max_iter is not None)
         message = objective.deadline.message if late else f"max_iter={limit} was reached"
-        return Result(best, value, 0.0, n_iter, not stopped, message if stopped else "")
+        # No loss is negative; nothing more is proved.
+        return Result(best, value, 0.0, n_iter, not stopped, message if stopped else "", np.inf)
 
     def _limit(self, size: int) -> int:
         raise NotImplementedError
