@@ -17,7 +17,7 @@ of centred data.  The first row of the data is subtracted from X, so that a cons
 
 What is proved.  The bundle method averages cuts, that is moments of decisions in S: its bound is that of local data.
 L-BFGS takes the decisions at the last point and corrects their moments, also as for local data, but forgets them: they
-are computed anew, with all corrections so far, whenever they are needed.  Where both bounds hold is said in
+are computed anew whenever they are needed.  Where both bounds hold is said in
 ``objective``.
 """
 
@@ -34,7 +34,6 @@ from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression
 
 from .chunks import Chunk, ChunkedData
-from .deadline import StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
 from .limits import check_units, largest, power_of_two
 from .losses import Loss
@@ -44,15 +43,14 @@ from .objective import (
     MANY_SAMPLES,
     ROUNDING,
     SAMPLE_STEP,
-    ZERO_BOUND,
     Bound,
     Coordinates,
     LinearObjective,
 )
 from .regions.base import Region
 
-#: corrections of the moments of dual decisions; each costs a pass that repeats all earlier ones
-MAX_CORRECTIONS = 8
+#: corrections of the moments of dual decisions; each costs a pass
+MAX_CORRECTIONS = 20
 
 
 #: numbers (features, costs and decisions) of the largest sample that is fitted in memory: 32 MB.  The fit to one row in
@@ -404,13 +402,13 @@ def part_moments(
     start: int,
     Theta: np.ndarray,
     centre: np.ndarray,
-    corrections: tuple[np.ndarray, ...],
+    K: np.ndarray | None,
     floor: float,
 ) -> tuple[float, np.ndarray, float]:
     """Constant and slope of the bound that dual decisions prove, and the mean size of c - 2 c_hat."""
     V = part.region.repair(_fresh(part).decisions(Theta)) if hasattr(part.region, "repair") else part.decisions(Theta)
     room, size = _room(part, centre, floor)
-    for K in corrections:
+    if K is not None:
         V = part.region.repair(V + room[:, None] * part.design.predict(K))  # type: ignore[attr-defined]
     difference = (V - part.W) * part.weight[:, None]
     constant = float(np.einsum("ij,ij->", part.C, difference))
@@ -596,23 +594,14 @@ class ChunkedObjective(LinearObjective):
         self, V: Any, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = MAX_CORRECTIONS
     ) -> Bound:
         """Best lower bound from the decisions that V stands for; as for local data, by passes over the rows."""
-        timer = StepTimer(self.deadline, 0.0, 0.0)
-        constant, G, size = self._sum(part_moments, V.Theta, Theta, (), 0.0)
-        best = max(ZERO_BOUND, self.dual_value_from_moments(constant, G, Theta))
-        if best.value >= target or not hasattr(self.region, "repair"):
-            return best
+        constant, G, size = self._sum(part_moments, V.Theta, Theta, None, 0.0)
         floor = 1e-9 * size
-        pinv = np.linalg.pinv(self._sum(part_gram, Theta, floor), rcond=1e-14, hermitian=True)
-        corrections: tuple[np.ndarray, ...] = ()
-        stalled = 0
-        for _ in range(max_iter):
-            if timer.late():
-                break
-            corrections = (*corrections, 0.5 * self._moment_residual(G, Theta) @ pinv)
-            constant, G, _ = self._sum(part_moments, V.Theta, Theta, corrections, floor)
-            bound = self.dual_value_from_moments(constant, G, Theta)
-            stalled = stalled + 1 if bound.value <= best.value + 1e-3 * (min(target, 1e300) - best.value) else 0
-            best = max(best, bound)
-            if best.value >= target or stalled >= 2:
-                break
-        return best
+
+        def moments(K: np.ndarray) -> tuple[float, np.ndarray]:
+            return self._sum(part_moments, V.Theta, Theta, K, floor)[:2] if K.any() else (constant, G)
+
+        def gram_pinv() -> np.ndarray:
+            return np.linalg.pinv(self._sum(part_gram, Theta, floor), rcond=1e-14, hermitian=True)
+
+        most = max_iter if hasattr(self.region, "repair") else 0
+        return self._cancel_residual(moments, gram_pinv, Theta, target, most)

@@ -155,7 +155,7 @@ class Design:
         """Gram matrix of the features, shape (q, q), with the samples weighted by a_i room_i."""
         raise NotImplementedError
 
-    def curvature(self, M: np.ndarray, rows: slice) -> np.ndarray:
+    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """Hessian in the entries of Theta of sum_i a_i c_hat_i.M_i c_hat_i / 2 over the given rows."""
         raise NotImplementedError
 
@@ -238,7 +238,7 @@ class LinearDesign(Design):
         """Return sum_i a_i room_i z_i z_i^T."""
         return (self.Z * (self.weight * room)[:, None]).T @ self.Z
 
-    def curvature(self, M: np.ndarray, rows: slice) -> np.ndarray:
+    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """Return sum_i a_i M_i (x) z_i z_i^T."""
         Z, (d, q) = self.Z[rows], (M.shape[1], self.n_coef)
         outer = np.einsum("ij,ik->ijk", Z * self.weight[rows, None], Z)
@@ -342,7 +342,7 @@ class SharedDesign(Design):
         flat = self.Z.reshape(-1, self.n_coef)
         return (flat * np.repeat(self.weight * room, self.d)[:, None]).T @ flat
 
-    def curvature(self, M: np.ndarray, rows: slice) -> np.ndarray:
+    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """Return sum_i a_i Z_i^T M_i Z_i."""
         Z, q = self.Z[rows], self.n_coef
         return (np.matmul(M, Z) * self.weight[rows, None, None]).reshape(-1, q).T @ Z.reshape(-1, q)

@@ -2,8 +2,8 @@
 
 A result is the first whose gap is closed, or the best objective together with the best bound of several solvers.  Then
 
-    references   the result is not worse than least squares, the zero model and the prior (one of the two), and its bound
-                 is above none of them: a bound that is, was wrong, and is dropped
+    references   the result is not worse than least squares, the zero model and the prior (one of the two), and its
+                 bound is above none of them: a bound that is, was wrong, and is dropped
     zeros        with an l1 penalty, coefficients that are zero but for rounding are set to zero
 """
 
@@ -177,7 +177,7 @@ def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:
     D = Theta - objective.prior
     for k in np.flatnonzero((objective.l1 > 0) & (objective.l2 == 0)) if objective.l1.any() else ():
         x, N = D[:, k].copy(), [] if objective.design.shared else list(objective.normals.copy())
-        zeros = list(np.flatnonzero(x == 0.0))
+        zeros = np.flatnonzero(x == 0.0).tolist()
         while N:
             if zeros:
                 j = zeros.pop()

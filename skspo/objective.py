@@ -32,6 +32,7 @@ to rounding; the charge is then negligible, and ``Bound.radius`` is as large as 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -47,6 +48,10 @@ from .regions.base import Region
 #: the least multiple of the distance of the returned model: a little more than the two that are promised, so that
 #: rounding coefficients to zero afterwards does not break the promise
 CERTIFICATE_RADIUS, DISTANCE_FACTOR = 10_000.0, 2.5
+
+#: steps that the acceleration of ``_cancel_residual`` remembers, and those after which a residual that has not
+#: decreased by half will not vanish
+ANDERSON, RESIDUAL_PATIENCE = 30, 10
 
 #: charge for a residual, relative to the objective, that is used up for a larger radius
 FREE_CHARGE = 1e-10
@@ -442,9 +447,9 @@ class LinearObjective:
     def lower_bound(self, V: np.ndarray, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = 50) -> Bound:
         """Best lower bound found from approximate dual decisions V.
 
-        Alternates between giving V the feature moments that it has at an optimum (a linear correction) and moving back
-        into S; every intermediate point in S proves a bound and the best one counts.  The loss and the penalty are
-        nonnegative, so zero is always a bound.
+        V is moved until it has the feature moments that it has at an optimum; if that does not do, other decisions are
+        mixed in.  Every intermediate point in conv(S) proves a bound and the best one counts.  The loss and the penalty
+        are nonnegative, so zero is always a bound.
 
         Parameters
         ----------
@@ -455,31 +460,82 @@ class LinearObjective:
             Stop as soon as this bound is reached.
         max_iter : int
         """
-        if not hasattr(self.region, "repair"):
+        from .mixture import mixed_bound
+
+        repair = getattr(self.region, "repair", None)
+        best = ZERO_BOUND
+        if repair is None:
             # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
-            return max(ZERO_BOUND, self.dual_value(V, Theta))
-        timer = StepTimer(self.deadline, 0.0, 0.0)
-        V = self.region.repair(V)
-        best = max(ZERO_BOUND, self.dual_value(V, Theta))
-        if best.value >= target:
+            best = max(best, self.dual_value(V, Theta))
+        else:
+            V = repair(V)
+            # Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the way: samples
+            # with u_i near 0, where the loss has its kink and v_i may be anything, are moved first.
+            size = np.linalg.norm(self.C - 2.0 * self.design.predict(Theta), axis=1)
+            room = 1.0 / (size + 1e-9 * (float(size.max()) or 1.0))
+
+            def moments(K: np.ndarray) -> tuple[float, np.ndarray]:
+                moved = V if not K.any() else repair(V + room[:, None] * self.design.predict(K))
+                difference = (moved - self.W) * self.weight[:, None]
+                return float(np.einsum("ij,ij->", self.C, difference)), -2.0 * self.design.adjoint(difference)
+
+            best = self._cancel_residual(moments, lambda: self.design.gram_pinv(room), Theta, target, max_iter)
+        if best.value >= target or self.deadline.left() <= 0:
             return best
-        # Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the way: samples with
-        # u_i near 0, where the loss has its kink and v_i may be anything, are moved first.
-        size = np.linalg.norm(self.C - 2.0 * self.design.predict(Theta), axis=1)
-        room = 1.0 / (size + 1e-9 * (float(size.max()) or 1.0))
-        pinv = self.design.gram_pinv(room)
-        stalled = 0
-        for _ in range(max_iter):
-            if timer.late():
+        return max(best, mixed_bound(self, V, Theta, target))
+
+    def _cancel_residual(
+        self,
+        moments: Callable[[np.ndarray], tuple[float, np.ndarray]],
+        gram_pinv: Callable[[], np.ndarray],
+        Theta: np.ndarray,
+        target: float,
+        max_iter: int,
+    ) -> Bound:
+        """Best bound of dual decisions v_i(K) that are moved until their moments are those of an optimum.
+
+        v_i(K) = repair(v_i + room_i K z_i), where ``repair`` goes back into S and K has the shape of the coefficients.
+        If nothing had to be repaired, one step with the Gram matrix would cancel the residual R(K).  Decisions at the
+        boundary move in some directions only, so the step is repeated, and Anderson's acceleration learns from the
+        last steps what a step really does.
+
+        Parameters
+        ----------
+        moments : callable
+            Constant and slope of the bound of v_i(K).
+        gram_pinv : callable
+            Pseudo-inverse of the Gram matrix of the features, weighted with room_i.
+        Theta : ndarray
+            The returned coefficients.
+        target : float
+            Stop as soon as this bound is reached.
+        max_iter : int
+            Largest number of steps.
+        """
+        timer = StepTimer(self.deadline, 0.0, 0.0)
+        K, best, lowest, age = np.zeros(self.shape), ZERO_BOUND, np.inf, 0
+        points: list[np.ndarray] = []
+        steps: list[np.ndarray] = []
+        pinv: np.ndarray | None = None
+        for n_iter in range(max_iter + 1):
+            constant, G = moments(K)
+            best = max(best, self.dual_value_from_moments(constant, G, Theta))
+            R = self._moment_residual(G, Theta)
+            residual = float(np.linalg.norm(R))
+            age = 0 if residual <= 0.5 * lowest else age + 1
+            lowest = min(lowest, residual) if age == 0 else lowest
+            stop = residual == 0.0 or not np.isfinite(residual) or age > RESIDUAL_PATIENCE or n_iter == max_iter
+            if best.value >= target or stop or timer.late():
                 break
-            R = self._moment_residual(2.0 * self.design.adjoint((self.W - V) * self.weight[:, None]), Theta)
+            pinv = gram_pinv() if pinv is None else pinv
             # sum_i a_i dV_i z_i^T = R / 2 cancels the residual.
-            V = self.region.repair(V + room[:, None] * self.design.predict(0.5 * R @ pinv))
-            bound = self.dual_value(V, Theta)
-            stalled = stalled + 1 if bound.value <= best.value + 1e-3 * (min(target, 1e300) - best.value) else 0
-            best = max(best, bound)
-            if best.value >= target or stalled >= 5:
-                break
+            step = 0.5 * R @ pinv
+            points, steps = [*points[-ANDERSON:], K.ravel()], [*steps[-ANDERSON:], step.ravel()]
+            K = K + step
+            if len(points) > 1:
+                dK, ds = np.diff(points, axis=0).T, np.diff(steps, axis=0).T
+                share = np.linalg.lstsq(ds, step.ravel(), rcond=1e-12)[0]
+                K = K - ((dK + ds) @ share).reshape(self.shape)
         return best
 
     def _moment_residual(self, G: np.ndarray, Theta: np.ndarray) -> np.ndarray:

@@ -5,6 +5,9 @@ With an l1 penalty the coefficients are split, Theta = prior + P - N with P, N >
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -43,9 +46,20 @@ class LBFGSSolver(Solver):
         Theta = objective.least_squares if coef_init is None else coef_init
         progress = Progress(self.name, objective, self.verbose, after=3.0)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
+
+        count = 0
+
+        def report(value: float, at: np.ndarray) -> None:
+            nonlocal count
+            count += 1
+            progress(count, value)
+            if progress.late():
+                raise TimeIsUp
+
         while True:
-            Theta, steps = self._descend(objective, Theta, pgtol, limit - n_iter, progress, n_iter)
+            Theta, steps = descend(objective, Theta, limit - n_iter, pgtol, report)
             n_iter += steps
+            count = n_iter
             result = self.finish(objective, [(Theta, objective.decisions(Theta))], n_iter)
             progress(n_iter, result.objective, result.lower_bound, force=True)
             if result.converged:
@@ -60,50 +74,74 @@ class LBFGSSolver(Solver):
             # The gradient was not yet small enough for a proof: ask for more.
             pgtol, last_gap = 1e-2 * pgtol, gap
 
-    def _descend(
-        self, objective: LinearObjective, Theta: np.ndarray, pgtol: float, limit: int, progress: Progress, done: int
-    ) -> tuple[np.ndarray, int]:
-        limit = max(limit, 1)
-        options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": pgtol, "ftol": 0.0, "maxcor": 30}
-        count, best, lowest = done, Theta, np.inf
 
-        def report(value: float, at: np.ndarray) -> None:
-            nonlocal count, best, lowest
-            count += 1
-            progress(count, value)
-            if value < lowest:
-                best, lowest = at, value
-            if progress.late():
-                raise TimeIsUp
+def descend(
+    objective: Any,
+    Theta: np.ndarray,
+    limit: int,
+    gradient_tol: float,
+    report: Callable[[float, np.ndarray], None] | None = None,
+) -> tuple[np.ndarray, int]:
+    """Minimise a smooth loss and its penalty by L-BFGS-B.
 
-        if objective.smooth_penalty:
+    Parameters
+    ----------
+    objective : LinearObjective, or whatever has its losses and penalties
+    Theta : ndarray
+        Where to start.
+    limit : int
+        Largest number of iterations.
+    gradient_tol : float
+        Largest entry of the gradient at which to stop.
+    report : callable, optional
+        Gets every value and the coefficients where it was found; it may raise ``TimeIsUp``.
 
-            def smooth(theta: np.ndarray) -> tuple[float, np.ndarray]:
-                at = theta.reshape(objective.shape).copy()  # L-BFGS-B uses its array again
-                value, G = objective.value_gradient(at)
-                report(value, at)
-                return value, G.ravel()
+    Returns
+    -------
+    Theta : ndarray
+        The last coefficients; the best ones, if the time was up.
+    n_iter : int
+    """
+    limit = max(limit, 1)
+    options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": gradient_tol, "ftol": 0.0, "maxcor": 30}
+    count, best, lowest = 0, Theta, np.inf
 
-            try:
-                res = minimize(smooth, Theta.ravel(), jac=True, method="L-BFGS-B", options=options)
-            except TimeIsUp:
-                return best, count - done
-            return res.x.reshape(objective.shape), res.nit
+    def note(value: float, at: np.ndarray) -> None:
+        nonlocal count, best, lowest
+        count += 1
+        if value < lowest:
+            best, lowest = at, value
+        if report is not None:
+            report(value, at)
 
-        def split(pn: np.ndarray) -> tuple[float, np.ndarray]:
-            P, N = pn.reshape((2, *objective.shape))
-            D = P - N
-            value, G, _ = objective.loss_gradient(objective.prior + D)
-            value += float(((P + N) @ objective.l1).sum() + 0.5 * ((D * D) @ objective.l2).sum())
-            report(value, objective.prior + D)
-            G = G + D * objective.l2
-            return value, np.concatenate([(G + objective.l1).ravel(), (objective.l1 - G).ravel()])
+    if objective.smooth_penalty:
 
-        D = Theta - objective.prior
-        start = np.concatenate([np.maximum(D, 0).ravel(), np.maximum(-D, 0).ravel()])
+        def smooth(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            at = theta.reshape(objective.shape).copy()  # L-BFGS-B uses its array again
+            value, G = objective.value_gradient(at)
+            note(value, at)
+            return value, G.ravel()
+
         try:
-            res = minimize(split, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options)
+            res = minimize(smooth, Theta.ravel(), jac=True, method="L-BFGS-B", options=options)
         except TimeIsUp:
-            return best, count - done
-        P, N = res.x.reshape((2, *objective.shape))
-        return objective.prior + P - N, res.nit
+            return best, count
+        return res.x.reshape(objective.shape), res.nit
+
+    def split(pn: np.ndarray) -> tuple[float, np.ndarray]:
+        P, N = pn.reshape((2, *objective.shape))
+        D = P - N
+        value, G, _ = objective.loss_gradient(objective.prior + D)
+        value += float(((P + N) @ objective.l1).sum() + 0.5 * ((D * D) @ objective.l2).sum())
+        note(value, objective.prior + D)
+        G = G + D * objective.l2
+        return value, np.concatenate([(G + objective.l1).ravel(), (objective.l1 - G).ravel()])
+
+    D = Theta - objective.prior
+    start = np.concatenate([np.maximum(D, 0).ravel(), np.maximum(-D, 0).ravel()])
+    try:
+        res = minimize(split, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, options=options)
+    except TimeIsUp:
+        return best, count
+    P, N = res.x.reshape((2, *objective.shape))
+    return objective.prior + P - N, res.nit

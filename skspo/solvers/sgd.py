@@ -1,7 +1,7 @@
 """Minibatch Adam with iterate averaging: any region, any number of samples.
 
-The decisions met on the way are averaged like the iterates.  Averages of decisions lie in conv(S), so they prove a
-lower bound, and even a stochastic fit comes with a certificate, only a looser one.
+Decisions that were met on the way prove a lower bound when they are averaged with the right weights (see
+``smoothed_proof``), so that even a stochastic fit comes with a certificate, only a looser one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
+from .smoothed_proof import prove
 
 
 class AdamState:
@@ -108,15 +109,16 @@ class SGDSolver(Solver):
         progress = Progress(self.name, objective, self.verbose)
         best_Theta, best = stream.average.copy(), objective.value(stream.average)
         last_rate = 1e-3 * stream.rate
-        V = objective.decisions(stream.Theta)
+        met: list[np.ndarray] = []  # where stages ended
         stalled = 0
         while stream.epoch < limit and stream.rate >= last_rate and not progress.late():
-            self.run_epoch(objective, stream, rng, V)
+            self.run_epoch(objective, stream, rng)
             value = objective.value(stream.average)
             stalled = 0 if value < best * (1 - self.early_stopping_tol) else stalled + 1
             if value < best:
                 best, best_Theta = value, stream.average.copy()
             if stalled >= self.n_iter_no_change:
+                met += [stream.Theta, stream.average]
                 stalled = 0
                 stream.rate /= 3.0
                 stream.restart(best_Theta)
@@ -124,15 +126,14 @@ class SGDSolver(Solver):
         finished = stream.rate < last_rate
         message = "the objective stopped improving (sgd)" if finished else f"max_iter={limit} passes were used up"
         message = objective.deadline.message if objective.deadline.reached else message
-        candidates = [(best_Theta, V), (best_Theta, objective.decisions(best_Theta))]
-        result = self.finish(objective, candidates, stream.epoch, message)
+        met.append(stream.Theta)
+        proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
+        result = self.result(objective, *proof, stream.epoch, message)
         progress(stream.epoch, result.objective, result.lower_bound, force=True)
         return result
 
-    def run_epoch(
-        self, objective: LinearObjective, stream: Stream, rng: np.random.RandomState, V: np.ndarray | None = None
-    ) -> None:
-        """Pass once over the data in random order; ``V`` averages the dual decisions of the stage."""
+    def run_epoch(self, objective: LinearObjective, stream: Stream, rng: np.random.RandomState) -> None:
+        """Pass once over the data in random order."""
         n = objective.n_samples
         batch = self.batch_size or int(np.clip(n // 50, 32, 1024))
         order = rng.permutation(n)
@@ -145,10 +146,7 @@ class SGDSolver(Solver):
             rows = order[start : start + batch]
             # Rows are drawn uniformly: their weights, times n / batch, keep the gradient unbiased.
             weight = objective.weight[rows] * (n / rows.size)
-            _, G, G_pred = objective.loss_gradient(stream.Theta, rows, weight)
-            if V is not None and objective.W is not None:
-                # G_pred = 2 (w - v): the dual decisions of the batch come for free.
-                V[rows] += mix * (objective.W[rows] - 0.5 * G_pred - V[rows])
+            G = objective.loss_gradient(stream.Theta, rows, weight)[1]
             stream.Theta = stream.Theta - stream.adam.step(G + objective.penalty_gradient(stream.Theta), stream.rate)
             total += stream.Theta * rows.size
         stream.average += mix * (total / n - stream.average)

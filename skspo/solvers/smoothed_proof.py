@@ -1,0 +1,149 @@
+"""A lower bound for a model that is nearly optimal, by nothing but the oracle: the proof of stochastic fits.
+
+Decisions that were met stand for the region (see ``mixture``).  Softmax weights alpha_k ~ exp(V_k.u_i / tau), with
+u_i = c_i - 2 Theta z_i, at the minimiser Theta of
+
+    sum_i a_i ( tau log sum_k exp(V_k.u_i / tau) - u_i.w_i ) + penalty
+
+have the right moments, because their residual is the gradient; and they cost little if tau is small.  The function is
+smooth, so that L-BFGS minimises it.  tau decreases from round to round, and each round asks the oracle for decisions
+that are missing.  The minimisers approach an optimum, so that a better model may be found on the way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..mixture import MOST_ELEMENTS, Mixture
+from ..objective import GAP_FLOOR, ZERO_BOUND, Bound, LinearObjective
+from .lbfgs import TimeIsUp, descend
+
+#: rounds at most, and L-BFGS iterations of a round
+ROUNDS, DESCENT = 20, 200
+
+#: decrease of tau from round to round
+DECREASE = 0.4
+
+#: rounds without a better bound after which the search for one ends
+PATIENCE = 2
+
+#: numbers that may be worked on in all: some ten seconds
+WORK = 1e10
+
+
+class SmoothedLoss(Mixture):
+    """The smoothed loss of the decisions that were met, with the attributes that ``lbfgs.descend`` asks for."""
+
+    smoothing: float
+
+    def __init__(self, objective: LinearObjective) -> None:
+        super().__init__(objective, objective.W)  # type: ignore[arg-type]
+        self.shape, self.prior, self.l1, self.l2 = objective.shape, objective.prior, objective.l1, objective.l2
+        self.smooth_penalty = objective.smooth_penalty
+
+    def meet(self, Theta: np.ndarray) -> None:
+        """Add the decisions at Theta that are better than those that were met."""
+        V = self.objective.decisions(Theta)
+        U = self.objective.C - 2.0 * self.objective.design.predict(Theta)
+        score = np.einsum("ij,ij->i", U, V)
+        new = np.flatnonzero(score > self.best_scores(U) + 1e-10 * (1.0 + np.abs(score)))
+        self.add(new, V[new])
+
+    def spread(self, Theta: np.ndarray) -> float:
+        """Mean difference between the best and the worst score of a sample at Theta."""
+        U = self.objective.C - 2.0 * self.objective.design.predict(Theta)
+        scores = np.einsum("ij,ij->i", self.V, U[self.sample])
+        first = np.searchsorted(self.sample, np.arange(U.shape[0]))
+        extent = np.maximum.reduceat(scores, first) - np.minimum.reduceat(scores, first)
+        return float(self.objective.weight @ extent)
+
+    def weights(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores, smoothed maxima of the samples with several decisions, and their weights."""
+        obj = self.objective
+        U = obj.C[self.rows] - 2.0 * obj.design.predict(Theta, self.rows)
+        scores = np.einsum("ij,ij->i", self.choices, U[self.row])
+        top = np.maximum.reduceat(scores, self.first)
+        weight = np.exp((scores - top[self.row]) / self.smoothing)
+        total = np.add.reduceat(weight, self.first)
+        return U, top + self.smoothing * np.log(total), weight / total[self.row]
+
+    def loss_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray, Any]:
+        """Smoothed loss, and its gradient in Theta."""
+        value, G = self.constant + float(np.vdot(Theta, self.slope)), self.slope
+        if self.rows.size:
+            obj = self.objective
+            U, top, weight = self.weights(Theta)
+            a, W = obj.weight[self.rows], self.W[self.rows]
+            value += float(a @ (top - np.einsum("ij,ij->i", U, W)))
+            G = G + 2.0 * obj.design.adjoint((W - self.average(weight)) * a[:, None], self.rows)
+        return value, G, None
+
+    def value_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Smoothed objective, and its gradient."""
+        value, G, _ = self.loss_gradient(Theta)
+        return value + self.objective.penalty(Theta), G + self.objective.penalty_gradient(Theta)
+
+
+def prove(
+    objective: LinearObjective, Theta: np.ndarray, others: list[np.ndarray], tol: float, progress: Any, n_iter: int
+) -> tuple[np.ndarray, float, Bound]:
+    """Bound for a model, and a better model if one is found on the way.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+        With rows in memory.
+    Theta : ndarray
+        Near the optimum.
+    others : list of ndarray
+        Further coefficients near the optimum, whose decisions are of interest.
+    tol : float
+        Relative gap that is enough.
+    progress : Progress
+        What to report to.
+    n_iter : int
+        Iterations so far, for the report.
+
+    Returns
+    -------
+    Theta : ndarray
+    value : float
+        Its objective.
+    bound : Bound
+    """
+    best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
+    if 4 * objective.C.size > MOST_ELEMENTS:
+        return best, value, bound
+    met, left = SmoothedLoss(objective), WORK
+
+    def report(_: float, at: np.ndarray) -> None:
+        nonlocal left
+        left -= met.choices.size + objective.C.size
+        if left <= 0 or objective.deadline.left() <= 0:
+            raise TimeIsUp
+
+    progress.begin()
+    for other in others:
+        met.meet(other)
+    met.meet(Theta)
+    at, idle = Theta, 0
+    met.smoothing = max(value, met.spread(Theta), 1e-300)
+    for _ in range(ROUNDS):
+        at, _ = descend(met, at, DESCENT, 1e-3 * tol, report)
+        proved = max(ZERO_BOUND, met.bound(met.weights(at)[2] if met.rows.size else np.zeros(0), best))
+        idle = 0 if proved > bound else idle + 1
+        bound = max(bound, proved)
+        met.meet(at)
+        there = objective.value(at)
+        if there < value:
+            best, value = at, there
+        progress(n_iter, value, bound.value)
+        small = met.smoothing <= 1e-3 * tol * max(value, GAP_FLOOR * objective.trivial_value())
+        if objective.relative_gap(value, bound.value) <= tol or small or left <= 0 or progress.late():
+            break
+        if idle >= PATIENCE and bound.value > 0.0:
+            break
+        met.smoothing *= DECREASE
+    return best, value, bound
