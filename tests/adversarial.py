@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 import skspo as sk
 from skspo.limits import relative_weight
 from skspo.losses import SPOPlusLoss
-from skspo.objective import CERTIFICATE_RADIUS, LinearObjective
+from skspo.objective import LinearObjective
 from skspo.regions.base import check_region
 
 LONG = np.longdouble
@@ -376,7 +376,7 @@ class Truth:
         self.prior = self.least_squares() if self.anchored and self.alpha > 0 else None
 
     def least_squares(self):
-        """The model that the penalty shrinks to.
+        """The model that the penalty shrinks to, and around which a bound holds.
 
         Where it is not unique, or only numerically so, only the package can say which one it takes.
         """
@@ -388,13 +388,13 @@ class Truth:
             self.C.astype(float),
             relative_weight(self.problem.weight),
             offset=self.problem.offset,
-            prior="least_squares",
+            prior=self.params["prior"],
             fit_intercept=self.intercept,
             shared=self.shared,
             alpha=float(self.alpha),
             l1_ratio=float(self.l1_ratio),
         )
-        coef, intercept = (np.asarray(a, dtype=LONG) for a in objective.to_user(objective.prior))
+        coef, intercept = (np.asarray(a, dtype=LONG) for a in objective.to_user(objective.least_squares))
         return coef, intercept
 
     def predict(self, coef, intercept):
@@ -550,11 +550,12 @@ def check_model(problem: Problem, model: Any, truth: Truth) -> None:
 def check_bound(model: Any, truth: Truth, slack: Any, everywhere: bool) -> None:
     """Whether any rival within the radius of the certificate, or anywhere, is below the lower bound."""
     coef, intercept = (np.asarray(a, dtype=LONG) for a in (model.coef_, model.intercept_))
-    here = truth.to_theta(coef, intercept)
+    centre, radius = truth.to_theta(*truth.least_squares()), model.certificate_radius_
+    assert radius >= 10_000 and (radius == np.inf or not everywhere), f"certificate_radius_ is {radius}"
     for k, Theta in enumerate(truth.rivals(coef, intercept, np.random.default_rng(0))):
-        distance = np.linalg.norm(Theta - here)
-        if not everywhere and distance > CERTIFICATE_RADIUS:
-            Theta = here + (Theta - here) * (LONG(0.999) * CERTIFICATE_RADIUS / distance)
+        distance = np.linalg.norm(Theta - centre)
+        if distance > radius:
+            Theta = centre + (Theta - centre) * (LONG(0.999) * radius / distance)
         value = truth.value(*truth.to_user(Theta))
         assert model.lower_bound_ <= value + slack, (
             f"lower_bound_ is {model.lower_bound_}, but rival {k} attains {value} (objective_ {model.objective_})"

@@ -218,7 +218,7 @@ def test_no_duals_prove_too_much(region, scale):
         Theta = objective.from_user(truth.coef_, truth.intercept_)
         for seed in range(3):
             V = scale * np.random.default_rng(seed).normal(size=C.shape)
-            bound = objective.lower_bound(V, Theta, max_iter=5) * objective.scale
+            bound = objective.lower_bound(V, Theta, max_iter=5).value * objective.scale
             assert 0 <= bound <= truth.objective_ * (1 + 1e-9)
 
 

@@ -252,10 +252,10 @@ def test_equal_rows_are_the_plain_region(case):
     region, params, one = CASES[case]
     params = {name: np.repeat(value[:1], N, axis=0) for name, value in params.items()}
     X, C = data()
-    plain = SPOPlusRegressor(one(**row(params, 0)), alpha=0.01).fit(X, C)
-    model = SPOPlusRegressor(region, alpha=0.01).fit(X, C, region_params=params)
-    assert model.objective_ == pytest.approx(plain.objective_, rel=2e-6)
-    assert model.duality_gap_ <= 1e-6
+    plain = SPOPlusRegressor(one(**row(params, 0)), alpha=0.01, tol=1e-8).fit(X, C)
+    model = SPOPlusRegressor(region, alpha=0.01, tol=1e-8).fit(X, C, region_params=params)
+    assert model.objective_ == pytest.approx(plain.objective_, rel=2e-8)
+    assert model.duality_gap_ <= 1e-8
     np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=2e-2)
 
 

@@ -214,9 +214,8 @@ def test_many_equalities_and_many_samples():
 def test_sgd_is_near_and_its_bound_is_valid():
     X, C = items_data(4, n=200)
     exact = SPOPlusRegressor(Simplex(), shared=True, alpha=0.1).fit(X, C)
-    with pytest.warns(ConvergenceWarning):
-        rough = SPOPlusRegressor(Simplex(), shared=True, alpha=0.1, solver="sgd", random_state=0).fit(X, C)
-    assert exact.objective_ * (1 - 1e-6) <= rough.objective_ <= 1.02 * exact.objective_
+    rough = SPOPlusRegressor(Simplex(), shared=True, alpha=0.1, solver="sgd", tol=1e-4, random_state=0).fit(X, C)
+    assert exact.objective_ * (1 - 1e-6) <= rough.objective_ <= (1 + 1e-4) * exact.objective_
     assert 0 <= rough.lower_bound_ <= exact.objective_ * (1 + 1e-6)
 
 

@@ -136,7 +136,9 @@ def test_ten_classes_agree_with_a_direct_lp(backend):
     model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend)).fit(X, C)
     assert model.objective_ == pytest.approx(truth, rel=1e-7)
     assert model.lower_bound_ <= truth * (1 + 1e-9)
-    assert model.duality_gap_ <= 1e-6
+    # Five classes are separable from the other five.  Clarabel leaves 1e-7 of a decision on the wrong side, and the bound
+    # is charged for that over a radius of 10,000.
+    assert model.duality_gap_ <= (5e-6 if backend == "CLARABEL" else 1e-6)
     assert spo_plus_loss(C, model.predict(X), Simplex()) == pytest.approx(model.objective_, rel=1e-9)
 
 
@@ -244,12 +246,14 @@ def test_conic_on_modelled_regions_is_certified(region, alpha):
 def test_sgd_comes_close_and_its_bound_holds(penalty):
     X, C = make_cost_sensitive_classification(300, degree=2, noise=0.5, random_state=1)
     exact = SPOPlusRegressor(Simplex(), solver="conic", **penalty).fit(X, C)
-    with pytest.warns(ConvergenceWarning, match="relative duality gap of"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model = SPOPlusRegressor(Simplex(), solver="sgd", random_state=0, **penalty).fit(X, C)
-    # Unpenalised, this problem is badly conditioned: least squares is 330 % off, sgd about 15 %.
-    close = 1.01 if penalty else 1.25
+    # Unpenalised, this problem is badly conditioned: least squares is 330 % off.
+    close = 1.001 if penalty else 1.05
     assert exact.objective_ * (1 - 1e-9) <= model.objective_ <= close * exact.objective_
     assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9)
+    assert model.duality_gap_ <= (1e-3 if penalty else 0.1)
 
 
 def test_sgd_serves_regions_known_only_by_their_oracle():
@@ -283,8 +287,8 @@ def test_any_decisions_prove_a_bound(region, alpha):
     rng = np.random.default_rng(0)
     for _ in range(50):
         V = region.argmin(rng.normal(size=C.shape))
-        assert objective.dual_value(V, Theta)[0] <= optimum * (1 + 1e-9)
-        assert objective.lower_bound(V, Theta) <= optimum * (1 + 1e-9)
+        assert objective.dual_value(V, Theta).value <= optimum * (1 + 1e-9)
+        assert objective.lower_bound(V, Theta).value <= optimum * (1 + 1e-9)
 
 
 def test_repeated_rows_are_weights_bit_for_bit():

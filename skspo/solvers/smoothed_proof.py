@@ -29,8 +29,9 @@ DECREASE = 0.4
 #: rounds without a better bound after which the search for one ends
 PATIENCE = 2
 
-#: numbers that may be worked on in all: some ten seconds
-WORK = 1e10
+#: numbers that may be worked on in all: some ten seconds; and at most so many times as many as in the fit itself,
+#: unless that is next to nothing
+WORK, WORK_RATIO, LEAST_WORK = 1e10, 10.0, 1e8
 
 
 class SmoothedLoss(Mixture):
@@ -104,7 +105,7 @@ def prove(
     progress : Progress
         What to report to.
     n_iter : int
-        Iterations so far, for the report.
+        Passes over the data so far.
 
     Returns
     -------
@@ -116,7 +117,7 @@ def prove(
     best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
     if 4 * objective.C.size > MOST_ELEMENTS:
         return best, value, bound
-    met, left = SmoothedLoss(objective), WORK
+    met, left = SmoothedLoss(objective), min(WORK, max(LEAST_WORK, WORK_RATIO * n_iter * objective.C.size))
 
     def report(_: float, at: np.ndarray) -> None:
         nonlocal left
