@@ -6,7 +6,7 @@ Conventions
     alpha_k > 0 their weights, which sum to one for each sample
 
 Any weights prove a lower bound, v_i = sum_k alpha_k V_k, and where there is no ridge it is charged for the residual R
-of the moments (see ``objective``).  Factors 1 + (V_k - v_i).Y z_i of the weights keep their sums and move the moments by
+of the moments (see ``objective``).  Factors 1 + (V_k - v_i).Y z_i of the weights keep their sums and move moments by
 
     sum_i a_i Cov_i Y z_i z_i^T,     Cov_i the covariance of the decisions of sample i under its weights,
 
@@ -178,7 +178,8 @@ class Mixture:
         Y, rest = np.zeros_like(excess), excess
         for _ in range(3):
             reduced = np.zeros(inside.size)
-            reduced[inside] = cho_solve(factor, (basis.T @ rest if hidden else rest).ravel()[inside], check_finite=False)
+            right = (basis.T @ rest if hidden else rest).ravel()[inside]
+            reduced[inside] = cho_solve(factor, right, check_finite=False)
             trial = Y + (basis @ reduced.reshape(d, -1) if hidden else reduced.reshape(excess.shape))
             new = excess - apply(trial)
             if not np.linalg.norm(new) < np.linalg.norm(rest):

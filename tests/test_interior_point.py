@@ -55,7 +55,8 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
     conic = ConicSolver().solve(objective)
     ours = InteriorPointSolver(tol=tol).solve(objective)
     # Clarabel's duals leave moments of 2e-11 in Markowitz regions, which costs 1e-5 over a radius of 10,000.
-    assert objective.relative_gap(conic.objective, conic.lower_bound) <= (1e-4 if isinstance(region, Markowitz) else 1e-6)
+    accurate = 1e-4 if isinstance(region, Markowitz) else 1e-6
+    assert objective.relative_gap(conic.objective, conic.lower_bound) <= accurate
     size = max(conic.objective, 1e-2 * objective.trivial_value())
     slack = 1e-9 * size
     if isinstance(region, (Polyhedron, Markowitz)):

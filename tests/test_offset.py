@@ -7,7 +7,6 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import sklearn
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
