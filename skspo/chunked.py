@@ -591,7 +591,13 @@ class ChunkedObjective(LinearObjective):
         return DecisionsAt(Theta)
 
     def lower_bound(
-        self, V: Any, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = MAX_CORRECTIONS
+        self,
+        V: Any,
+        Theta: np.ndarray,
+        *,
+        target: float = np.inf,
+        enough: float = np.inf,
+        max_iter: int = MAX_CORRECTIONS,
     ) -> Bound:
         """Best lower bound from the decisions that V stands for; as for local data, by passes over the rows."""
         constant, G, size = self._sum(part_moments, V.Theta, Theta, None, 0.0)

@@ -444,7 +444,15 @@ class LinearObjective:
         radius = max(self.radius(Theta), FREE_CHARGE * max(value, GAP_FLOOR * self.trivial_value()) / residual)
         return Bound(value - radius * residual, radius)
 
-    def lower_bound(self, V: np.ndarray, Theta: np.ndarray, *, target: float = np.inf, max_iter: int = 50) -> Bound:
+    def lower_bound(
+        self,
+        V: np.ndarray,
+        Theta: np.ndarray,
+        *,
+        target: float = np.inf,
+        enough: float = np.inf,
+        max_iter: int = 50,
+    ) -> Bound:
         """Best lower bound found from approximate dual decisions V.
 
         V is moved until it has the feature moments that it has at an optimum; if that does not do, other decisions are
@@ -458,6 +466,8 @@ class LinearObjective:
             The returned coefficients.
         target : float
             Stop as soon as this bound is reached.
+        enough : float
+            Mix in no other decisions if this bound is reached.
         max_iter : int
         """
         from .mixture import mixed_bound
@@ -480,7 +490,7 @@ class LinearObjective:
                 return float(np.einsum("ij,ij->", self.C, difference)), -2.0 * self.design.adjoint(difference)
 
             best = self._cancel_residual(moments, lambda: self.design.gram_pinv(room), Theta, target, max_iter)
-        if best.value >= target or self.deadline.left() <= 0:
+        if best.value >= min(target, enough) or self.deadline.left() <= 0:
             return best
         return max(best, mixed_bound(self, V, Theta, target))
 

@@ -136,8 +136,8 @@ def test_ten_classes_agree_with_a_direct_lp(backend):
     model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend)).fit(X, C)
     assert model.objective_ == pytest.approx(truth, rel=1e-7)
     assert model.lower_bound_ <= truth * (1 + 1e-9)
-    # Five classes are separable from the other five.  Clarabel leaves 1e-7 of a decision on the wrong side, and the bound
-    # is charged for that over a radius of 10,000.
+    # Five classes are separable from the other five.  Clarabel leaves 1e-7 of a decision on the wrong side, and the
+    # bound is charged for that over a radius of 10,000.
     assert model.duality_gap_ <= (5e-6 if backend == "CLARABEL" else 1e-6)
     assert spo_plus_loss(C, model.predict(X), Simplex()) == pytest.approx(model.objective_, rel=1e-9)
 

@@ -68,11 +68,11 @@ class Solver(BaseEstimator):
         best = int(np.argmin(values))
         Theta, value = candidates[best][0], values[best]
         # Aim well inside the tolerance, but do not polish a proof for its own sake.
-        target = value - 0.1 * self.tol * max(value, 0.0)
+        target, enough = (value - share * self.tol * max(value, 0.0) for share in (0.1, 1.0))
         bound = ZERO_BOUND
         for _, V in candidates:
             if bound.value < target:
-                bound = max(bound, objective.lower_bound(V, Theta, target=target))
+                bound = max(bound, objective.lower_bound(V, Theta, target=target, enough=enough))
         return self.result(objective, Theta, value, bound, n_iter, message)
 
     def result(

@@ -19,6 +19,8 @@ that matter to it, and the bound needs no ridge.  What they cost is time for the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
 from scipy.sparse import csr_array
@@ -40,8 +42,9 @@ IDLE, PATIENCE = 1e-6, 20
 #: cuts per group, beyond which there are only those with a multiplier
 ENOUGH_CUTS = 20
 
-#: multipliers above BALANCED are changed to make averaged slopes vanish, in at most so many rounds
-BALANCED, BALANCE_ROUNDS = 1e-12, 4
+#: multipliers above BALANCED are changed to make averaged slopes vanish, in at most so many rounds, as soon as the
+#: predicted decrease is below this share of the objective, or below ten tolerances
+BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-3
 
 #: averaged constant and slope of cuts
 Moments = tuple[float, np.ndarray]
@@ -106,7 +109,7 @@ class BundleSolver(Solver):
         # The step that would bring the objective to zero if it were linear.
         step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
         moments: Moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
-        bound, message, decrease = ZERO_BOUND, "", value
+        bound, message, decrease, close = ZERO_BOUND, "", value, True
         proving, polishing, proved, rounds = False, False, -np.inf, 0
         while objective.relative_gap(value, bound.value) > self.tol:
             if progress.late():
@@ -117,13 +120,16 @@ class BundleSolver(Solver):
             if proving:
                 # The residual slope is of the order of sqrt(accuracy / step), and it is charged for.
                 accuracy = 1e-14 * size
-            trial, predicted, candidate = model.minimize(centre, step, accuracy)
+            trial, predicted, balance = model.minimize(centre, step, accuracy)
+            decrease = value - predicted
+            # Balancing takes a factorisation, and far from the optimum the bound is poor anyway.
+            close = decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
+            candidate = balance(close)
             # Without a ridge the radius of a bound grows with the distance of the best point, so that it may change.
             candidates: list[Moments] = [moments, candidate]
             bounds = [objective.dual_value_from_moments(*m, centre) for m in candidates]
             moments, bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
             progress(n_iter, value, bound.value)
-            decrease = value - predicted
             if objective.relative_gap(value, bound.value) <= self.tol:
                 break
             again, proving = proving, decrease <= 0.1 * self.tol * size
@@ -162,6 +168,9 @@ class BundleSolver(Solver):
             if ratio > 1e-3 or (proving and new < value):
                 centre, value = trial, new
                 bound = max(ZERO_BOUND, objective.dual_value_from_moments(*moments, centre))
+        if message and not close:
+            # Stopped early: the last multipliers prove something, too.
+            bound = max(bound, objective.dual_value_from_moments(*balance(True), centre))
         progress(n_iter, value, bound.value, force=True)
         return self.result(objective, centre, value, bound, n_iter, message)
 
@@ -237,7 +246,9 @@ class CutModel:
         )
         return value + obj.penalty(Theta), len(new)
 
-    def minimize(self, centre: np.ndarray, step: float, accuracy: float) -> tuple[np.ndarray, float, Moments]:
+    def minimize(
+        self, centre: np.ndarray, step: float, accuracy: float
+    ) -> tuple[np.ndarray, float, Callable[[bool], Moments]]:
         """Minimise the model plus the proximal term.
 
         Returns
@@ -245,8 +256,8 @@ class CutModel:
         Theta : ndarray of shape (d, q)
         value : float
             The model at Theta, without the proximal term.
-        moments : tuple of float and ndarray of shape (d, q)
-            Averaged constant and slope of the cuts.
+        moments : callable
+            Gives the averaged constant and slope of the cuts, shape (d, q); balanced if it is called with True.
         """
         obj = self.objective
         # Ridge and proximal term together are a constant plus |x|^2 / 2, where Theta = origin + root x.
@@ -266,12 +277,16 @@ class CutModel:
         zero = zero[np.abs(Theta - obj.prior).flat[zero] < 1e-9]
         Theta.flat[zero] = obj.prior.flat[zero]
         value = float(self.highest(Theta).sum()) + obj.penalty(Theta)
-        balanced = self._balanced(multipliers)
-        moments = float(balanced @ self.b), self.expand(balanced @ self.A)
+        A, b, group = self.A, self.b, self.group
+
+        def moments(balance: bool) -> Moments:
+            weights = self._balanced(multipliers, A, group) if balance else multipliers
+            return float(weights @ b), self.expand(weights @ A)
+
         self._tidy(multipliers)
         return Theta, value, moments
 
-    def _balanced(self, multipliers: np.ndarray) -> np.ndarray:
+    def _balanced(self, multipliers: np.ndarray, all_slopes: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Multipliers whose averaged slope vanishes, up to rounding, where no ridge makes up for it.
 
         The program with the proximal term leaves a slope of the order of 1 / step, and the bound is charged for it.
@@ -285,10 +300,10 @@ class CutModel:
         if not without_ridge.any():
             return multipliers
         active = np.flatnonzero(multipliers > BALANCED)
-        A, group = self.A[active], self.group[active]
+        A, group = all_slopes[active], groups[active]
         values, rest = multipliers[active], multipliers.copy()
         rest[active] = 0.0
-        inactive = rest @ self.A
+        inactive = rest @ all_slopes
         for _ in range(BALANCE_ROUNDS):
             slope = inactive + values @ A
             # A slope within the l1 penalty is absorbed by it.
