@@ -44,7 +44,7 @@ ENOUGH_CUTS = 20
 
 #: multipliers above BALANCED are changed to make averaged slopes vanish, in at most so many rounds, as soon as the
 #: predicted decrease is below this share of the objective, or below ten tolerances
-BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-3
+BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-4
 
 #: averaged constant and slope of cuts
 Moments = tuple[float, np.ndarray]
@@ -303,20 +303,20 @@ class CutModel:
         A, group = all_slopes[active], groups[active]
         values, rest = multipliers[active], multipliers.copy()
         rest[active] = 0.0
-        inactive = rest @ all_slopes
+        inactive, size, share = rest @ all_slopes, np.inf, 1.0
         for _ in range(BALANCE_ROUNDS):
             slope = inactive + values @ A
             # A slope within the l1 penalty is absorbed by it.
             columns = np.flatnonzero(without_ridge & (np.abs(slope) >= l1))
             excess = slope[columns] - np.clip(slope[columns], -l1[columns], l1[columns])
-            if not excess.any():
+            size, before = float(np.linalg.norm(excess)), size
+            if size == 0.0 or (share == 1.0 and size > 0.5 * before):
                 break
             sums = np.bincount(group, values, minlength=self.n_groups)
             average = csr_array((values / sums[group], (group, np.arange(len(values)))), (self.n_groups, len(values)))
             centred = A[:, columns] - (average @ A[:, columns])[group]
             M = (centred * values[:, None]).T @ centred
-            size = float(np.einsum("ii->", M)) / len(columns)
-            M[np.diag_indices_from(M)] += 1e-14 * size
+            M[np.diag_indices_from(M)] += 1e-14 * float(np.einsum("ii->", M)) / len(columns)
             try:
                 factor = cho_factor(M, lower=True, check_finite=False)
             except LinAlgError:
@@ -327,7 +327,8 @@ class CutModel:
             largest = -float(change.min(initial=0.0))
             if not np.isfinite(largest):
                 break
-            values = values * (1.0 + min(1.0, 0.9 / max(largest, 1e-300)) * change)
+            share = min(1.0, 0.9 / max(largest, 1e-300))  # of the step: multipliers stay positive
+            values = values * (1.0 + share * change)
         rest[active] = values
         return rest
 
