@@ -124,9 +124,8 @@ class BundleSolver(Solver):
             decrease = value - predicted
             # Balancing takes a factorisation, and far from the optimum the bound is poor anyway.
             close = decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
-            candidate = balance(close)
             # Without a ridge the radius of a bound grows with the distance of the best point, so that it may change.
-            candidates: list[Moments] = [moments, candidate]
+            candidates: list[Moments] = [moments, balance(False), *([balance(True)] if close else [])]
             bounds = [objective.dual_value_from_moments(*m, centre) for m in candidates]
             moments, bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
             progress(n_iter, value, bound.value)
@@ -136,9 +135,10 @@ class BundleSolver(Solver):
             if proving and not again:
                 proved = -np.inf
                 continue  # the same more accurately
-            if proving and not polishing and bounds[1].value > proved and step < MAX_STEP:
+            new_bound = max(bounds[1:]).value
+            if proving and not polishing and new_bound > proved and step < MAX_STEP:
                 # The model promises nothing near the centre, and the proof needs that it promises nothing far away.
-                proved, step = bounds[1].value, min(10.0 * step, MAX_STEP)
+                proved, step = new_bound, min(10.0 * step, MAX_STEP)
                 continue
             if proving and not polishing:
                 # Rounding has stopped the proof.  The program is better conditioned for a shorter step, which gives a
