@@ -86,7 +86,7 @@ def run_solvers(
     if trouble and not result.converged and trouble not in result.message:
         result = result._replace(message="; ".join(filter(None, (result.message, trouble))))
     result = guarded(objective, result, references, solver.tol)
-    return with_exact_zeros(objective, result, solver.tol), solver
+    return with_exact_zeros(objective, result, solver.tol, most=min(value for _, value in references)), solver
 
 
 def combined(objective: LinearObjective, one: Result, other: Result, tol: float) -> Result:
@@ -135,10 +135,11 @@ def guarded(
     )
 
 
-def with_exact_zeros(objective: LinearObjective, result: Result, tol: float) -> Result:
+def with_exact_zeros(objective: LinearObjective, result: Result, tol: float, most: float = np.inf) -> Result:
     """Result whose coefficients under an l1 penalty are exactly those of the prior where that costs nothing.
 
-    Interior-point and stochastic methods end near zero, not at it.
+    Interior-point and stochastic methods end near zero, not at it.  The objective may increase by a share of the
+    tolerance, but not above ``most``.
     """
     penalized = objective.l1 > 0
     D = result.coef - objective.prior
@@ -146,6 +147,7 @@ def with_exact_zeros(objective: LinearObjective, result: Result, tol: float) -> 
     if largest == 0.0:
         return result
     allowed = result.objective + ZERO_SHARE * tol * max(result.objective, GAP_FLOOR * objective.trivial_value())
+    allowed = min(allowed, max(most, result.objective))
     low, high = 0, len(ZERO_LEVELS)  # the first level that costs nothing is in [low, high]; beyond the last is none
     best = result
     while low < high:

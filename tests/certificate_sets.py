@@ -145,7 +145,7 @@ def ellipsoid(d, sense="min"):
     )
 
 
-def smallest(function, low, high, steps=50):
+def smallest(function, low, high, steps=70):
     """Smallest value of a convex function of one variable per row, by golden section."""
     ratio = (np.sqrt(5.0) - 1.0) / 2.0
     low, high = low.copy(), high.copy()
@@ -175,7 +175,7 @@ def entropy(threshold, d, sense="min"):
             t = np.exp(s)
             return t * (logsumexp(V / t[:, None], axis=1) + r)
 
-        rest = smallest(dual, np.full(len(V), -12.0), np.full(len(V), 12.0))
+        rest = smallest(dual, np.full(len(V), -40.0), np.full(len(V), 10.0))
         return top + np.where(np.abs(V).max(axis=1) > 0, rest * size, 0.0)
 
     return Set(sk.EntropySimplex(threshold, sense=sense), support, accuracy=1e-10)
@@ -195,7 +195,7 @@ def barrier(d, sense="min"):
             m = np.exp(s)
             return m - d * np.exp((np.log(m[:, None] - V).sum(axis=1) - r) / d)
 
-        rest = smallest(dual, np.full(len(V), -25.0), np.full(len(V), 25.0))
+        rest = smallest(dual, np.full(len(V), -40.0), np.full(len(V), 10.0))
         return top + np.where(np.abs(V).max(axis=1) > 0, rest * size, 0.0)
 
     return Set(sk.LogBarrierSimplex(sense=sense), support, accuracy=1e-10)

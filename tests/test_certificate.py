@@ -268,3 +268,19 @@ def test_portfolios_at_the_limit_of_their_risk():
     params = PLAIN | {"fit_intercept": False, "solver": "interior-point", "tol": 1e-7}
     kinds |= {"unit": 1.0, "seed": 753}
     judge(certificate_problems.assemble(kinds, certificate_sets.markowitz(3), params))
+
+
+def test_exact_zeros_do_not_end_above_least_squares():
+    """A solver that is stopped returns least squares; setting its coefficients to zero may cost a share of tol."""
+    kinds = {"n": 12, "p": 2, "d": 2, "X": "far", "C": "ties", "weight": "span-3", "offset": "none", "unit": 1.0}
+    params = PLAIN | {"alpha": 0.1, "l1_ratio": 0.5, "tol": 0.1, "shared": True, "solver": "sgd", "time_limit": 1e-9}
+    the_set = certificate_sets.barrier(2)
+    judge(certificate_problems.assemble(kinds | {"seed": 324}, the_set, params))
+
+
+def test_least_squares_with_all_its_components_is_a_reference():
+    """The component of least squares that decisions cannot see may make its l1 norm smaller."""
+    kinds = {"n": 12, "p": 1, "d": 4, "X": "lognormal", "C": "lognormal", "weight": "none", "offset": "none"}
+    params = PLAIN | {"alpha": 0.1, "l1_ratio": 0.5, "tol": 1e-3, "max_iter": 1, "solver": "bundle"}
+    the_set = certificate_sets.SMALL["polyhedron"][1](4)
+    judge(certificate_problems.assemble(kinds | {"seed": 75, "unit": 1.0}, the_set, params))
