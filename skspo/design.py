@@ -247,7 +247,7 @@ class LinearDesign(Design):
 
     def sensitivity(self, S: np.ndarray) -> np.ndarray:
         """Outer products s_k z_i^T."""
-        return np.einsum("kj,iq->ikjq", S, self.Z).reshape(self.Z.shape[0], S.shape[0], -1)
+        return np.einsum("kj,iq->ikjq", S, self.Z).reshape(self.Z.shape[0], S.shape[0], S.shape[1] * self.Z.shape[1])
 
     def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """One system of normal equations per cost."""

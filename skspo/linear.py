@@ -189,12 +189,13 @@ class LinearSPOPlusMixin:
         **more: Any,
     ) -> None:
         coef, intercept = objective.to_user(result.coef)
+        bound = max(result.lower_bound, 0.0)
         learned = {
             "coef_": coef,
             "intercept_": intercept,
             # Rounding must not put the value below a bound of zero.
-            "objective_": max(result.objective, result.lower_bound) * objective.scale,
-            "lower_bound_": result.lower_bound * objective.scale,
+            "objective_": max(result.objective, bound) * objective.scale,
+            "lower_bound_": bound * objective.scale,
             "duality_gap_": result_gap(objective, result),
             "certificate_radius_": float(result.radius),
             "history_": history_of(objective),

@@ -398,8 +398,12 @@ class LinearObjective:
 
         The prior is one of the two.
         """
-        models = {"least squares": self.least_squares, "zero": np.zeros(self.shape)}
-        return [(Theta, self._reference_loss(name, Theta) + self.penalty(Theta)) for name, Theta in models.items()]
+        models = [("least squares", self.least_squares), ("zero", np.zeros(self.shape))]
+        hidden = np.where(self.free, 0.0, self.coordinates.hidden)
+        if self.l1.any() and not self.anchored and hidden.any():
+            # An l1 norm may be smaller with the component that decisions cannot see.
+            models.append(("least squares", self.least_squares + hidden))
+        return [(Theta, self._reference_loss(name, Theta) + self.penalty(Theta)) for name, Theta in models]
 
     def _reference_loss(self, name: str, Theta: np.ndarray) -> float:
         if name not in self._reference_losses:

@@ -73,6 +73,8 @@ class Block:
         if curvature:
             tau, lam, g = curvature
             lowered = (np.sqrt(lam / tau) * g) @ shared.null
+            # At the boundary of the constraint one direction outweighs the others.
+            moderate &= np.square(lowered).sum(axis=1) * D.max(axis=1) < MODERATE
         if moderate.any():
             G = ((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k)
             if curvature:

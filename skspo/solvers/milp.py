@@ -155,7 +155,7 @@ class MILPSolver(Solver):
         costs = objective.C @ V.T - (objective.C * W).sum(axis=1, keepdims=True)  # (n, count)
         # Decisions see only some directions of the coefficients; the others are left out.
         visible = np.eye(d) - objective.normals.T @ objective.normals if objective.normals.size else np.eye(d)
-        pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v]).reshape(-1, 2)
+        pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v], dtype=int).reshape(-1, 2)
         step = (V[pairs[:, 1]] - V[pairs[:, 0]]) @ visible  # (pairs, d)
         # Rows: sample-major, then pairs.  (Theta z_i).step - (M_i) delta_iv >= MARGIN - M_i
         left = objective.design.sensitivity(step).reshape(n * len(pairs), size)

@@ -1,0 +1,422 @@
+"""The judge of fitted models: objective, least squares, distances and optima by hand (see ``certificate_problems.py``).
+
+    loss_i = support(c - 2 c_hat) + 2 c_hat.w*(c) - c.w*(c)          the SPO+ loss, with ``Set.support``
+
+In long double, unless there are so many numbers that this takes too long.  A model that is within the radius of the
+certificate of least squares and has an objective below ``lower_bound_`` refutes the certificate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+from adversarial import run
+from certificate_problems import Problem, fit
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import skspo as sk
+from skspo.regions.base import check_region
+
+#: multiplications of a prediction up to which it is computed in long double
+LONG_WORK = 2e6
+
+#: rows and unknowns of a program that is solved by hand
+MOST_ROWS, MOST_UNKNOWNS = 2500, 150
+
+#: what rounding may do to an objective or a bound, relative to max(objective, 1 % of the zero model's loss)
+ROUNDING = 1e-9
+
+
+class Exact:
+    """The training problem, by hand.  Models are pairs of coefficients and intercept in the user's units."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, params = problem, problem.params
+        n, d = problem.C.shape
+        self.shared, self.intercept = params["shared"], params["fit_intercept"]
+        self.alpha, self.l1_ratio = params.get("alpha", 0.0), params.get("l1_ratio", 0.0)
+        self.anchored = params.get("prior", "zero") == "least_squares"
+        items = d if self.shared else 1
+        self.rows = problem.X.reshape(n * items, -1)
+        self.number: Any = np.longdouble if self.rows.size * (1 if self.shared else d) <= LONG_WORK else np.float64
+        region = check_region(problem.set.region, d)
+        self.region = region if problem.set.params is None else region.with_rows(problem.set.params, n, d)
+        self.sign = -1.0 if region.sense == "max" else 1.0
+        self.C = (self.sign * problem.C).astype(self.number)
+        self.offset = 0.0 if problem.offset is None else (self.sign * problem.offset).astype(self.number)
+        weight = np.ones(n) if problem.weight is None else problem.weight
+        self.weight = (weight / weight.sum()).astype(self.number)
+        # Where several decisions are optimal the loss depends on which one is taken: the package's, if it is optimal.
+        self.W = self.region.argmin(problem.C).astype(self.number)
+        self.best = -problem.set.support(-self.C)
+        size = np.abs(self.C).sum(axis=1) * np.abs(self.W).max(initial=1.0)
+        error = np.abs((self.C * self.W).sum(axis=1) - self.best)
+        assert (error <= 10.0 * problem.set.accuracy * size).all(), "the region's decisions are not optimal"
+        self._set_coordinates()
+
+    # -- objective -----------------------------------------------------------------------------------------------------
+
+    def predict(self, coef, intercept):
+        """Predictions, as costs to be minimised."""
+        C_hat = self.rows.astype(self.number) @ np.asarray(coef, dtype=self.number).T + intercept
+        return self.sign * C_hat.reshape(self.C.shape) + self.offset
+
+    def loss(self, coef, intercept):
+        C_hat = self.predict(coef, intercept)
+        losses = self.problem.set.support(self.C - 2 * C_hat) + ((2 * C_hat - self.C) * self.W).sum(axis=1)
+        return self.weight @ np.maximum(losses, 0.0)
+
+    def penalty(self, coef, intercept):
+        if not self.alpha:
+            return 0.0
+        pairs = [(coef, self.prior[0])]
+        if self.anchored and self.intercept:
+            pairs.append((intercept, self.prior[1]))
+        D = [np.abs(np.asarray(B, dtype=self.number) - B0) for B, B0 in pairs]
+        return self.alpha * sum((self.l1_ratio * a + (1.0 - self.l1_ratio) / 2 * a**2).sum() for a in D)
+
+    def value(self, coef, intercept):
+        return self.loss(coef, intercept) + self.penalty(coef, intercept)
+
+    def size(self, coef, intercept):
+        """What the loss is a difference of: rounding errors are relative to this."""
+        parts = np.abs(self.rows) @ np.abs(np.asarray(coef, dtype=float)).T + np.abs(np.asarray(intercept, dtype=float))
+        total = np.abs(self.C) + 2 * (parts.reshape(self.C.shape) + np.abs(self.offset))
+        return float(self.weight @ total.sum(axis=1)) * float(np.abs(self.W).max(initial=1.0))
+
+    # -- distances -----------------------------------------------------------------------------------------------------
+
+    def _set_coordinates(self) -> None:
+        d = self.C.shape[1]
+        items = d if self.shared else 1
+        self.row_weight = np.repeat(self.weight.astype(float), items) / items
+        normals = self.region.equalities(d) if hasattr(self.region, "equalities") else np.zeros((0, d))
+        vertices = self.problem.set.vertices
+        if vertices is not None and normals.size:
+            moves = np.asarray(vertices) - np.asarray(vertices)[..., :1, :]
+            assert np.abs(moves @ normals.T).max() <= 1e-9, "decisions vary along a direction that is said to be hidden"
+        self.normals = normals
+        C = self.C.astype(float)
+        visible = C - (C @ normals.T) @ normals
+        self.cost_scale = float(np.sqrt(self.weight @ (visible**2).sum(axis=1)))
+        whole = float(np.sqrt(self.weight @ (C**2).sum(axis=1)))
+        self.cost_scale = (whole if self.cost_scale <= 1e-15 * whole else self.cost_scale) or 1.0
+        center = self.intercept and not self.anchored
+        self.mean = self.row_weight @ self.rows if center else np.zeros(self.rows.shape[1])
+        spread = np.sqrt(self.row_weight @ (self.rows - self.mean) ** 2)
+        largest = np.abs(self.rows[self.row_weight > 0]).max(axis=0)
+        self.used = spread > 16 * np.finfo(float).eps * largest
+        self.spread = np.where(self.used, spread, 1.0)
+        Z = np.where(self.used, (self.rows - self.mean) / self.spread, 0.0)
+        self.Z = np.column_stack([Z, np.ones(len(Z))]) if self.intercept else Z
+        unknown = (C - self.offset).astype(float).reshape(len(Z), -1) / self.cost_scale
+        root = np.sqrt(self.row_weight)[:, None]
+        fitted, _, rank, _ = np.linalg.lstsq(root * self.Z, root * unknown, rcond=1e-11)
+        q = self.Z.shape[1]
+        self.unique = rank == int(self.used.sum()) + self.intercept
+        #: directions of the features; models that differ in others only are the same
+        self.span = None if rank == q else np.linalg.svd(root * self.Z, full_matrices=False)[2][:rank]
+        self.least_squares = fitted.T
+        self.prior: tuple[Any, Any] = self.to_user(fitted.T) if self.anchored else (0.0, 0.0)
+
+    def theta(self, coef, intercept):
+        """Coefficients times the spread of their features, and the intercept at their means, in typical costs."""
+        coef = self.sign * np.atleast_2d(np.asarray(coef, dtype=float))
+        Theta = np.where(self.used, coef * self.spread, 0.0)
+        if self.intercept:
+            at_mean = self.sign * np.ravel(intercept) * np.ones(len(coef)) + coef @ self.mean
+            Theta = np.column_stack([Theta, at_mean])
+        return Theta / self.cost_scale
+
+    def to_user(self, Theta):
+        p = self.rows.shape[1]
+        coef = self.sign * self.cost_scale * np.where(self.used, Theta[:, :p] / self.spread, 0.0)
+        intercept = np.zeros(len(coef))
+        if self.intercept:
+            intercept = self.sign * self.cost_scale * Theta[:, p] - coef @ self.mean
+        return (coef[0], intercept[0]) if self.shared else (coef, intercept)
+
+    def visible(self, Theta):
+        return Theta - self.normals.T @ (self.normals @ Theta)
+
+    def distance(self, coef, intercept):
+        """Distance from least squares, as the certificate measures it: of what the objective can see."""
+        D = self.theta(coef, intercept) - self.least_squares
+        if not self.shared and not self.anchored:
+            if self.alpha * self.l1_ratio:
+                # The l1 norm of slopes sees them all.
+                p = self.rows.shape[1]
+                D[:, :p] += (self.least_squares - self.visible(self.least_squares))[:, :p]
+                D[:, p:] = self.visible(D[:, p:])
+            else:
+                D = self.visible(D)
+        if self.span is not None and not self.alpha:
+            D = (D @ self.span.T) @ self.span
+        return float(np.linalg.norm(D))
+
+    def towards(self, model, radius):
+        """The model, or where the way to it from least squares leaves the radius."""
+        distance = self.distance(*model)
+        if distance <= radius:
+            return model
+        share = 0.999 * radius / distance
+        start = self.least_squares
+        return self.to_user(start + share * (self.theta(*model) - start))
+
+    # -- optimum -------------------------------------------------------------------------------------------------------
+
+    def program(self):
+        """Optimal model, by HiGHS or Clarabel; None if nothing is known of the set, or there is too much of it.
+
+        min  sum_i a_i (t_i + 2 c_hat_i.w_i) + sum_jk (l1_k s_jk + l2_k / 2 D_jk^2),    D = Theta - Theta0
+        s.t. t_i >= (c_i - 2 c_hat_i).v for all vertices v,   or t_i >= center.u_i + |M^T u_i|, u_i = c_i - 2 c_hat_i,
+             s >= D, s >= -D
+        """
+        vertices, norm = self.problem.set.vertices, self.problem.set.norm
+        (n, d), q = self.C.shape, self.Z.shape[1]
+        m = q if self.shared else d * q
+        if vertices is None and norm is None:
+            return None
+        k = np.asarray(vertices).shape[-2] if vertices is not None else norm[1].shape[1] + 1
+        if n * k > MOST_ROWS or m > MOST_UNKNOWNS or (self.anchored and self.alpha and not self.unique):
+            return None
+        # c_hat_i = offset_i + F_i theta
+        Z = self.Z.reshape(n, -1, q)
+        F = Z if self.shared else np.einsum("jl,iq->ijlq", np.eye(d), Z[:, 0]).reshape(n, d, m)
+        a, W = self.weight.astype(float), self.W.astype(float)
+        U = ((self.C - 2 * self.offset) / self.cost_scale).astype(float)  # u_i = U_i - 2 F_i theta
+        columns = m + n + m  # theta, t, s
+        s = np.append(self.spread, np.ones(q - len(self.spread)))
+        penalized = np.append(np.ones(len(self.spread)), np.full(q - len(self.spread), float(self.anchored)))
+        repeat = 1 if self.shared else d
+        l1 = np.tile(self.alpha * self.l1_ratio / s * penalized, repeat)
+        l2 = np.tile(self.alpha * (1.0 - self.l1_ratio) * self.cost_scale / s**2 * penalized, repeat)
+        start = (self.least_squares if self.anchored else np.zeros((repeat, q))).ravel()
+        linear = np.concatenate([2 * np.einsum("i,ij,ijm->m", a, W, F) - l2 * start, a, l1])
+        l1_rows = np.hstack([np.vstack([np.eye(m), -np.eye(m)]), np.zeros((2 * m, n)), np.tile(-np.eye(m), (2, 1))])
+        l1_right = np.concatenate([start, -start])
+        if vertices is not None:
+            V = np.broadcast_to(vertices, (n, *np.shape(vertices)[-2:]))
+            A = np.hstack([-2 * np.einsum("ikj,ijm->ikm", V, F).reshape(-1, m), -np.repeat(np.eye(n), k, axis=0)])
+            A = np.hstack([A, np.zeros((len(A), m))])
+            right = -np.einsum("ikj,ij->ik", V, U).ravel()
+            cones = [clarabel.NonnegativeConeT(len(A) + 2 * m)]
+        else:
+            center, M = norm
+            # (t_i - center.u_i, M^T u_i) in the second-order cone; slack = right - A x.
+            A, right = np.zeros((n, k, columns)), np.zeros((n, k))
+            A[:, 0, :m], A[np.arange(n), 0, m + np.arange(n)] = -2 * np.einsum("j,ijm->im", center, F), -1.0
+            right[:, 0] = -U @ center
+            A[:, 1:, :m], right[:, 1:] = 2 * np.einsum("jl,ijm->ilm", M, F), U @ M
+            A, right = A.reshape(n * k, columns), right.ravel()
+            cones = [*[clarabel.SecondOrderConeT(k)] * n, clarabel.NonnegativeConeT(2 * m)]
+        A, right = np.vstack([A, l1_rows]), np.concatenate([right, l1_right])
+        if vertices is not None and not l2.any():
+            x = linprog(linear, A, right, bounds=(None, None)).x
+        else:
+            settings = clarabel.DefaultSettings()
+            settings.verbose = False
+            P = sp.csc_matrix(np.diag(np.concatenate([l2, np.zeros(n + m)])))
+            x = clarabel.DefaultSolver(P, linear, sp.csc_matrix(A), right, cones, settings).solve().x
+        if x is None or not np.isfinite(x).all():
+            return None
+        return self.to_user(np.reshape(x[:m], (repeat, q)))
+
+
+def models_to_try(exact: Exact, model: Any, second_opinion: bool):
+    """Named models that may refute a certificate."""
+    rng = np.random.default_rng(0)
+    zero = np.zeros_like(exact.least_squares)
+    here = exact.theta(model.coef_, model.intercept_)
+    yield "the model itself", (model.coef_, model.intercept_)
+    yield "zero", exact.to_user(zero)
+    yield "least squares", exact.to_user(exact.least_squares)
+    for k, known in enumerate(exact.problem.models):
+        yield f"known model {k}", known
+    if exact.C.size > 10_000:
+        return
+    for factor in (0.5, 2.0, 1e3):
+        yield f"the model times {factor:g}", exact.to_user(factor * here)
+    for length in (1e-6, 1e-2, 1.0):
+        yield f"a model at {length:g}", exact.to_user(here + length * rng.normal(size=here.shape))
+    best = exact.program()
+    if best is not None:
+        yield "the optimum by hand", best
+    elif second_opinion:
+        problem = exact.problem
+        other = clone(model).set_params(tol=1e-7, max_iter=200, time_limit=0.5, warm_start=False)
+        other.set_params(solver="bundle" if model.solver_ != "bundle" else "auto")
+        run(lambda: other.fit(*problem.arrays, region_params=problem.set.params))
+        yield f"that of {other.solver_}", (other.coef_, other.intercept_)
+
+
+def judge(problem: Problem) -> str:
+    """Fit SPOPlusRegressor; raise an AssertionError if it claims anything wrong."""
+    model = sk.SPOPlusRegressor(problem.set.region, **problem.params)
+    outcome, _ = run(lambda: fit(model, problem))
+    if outcome != "refused":
+        judge_model(problem, model, outcome == "warned", second_opinion=problem.X.shape[0] <= 100)
+    return outcome
+
+
+def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool = False) -> None:
+    """What a fitted SPO+ model claims."""
+    for name in ("coef_", "intercept_", "objective_", "lower_bound_", "duality_gap_"):
+        assert np.isfinite(getattr(model, name)).all(), f"{name} is {getattr(model, name)}"
+    exact = Exact(problem)
+    mine = (model.coef_, model.intercept_)
+    trivial = exact.loss(*exact.to_user(np.zeros_like(exact.least_squares)))
+
+    def rounding(value, candidate):
+        measure = ROUNDING * max(float(value), 0.01 * float(trivial))
+        return measure + (problem.set.accuracy + 1e-13) * exact.size(*candidate)
+
+    value = exact.value(*mine)
+    slack = rounding(value, mine)
+    assert abs(model.objective_ - value) <= slack, f"objective_ is {model.objective_}, by hand it is {value}"
+    objective, bound = model.objective_, model.lower_bound_
+    assert 0.0 <= bound <= objective, f"{bound=}, {objective=}"
+    measure = max(objective, 0.01 * float(trivial))
+    gap = (objective - bound) / measure if measure > 0 else 0.0
+    assert abs(gap - model.duality_gap_) <= 1e-6 * gap + slack / (measure or 1.0), f"{model.duality_gap_=}, {gap=}"
+    assert warned == (model.duality_gap_ > model.tol), f"warned: {warned}, with a gap of {model.duality_gap_}"
+
+    radius, distance = model.certificate_radius_, exact.distance(*mine)
+    assert radius >= 10_000.0 and radius >= 2.0 * distance * (1.0 - 1e-6), f"{radius=}, {distance=}"
+    if exact.alpha * (1.0 - exact.l1_ratio) and (exact.anchored or not exact.intercept):
+        assert radius == np.inf, f"a ridge on all coefficients, but {radius=}"
+
+    for name, candidate in models_to_try(exact, model, second_opinion):
+        near = exact.towards(candidate, radius)
+        known = exact.value(*near)
+        allowed = rounding(known, near)
+        assert bound <= known + allowed, f"lower_bound_ is {bound}, {name} attains {known}; {objective=}, {radius=}"
+        if not warned:
+            allowed += model.tol * measure
+            assert objective <= known + allowed, f"no warning, objective_ is {objective}, {name} attains {known}"
+        if name in ("zero", "least squares") and not (exact.alpha and not exact.unique):
+            assert objective <= exact.value(*candidate) + rounding(known, candidate), (
+                f"objective_ is {objective}, {name} attains {known}"
+            )
+    if exact.alpha * exact.l1_ratio and not exact.anchored and not warned:
+        judge_zeros(exact, model, trivial)
+
+
+def judge_zeros(exact: Exact, model: Any, trivial: Any) -> None:
+    """With an l1 penalty nothing is nearly zero that could just as well be zero."""
+    Theta = exact.theta(model.coef_, 0.0)[:, : exact.rows.shape[1]]
+    tiny = (np.abs(Theta) <= 1e-6 * np.abs(Theta).max()) & (Theta != 0)
+    if tiny.any():
+        coef = np.where(tiny.reshape(model.coef_.shape), 0.0, model.coef_)
+        value = exact.value(coef, model.intercept_)
+        allowed = model.objective_ + 0.01 * model.tol * max(model.objective_, 0.01 * float(trivial))
+        assert value > allowed, f"{tiny.sum()} coefficients are nearly zero, but not zero"
+
+
+# -- other estimators --------------------------------------------------------------------------------------------------
+
+
+def judge_spo(problem: Problem) -> str:
+    """SPORegressor: its objective is the loss of its decisions, not above that of least squares and zero."""
+    model = sk.SPORegressor(problem.set.region, **problem.params)
+    outcome, _ = run(lambda: fit(model, problem))
+    if outcome == "refused":
+        return outcome
+    exact = Exact(problem)
+
+    def regret(C_hat):
+        return float(exact.weight @ (exact.C * exact.region.argmin(C_hat)).sum(axis=1) - exact.weight @ exact.best)
+
+    def predicted(coef, intercept):
+        return np.asarray(exact.sign * exact.predict(coef, intercept), dtype=float)
+
+    trivial = regret(predicted(*exact.to_user(np.zeros_like(exact.least_squares))))
+    slack = (problem.set.accuracy + 1e-12) * exact.size(0.0 * model.coef_, 0.0)
+    slack *= 1.0 if problem.set.vertices is not None else 1e3  # decisions move with the predictions
+    C_hat = model.predict(problem.X, problem.offset).reshape(exact.C.shape)
+    assert np.isfinite(C_hat).all()
+    value = regret(C_hat)
+    # Predictions that tie, but for rounding, may be decided either way.
+    low, high = regret_range(exact, exact.sign * C_hat) if problem.set.vertices is not None else (value, value)
+    assert low - slack <= model.objective_ <= high + slack, f"objective_ is {model.objective_}, the loss is {value}"
+    assert -slack <= model.lower_bound_ <= model.objective_ + slack, f"{model.lower_bound_=}, {model.objective_=}"
+    fitted = regret_range(exact, exact.sign * predicted(*exact.to_user(exact.least_squares)))[1]
+    fitted = max(fitted, regret(predicted(*exact.to_user(exact.least_squares))))
+    assert model.objective_ <= fitted + slack, f"objective_ is {model.objective_}, least squares has {fitted}"
+    assert model.objective_ <= trivial + slack, f"objective_ is {model.objective_}, zero has {trivial}"
+    if problem.params["solver"] != "milp":
+        found = model.lower_bound_, model.certificate_radius_
+        assert found == (0.0, np.inf), f"lower_bound_ and its radius are {found}"
+    elif model.lower_bound_ > 0:
+        assert np.isnan(model.certificate_radius_)
+    return outcome
+
+
+def regret_range(exact: Exact, C_hat: np.ndarray) -> tuple[float, float]:
+    """Smallest and largest SPO loss of decisions that are optimal for the predictions but for rounding."""
+    vertices = exact.problem.set.vertices
+    if vertices is None:
+        return -np.inf, np.inf
+    V = np.broadcast_to(vertices, (len(C_hat), *np.shape(vertices)[-2:]))
+    scores = np.einsum("ij,ikj->ik", C_hat, V)
+    tied = scores <= scores.min(axis=1, keepdims=True) + 1e-9 * np.abs(C_hat).sum(axis=1, keepdims=True)
+    costs = np.einsum("ij,ikj->ik", exact.C.astype(float), V)
+    ends = np.where(tied, costs, np.inf).min(axis=1), np.where(tied, costs, -np.inf).max(axis=1)
+    low, high = (float(exact.weight @ (end - exact.best)) for end in ends)
+    return low, high
+
+
+def judge_stream(problem: Problem, chunks: int) -> str:
+    """partial_fit: the objective is that of the last chunk, and nothing is proved."""
+    model = sk.SPOPlusRegressor(problem.set.region, **problem.params | {"solver": "auto"})
+    rows = np.array_split(np.arange(problem.X.shape[0]), chunks)
+    rows = [r for r in rows if r.size and (problem.weight is None or problem.weight[r].any())]
+
+    def part(r):
+        return [None if a is None else a[r] for a in problem.arrays]
+
+    outcome, _ = run(lambda: [model.partial_fit(*part(r)) for r in rows])
+    if outcome == "refused":
+        return outcome
+    last = rows[-1]
+    X, C, weight, offset = part(last)
+    chunk = Problem(X, C, problem.set, problem.params | {"alpha": 0.0}, weight, offset)
+    loss, slack = Exact(chunk).loss(model.coef_, model.intercept_), Exact(chunk).size(model.coef_, model.intercept_)
+    slack = float(slack) * (problem.set.accuracy + 1e-12) + 1e-9 * float(loss)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_)
+    assert model.lower_bound_ == 0.0 and model.certificate_radius_ == np.inf
+    if not problem.params["alpha"]:
+        assert abs(model.objective_ - loss) <= slack, f"objective_ is {model.objective_}, the loss is {loss}"
+    assert model.objective_ >= loss - slack
+    return outcome
+
+
+def judge_network(problem: Problem, **params: Any) -> str:
+    """SPOMLPRegressor: with steps that do not count, its loss is the loss at its weights; nothing is NaN."""
+    model = sk.SPOMLPRegressor(problem.set.region, shared=problem.params["shared"], random_state=0, **params)
+    try:
+        outcome, _ = run(lambda: fit(model, problem))
+    except ValueError as error:
+        if "Training diverged" in str(error):
+            return "refused"
+        raise
+    if outcome == "refused":
+        return outcome
+    C_hat = model.predict(problem.X, problem.offset).reshape(problem.C.shape)
+    assert np.isfinite(C_hat).all() and np.isfinite(model.loss_) and np.isfinite(model.loss_curve_).all()
+    if params["learning_rate_init"] < 1e-200:
+        exact = Exact(problem)
+        C_hat = exact.sign * C_hat
+        losses = problem.set.support(exact.C - 2 * C_hat) + ((2 * C_hat - exact.C) * exact.W).sum(axis=1)
+        size = float((np.abs(exact.C) + 2 * np.abs(C_hat)).sum(axis=1).max()) * float(np.abs(exact.W).max(initial=1.0))
+        loss = float(exact.weight @ losses)
+        assert abs(model.loss_ - loss) <= (problem.set.accuracy + 1e-10) * size, f"loss_ {model.loss_}, loss {loss}"
+    return outcome
+
+
+__all__ = ["ConvergenceWarning", "Exact", "judge", "judge_model", "judge_network", "judge_spo", "judge_stream"]
