@@ -388,6 +388,11 @@ def part_value(part: LinearObjective, start: int, Theta: np.ndarray) -> float:
     return part._loss_at(Theta)
 
 
+def part_decision_cost(part: LinearObjective, start: int, Theta: np.ndarray) -> float:
+    """Cost of the decisions for the predictions, without the penalty."""
+    return part._decision_cost_at(Theta)
+
+
 def part_start(part: LinearObjective, start: int) -> tuple[Any, ...]:
     """Loss of the zero prediction; of a shared model also what says which coefficients are hidden."""
     trivial = part.trivial_value()
@@ -434,7 +439,7 @@ def _fresh(part: LinearObjective) -> LinearObjective:
 
 
 class RowSample(NamedTuple):
-    """Some rows as solvers see them; ``+`` is one after the other."""
+    """Some rows in the coordinates of solvers; ``+`` is one after the other."""
 
     weight: np.ndarray
     Z: np.ndarray
@@ -450,8 +455,8 @@ class RowSample(NamedTuple):
 def part_sample(part: LinearObjective, start: int) -> RowSample:
     """The rows themselves."""
     nothing = np.zeros((part.n_samples, 0))
-    W, offset = (nothing if array is None else array for array in (part.W, part.offset))
-    return RowSample(part.weight, part.design.Z, part.C, W, offset)
+    W, offset = (nothing if array is None else array for array in (part.W, part.plain_offset))
+    return RowSample(part.weight, part.design.Z, part.plain_costs, W, offset)
 
 
 def part_weight(part: LinearObjective, start: int) -> float:
@@ -531,7 +536,7 @@ class ChunkedObjective(LinearObjective):
         self._n, self._rows, self._every = sum(survey.sizes), rows, ALL
         # One row stood for all of them so far; nothing may be computed from it.
         self.design.Z, self.design.weight = self.design.Z[:0], self.design.weight[:0]
-        del self.C, self.W, self.weight
+        del self.C, self.W, self.weight, self.plain_costs, self.plain_offset
         self._reference_losses["zero"], *hidden = self._sum(part_start)
         if isinstance(self.design, SharedDesign):
             self.design.full_gram, self.design.triangle, self.design._bases = hidden[0], hidden[1].R, {}
@@ -556,8 +561,8 @@ class ChunkedObjective(LinearObjective):
         local.weight = sample.weight
         local.design = copy(self.design)
         local.design.Z, local.design.weight = sample.Z, local.weight
-        local.C, local.W = sample.C, sample.W if self.loss.decides else None
-        local.offset = sample.offset if sample.offset.size else None
+        local._set_costs(sample.C, sample.offset if sample.offset.size else None)
+        local.W = sample.W if self.loss.decides else None
         local.memory, local.history, local._reference_losses = {}, [], {}
         return local
 
@@ -585,6 +590,10 @@ class ChunkedObjective(LinearObjective):
     def _loss_at(self, Theta: np.ndarray) -> float:
         """Loss at Theta, without the penalty."""
         return self._sum(part_value, Theta)
+
+    def _decision_cost_at(self, Theta: np.ndarray) -> float:
+        """Cost of the decisions, without the penalty."""
+        return self._sum(part_decision_cost, Theta)
 
     def decisions(self, Theta: np.ndarray) -> Any:
         """What stands for the decisions at Theta in ``lower_bound``."""

@@ -5,15 +5,24 @@ A result is the first whose gap is closed, or the best objective together with t
     references   the result is not worse than least squares, the zero model and the prior (one of the two), and its
                  bound is above none of them: a bound that is, was wrong, and is dropped
     zeros        with an l1 penalty, coefficients that are zero but for rounding are set to zero
+    oracle       an oracle that is the user's own function is checked once more
+
+Oracles that are not optimal.  If the region finds out that its oracle is a heuristic (``OracleRegion`` with
+``on_suboptimal="warn"``), the value of the SPO+ loss is not reliable: an oracle that misses good decisions makes it too
+small, even negative, and minimising it leads to where the oracle errs most.  What is well defined is the cost of the
+decisions that the oracle makes with the predictions.  The result is then the candidate with the smallest cost of
+decisions on the training data, plus its penalty, among least squares, the zero model and what the solvers found.
+Nothing is proved: the bound is -infinity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from .objective import GAP_FLOOR, ZERO_BOUND, LinearObjective
+from .objective import GAP_FLOOR, NO_BOUND, ZERO_BOUND, LinearObjective
 from .solvers import SOLVERS, Result, Solver
 
 #: values that differ by less than this share are the same
@@ -26,6 +35,13 @@ WRONG = 1e-9
 #: tolerance by which that may increase the objective
 ZERO_LEVELS, ZERO_SHARE = 10.0 ** -np.arange(0.0, 12.5, 0.25), 0.1
 
+#: an oracle is not optimal if the objective is below zero, or differs when it is evaluated again, by more than this
+#: share
+REPEATED = 1e-6
+
+#: how often the decisions of candidates are evaluated, and averaged, if the oracle answers at random
+REPEATS = 5
+
 
 def run_solvers(
     objective: LinearObjective, solvers: list[Solver], start: np.ndarray | None = None
@@ -36,7 +52,8 @@ def run_solvers(
     ----------
     objective : LinearObjective
     solvers : list of Solver
-        At least one.
+        At least one.  A later one that ``tolerates_inexact`` oracles is there for them, and runs only if the oracle was
+        found not to be optimal.
     start : ndarray, optional
         Coefficients to start from.
 
@@ -47,21 +64,27 @@ def run_solvers(
         The one that found the coefficients.
     """
     references = objective.references()  # now, so that their time counts
-    if objective.trivial_value() == 0.0:
+    if objective.trivial_value() == 0.0 and not objective.inexact:
         # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
         nearby = objective.prior if objective.alpha > 0 else objective.least_squares
         for Theta in map(objective.canonical, (nearby, np.zeros(objective.shape))):
             value = objective.value(Theta)
-            if value <= 0.0:
-                return Result(Theta, value, value, 1, True, radius=np.inf), solvers[0]
+            result = Result(Theta, value, value, 1, True, radius=np.inf)
+            check_oracle(objective, result)
+            if value <= 0.0 and not objective.inexact:
+                return result, solvers[0]
     best: tuple[Result, Solver] | None = None
-    deadline, trouble = objective.deadline, ""
+    found: list[tuple[Result, Solver]] = []
+    deadline, trouble, first_start = objective.deadline, "", start
     for solver in solvers:
+        if found and solver.tolerates_inexact and not objective.inexact:
+            continue
         if deadline.reached or deadline.left() <= 0:
-            trouble = deadline.message
+            deadline.reached, trouble = True, deadline.message
             break
         try:
-            result = solver.solve(objective, start)
+            # With an oracle that is not optimal the last result may be anywhere.
+            result = solver.solve(objective, first_start if objective.inexact else start)
         except ImportError as error:
             if best is None and solver is solvers[-1]:
                 raise
@@ -70,23 +93,107 @@ def run_solvers(
         if type(solver) not in SOLVERS.values():
             # Ours evaluate the objective at what they return; of others it is not known.
             result = result._replace(objective=objective.value(result.coef))
+        check_oracle(objective, result)
         start = result.coef
+        found.append((result, solver))
         if best is not None:
             better = solver if result.objective < best[0].objective else best[1]
             best = combined(objective, best[0], result, solver.tol), better
         else:
             best = result, solver
-        if best[0].converged:
+        if best[0].converged and not objective.inexact:
             break
     if best is None:
         # The time was over before a solver could start.
         Theta = objective.least_squares if start is None else start
         best = solvers[0].finish(objective, [(Theta, objective.decisions(Theta))], 0), solvers[0]
+        found.append(best)
     result, solver = best
     if trouble and not result.converged and trouble not in result.message:
         result = result._replace(message="; ".join(filter(None, (result.message, trouble))))
-    result = guarded(objective, result, references, solver.tol)
-    return with_exact_zeros(objective, result, min(known for _, known in references), solver.tol), solver
+    if not objective.inexact:
+        result = guarded(objective, result, references, solver.tol)
+        result = with_exact_zeros(objective, result, min(known for _, known in references), solver.tol)
+    if objective.inexact:
+        return best_decisions(objective, found, trouble)
+    return result, solver
+
+
+def check_oracle(objective: LinearObjective, result: Result) -> None:
+    """Check the oracle again after a fit, if it is one that may be wrong (see ``OracleRegion``).
+
+    It raises an error or takes note of the fault, as the user wishes.
+    """
+    region: Any = objective.region
+    if not hasattr(region, "audit") or objective.inexact:
+        return
+    d = objective.normals.shape[1]
+    value = objective.value(result.coef)
+    region.audit(d)  # last, when all decisions are known
+    if objective.inexact:
+        return
+    size = REPEATED * max(abs(value), abs(result.objective), 1e-2 * objective.trivial_value())
+    if not abs(value - result.objective) <= size:
+        region.distrust(
+            f"the oracle does not give the same answers again: the objective of the same model was "
+            f"{result.objective * objective.scale:.9g} and is {value * objective.scale:.9g}.",
+            d,
+        )
+    elif value < -size:
+        region.distrust(
+            f"the oracle is not optimal: the SPO+ loss of a model is {value * objective.scale:.9g}, and optimal "
+            "decisions never make it negative.",
+            d,
+        )
+
+
+def without_bound(objective: LinearObjective, result: Result) -> Result:
+    """Result as it is if nothing is known; the same, evaluated anew and without a bound, if the oracle is inexact."""
+    if not objective.inexact:
+        return result
+    value = objective.value(result.coef)
+    bound, radius = NO_BOUND
+    return result._replace(objective=value, lower_bound=bound, radius=radius, converged=False, wrong_bound=False)
+
+
+def best_decisions(
+    objective: LinearObjective, found: list[tuple[Result, Solver]], trouble: str = ""
+) -> tuple[Result, Solver]:
+    """Best of the results, least squares and the zero model by the cost of their decisions on the training data.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+        With an oracle that is not optimal.
+    found : list of (Result, Solver)
+        At least one; if least squares or the zero model is better, the last one says how the fit ended.
+    trouble : str
+        Why not all solvers ran.
+
+    Returns
+    -------
+    result : Result
+        Without a bound.
+    solver : Solver
+    """
+    last, last_solver = found[-1]
+    candidates = [(result, solver) for result, solver in found if np.isfinite(result.coef).all()]
+    known = (objective.canonical(Theta) for Theta in (objective.least_squares, np.zeros(objective.shape)))
+    candidates = [*((last._replace(coef=Theta), last_solver) for Theta in known), *candidates]
+    models = [result.coef for result, _ in candidates]
+    costs = np.array([objective.decision_cost(Theta) for Theta in models])
+    repeatable = objective.decision_cost(models[0]) == costs[0]
+    for k in range(1, 1 if repeatable else REPEATS):
+        if objective.deadline.left() <= 0:
+            break
+        costs += (np.array([objective.decision_cost(Theta) for Theta in models]) - costs) / (k + 1)
+    # Ties go to least squares.
+    result, solver = candidates[int(np.argmin(costs))]
+    message = "; ".join(dict.fromkeys(filter(None, (result.message, trouble))))
+    result = result._replace(objective=float(costs.min()), converged=False, message=message)
+    if repeatable:
+        result = with_exact_zeros(objective, result, np.inf, solver.tol)
+    return without_bound(objective, result), solver
 
 
 def combined(objective: LinearObjective, one: Result, other: Result, tol: float) -> Result:
@@ -118,10 +225,9 @@ def guarded(
     for Theta, known in references:
         if known < value and not value - known <= SAME * abs(value):
             best, value = objective.canonical(Theta), known
-    bound, radius, message = result.lower_bound, result.radius, result.message
+    bound, radius, wrong = result.lower_bound, result.radius, result.wrong_bound
     if objective.loss.has_dual_bound and bound > value + WRONG * max(abs(value), GAP_FLOOR * objective.trivial_value()):
-        bound, radius = ZERO_BOUND
-        message = "; ".join(filter(None, (message, "its lower bound was above the objective of a known model")))
+        (bound, radius), wrong = ZERO_BOUND, True
     bound = min(bound, value)
     # Without a dual bound a solver has its own rule.
     converged = objective.relative_gap(value, bound) <= tol if objective.loss.has_dual_bound else result.converged
@@ -131,7 +237,8 @@ def guarded(
         lower_bound=bound,
         radius=radius,
         converged=converged,
-        message="" if converged else message,
+        message="" if converged else result.message,
+        wrong_bound=wrong and not converged,
     )
 
 
@@ -139,14 +246,16 @@ def with_exact_zeros(objective: LinearObjective, result: Result, known: float, t
     """Result whose coefficients under an l1 penalty are exactly those of the prior where that costs nothing.
 
     Interior-point and stochastic methods end near zero, not at it.  The objective may increase by a small share of the
-    tolerance, but not above ``known``, the best objective of the reference models.
+    tolerance, but not above ``known``, the best objective of the reference models.  With an oracle that is not optimal,
+    the same holds for the cost of decisions, which ``result.objective`` then is.
     """
+    measure = objective.decision_cost if objective.inexact else objective.value
     penalized = objective.l1 > 0
     D = result.coef - objective.prior
     largest = float(np.abs(D[:, penalized]).max(initial=0.0))
     if largest == 0.0:
         return result
-    allowed = result.objective + ZERO_SHARE * tol * max(result.objective, GAP_FLOOR * objective.trivial_value())
+    allowed = result.objective + ZERO_SHARE * tol * max(abs(result.objective), GAP_FLOOR * objective.trivial_value())
     allowed = min(allowed, max(known, result.objective))
     low, high = 0, len(ZERO_LEVELS)  # the first level that costs nothing is in [low, high]; beyond the last is none
     best = result
@@ -154,14 +263,14 @@ def with_exact_zeros(objective: LinearObjective, result: Result, known: float, t
         middle = (low + high) // 2
         small = penalized & (np.abs(D) <= ZERO_LEVELS[middle] * largest)
         Theta = np.where(small, objective.prior, result.coef)
-        value = objective.value(Theta) if (Theta != result.coef).any() else result.objective
+        value = measure(Theta) if (Theta != result.coef).any() else result.objective
         if value <= allowed:
             best, high = result._replace(coef=Theta, objective=value), middle
         else:
             low = middle + 1
     Theta = sparsest(objective, best.coef)
     if (Theta != best.coef).any():
-        value = objective.value(Theta)
+        value = measure(Theta)
         if value <= allowed:
             best = best._replace(coef=Theta, objective=value)
     bound = min(best.lower_bound, best.objective)

@@ -19,34 +19,41 @@ from .solvers import Result, Solver, history_of, make_solvers
 from .training_data import remember
 
 
-def result_gap(objective: LinearObjective, result: Result) -> float:
-    """Relative duality gap; infinite if the region's oracle is known to be wrong, so that nothing is known."""
-    if getattr(objective.region, "fault", None):
-        return np.inf
-    return objective.relative_gap(result.objective, result.lower_bound)
+def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
+    """Text of the warning after a fit that proved less than it was asked for; empty if there is nothing to say.
 
-
-def audited(objective: LinearObjective, result: Result) -> Result:
-    """Result with what is left of it if the region's oracle, taken on trust so far, is wrong.
-
-    A region with doubts has an ``audit``, which raises an error or makes a ``fault``; nothing is certified then.
+    It says what happened, what that means for the model and its bound, and what to do.
     """
-    region: Any = objective.region
-    if not hasattr(region, "audit"):
-        return result
-    d = objective.normals.shape[1]
-    small = 1e-2 * objective.trivial_value()
-    value = objective.value(result.coef)
-    region.audit(d)  # last, when all decisions are known
-    if not abs(value - result.objective) <= 1e-6 * max(value, result.objective, small):
-        region.distrust(
-            f"the oracle does not give the same answers again: the objective of the same model was "
-            f"{result.objective * objective.scale:.9g} and is {value * objective.scale:.9g}.",
-            d,
+    why = result.message
+    late = objective.deadline.reached
+    if result.converged:
+        return ""
+    if objective.inexact:
+        # The region has said that there is no bound; what is left to say is that there was more to do.
+        limited = solver.max_iter is not None and result.n_iter >= solver.max_iter
+        if not (late or limited):
+            return ""
+        return (
+            f"The {solver.name} solver stopped early: {why}. The coefficients are the best found. Increase "
+            f"{'time_limit' if late else 'max_iter'} to go on."
         )
-    if region.fault is None:
-        return result
-    return result._replace(objective=value, lower_bound=0.0, converged=False, message="the oracle is not optimal")
+    if not objective.loss.has_dual_bound and not result.wrong_bound:
+        return (
+            f"The {solver.name} solver stopped early: {why}. The coefficients are the best found, at least as good as "
+            "the start. Increase max_iter or time_limit to go on."
+        )
+    gap = objective.relative_gap(result.objective, result.lower_bound)
+    if result.wrong_bound:
+        return (
+            f"The lower bound of the {solver.name} solver was wrong: a known model has a smaller objective. It was "
+            f"replaced by 0, which always holds, so that the relative duality gap is {gap:.1e}, above "
+            f"tol={solver.tol:g}. The coefficients are the best found. Try another solver, or rescale the data."
+        )
+    return (
+        f"The {solver.name} solver stopped at a relative duality gap of {gap:.1e}, above tol={solver.tol:g}"
+        f"{f', because {why}' if why else ''}. The coefficients are the best found, and lower_bound_ holds. Increase "
+        f"{'time_limit' if late else 'max_iter'} or tol, or try another solver."
+    )
 
 
 class LinearSPOPlusMixin:
@@ -172,8 +179,7 @@ class LinearSPOPlusMixin:
             random_state=self.random_state,
             verbose=self.verbose,
         )
-        result, used = run_solvers(objective, solvers, start)
-        return audited(objective, result), used
+        return run_solvers(objective, solvers, start)
 
     coef_: np.ndarray
     intercept_: np.ndarray
@@ -189,14 +195,14 @@ class LinearSPOPlusMixin:
         **more: Any,
     ) -> None:
         coef, intercept = objective.to_user(result.coef)
-        bound = max(result.lower_bound, 0.0)
+        bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
         learned = {
             "coef_": coef,
             "intercept_": intercept,
-            # Rounding must not put the value below a bound of zero.
+            # Rounding must not put the value below a bound of zero.  Without a bound it is what was evaluated.
             "objective_": max(result.objective, bound) * objective.scale,
             "lower_bound_": bound * objective.scale,
-            "duality_gap_": result_gap(objective, result),
+            "duality_gap_": objective.relative_gap(result.objective, result.lower_bound),
             "certificate_radius_": float(result.radius),
             "history_": history_of(objective),
             "n_iter_": max(result.n_iter, 1),

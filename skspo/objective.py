@@ -94,6 +94,9 @@ class Bound(NamedTuple):
 #: losses and penalties are nonnegative
 ZERO_BOUND = Bound(0.0, np.inf)
 
+#: nothing is known, as with an oracle that is not optimal: the loss may be negative then
+NO_BOUND = Bound(-np.inf, np.nan)
+
 
 class LinearObjective:
     """Mean loss of a linear model plus its penalty, as value, subgradient and lower bound.
@@ -167,7 +170,7 @@ class LinearObjective:
         self.least_squares = self.coordinates.least_squares
         known = None if known is None else self._normalised(known)
         check_offset_size(known)
-        self.C, self.offset = loss.absorb(self._normalised(C), known)
+        self._set_costs(self._normalised(C), known)
         self.W = region.solve_min(C) if loss.decides else None
 
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
@@ -180,6 +183,11 @@ class LinearObjective:
         #: losses of the zero model and of least squares, computed when they are asked for
         self._reference_losses: dict[str, float] = {}
         self._set_penalty(alpha, l1_ratio)
+
+    def _set_costs(self, C: np.ndarray, offset: np.ndarray | None) -> None:
+        #: normalised costs and offset as they are; ``C`` and ``offset`` are those that the loss works with
+        self.plain_costs, self.plain_offset = C, offset
+        self.C, self.offset = self.loss.absorb(C, offset)
 
     def _set_penalty(self, alpha: float, l1_ratio: float) -> None:
         self.alpha, self.l1_ratio = alpha, l1_ratio
@@ -221,8 +229,8 @@ class LinearObjective:
         other = copy(self)
         other.weight = self.weight[rows] / share
         other.design = self.design.thinned(rows, other.weight)
-        other.C, other.region = self.C[rows], self.region.take(rows)
-        other.offset = None if self.offset is None else self.offset[rows]
+        other.region = self.region.take(rows)
+        other._set_costs(self.plain_costs[rows], None if self.plain_offset is None else self.plain_offset[rows])
         other.W = None if self.W is None else self.W[rows]
         other.memory, other.history, other._reference_losses = {}, [], {}
         return other
@@ -249,7 +257,7 @@ class LinearObjective:
         C = self.region.to_min(y)
         known = None if offset is None else self._normalised(self.region.to_min(offset))
         other.weight, other.design = weight, self.design.with_rows(X, weight)
-        other.C, other.offset = self.loss.absorb(self._normalised(C), known)
+        other._set_costs(self._normalised(C), known)
         other.W = self.region.solve_min(C) if W is None and self.loss.decides else W
         other.memory, other._reference_losses = {}, {}
         return other
@@ -313,7 +321,8 @@ class LinearObjective:
     def with_loss(self, loss: Loss) -> LinearObjective:
         """Return the same data with another loss of the same region."""
         other = copy(self)
-        other.loss, (other.C, other.offset) = loss, loss.absorb(self.C, self.offset)
+        other.loss = loss
+        other._set_costs(self.plain_costs, self.plain_offset)
         other._reference_losses = {}
         return other
 
@@ -378,6 +387,25 @@ class LinearObjective:
         """Loss at Theta, without the penalty."""
         return float(self.weight @ self.loss.value_min(self.region, self.C, self.predict(Theta), self.W))
 
+    def decision_cost(self, Theta: np.ndarray) -> float:
+        """Mean cost of the decisions for the predictions of Theta, plus the penalty.
+
+        The oracle gets predictions in the user's units, as it will after the fit: a heuristic may depend on units.
+        """
+        return self._decision_cost_at(Theta) + self.penalty(Theta)
+
+    def _decision_cost_at(self, Theta: np.ndarray) -> float:
+        """Cost of the decisions, without the penalty."""
+        C_hat = self.design.predict(Theta)
+        C_hat = C_hat if self.plain_offset is None else C_hat + self.plain_offset
+        W = self.region.solve_min(C_hat * self.cost_scale)
+        return float(self.weight @ np.einsum("ij,ij->i", self.plain_costs, W))
+
+    @property
+    def inexact(self) -> bool:
+        """Whether the region's oracle was found not to be optimal: losses may be negative, and bounds are not valid."""
+        return self.region.fault is not None
+
     def value_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and subgradient at Theta."""
         value, G, _ = self.loss_gradient(Theta)
@@ -412,7 +440,7 @@ class LinearObjective:
 
     def relative_gap(self, objective: float, lower_bound: float) -> float:
         """(objective - lower bound) / max(objective, 1 % of the loss of the zero prediction)."""
-        if not np.isfinite(objective):
+        if not np.isfinite(objective) or lower_bound == -np.inf:
             return np.inf
         gap = max(objective - lower_bound, 0.0)
         size = max(abs(objective), GAP_FLOOR * self.trivial_value())

@@ -47,7 +47,8 @@ from sklearn.model_selection import KFold, check_cv
 from .deadline import Deadline
 from .decision_mixin import DecisionMixin
 from .design import apply_model
-from .linear import LinearSPOPlusMixin, audited, result_gap
+from .driver import check_oracle, without_bound
+from .linear import LinearSPOPlusMixin
 from .losses import SPOPlusLoss
 from .metrics import spo_loss, spo_plus_loss
 from .objective import LinearObjective
@@ -171,6 +172,8 @@ class _Outcome(NamedTuple):
     gap: float
     converged: bool
     message: str
+    late: bool  # whether it stopped for lack of time
+    inexact: bool  # whether the oracle was found not to be optimal
 
 
 class _Fold(NamedTuple):
@@ -221,7 +224,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
     scoring : {"spo_plus_loss", "spo_loss"}, scorer name, callable or None, default=None
-        How to choose.  None means "spo_plus_loss", the total SPO+ loss of the held-out samples of all folds together;
+        How to choose.  None means "spo_plus_loss", the total SPO+ loss of the held-out samples of all folds together,
+        or "spo_loss" if the region's oracle is found not to be optimal (see :class:`OracleRegion`);
         "spo_loss" is the total cost of their decisions beyond the best ones, which the SPO+ loss bounds: the goal
         itself, but a noisier guide (see Notes).  Any other scikit-learn scorer is averaged over folds.
     solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
@@ -382,7 +386,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             delayed(self._fold)(region, training_region, data, alphas, train, test, end)
             for (train, test), end in zip(splits, ends, strict=True)
         )
-        scores = np.array([fold.scores for fold in folds])
+        inexact = any(outcome.inexact for fold in folds for outcome in fold.outcomes)
+        # With an oracle that is not optimal the SPO+ loss is not reliable, and the cost of decisions is.
+        scores = np.array([-fold.spo if inexact and self.scoring is None else fold.scores for fold in folds])
         # Losses add up over samples, so that a fold counts by its size; an arbitrary scorer is averaged over folds.
         size = np.array([fold.size for fold in folds])
         share = size if self._pooled else np.ones(len(folds))
@@ -480,14 +486,17 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
                 at = objective.with_penalty(0.0, 0.0)
                 value = at.value(at.prior)
-                result, name = audited(at, Result(at.prior, value, value, 1, True, radius=np.inf)), "least_squares"
+                result, name = Result(at.prior, value, value, 1, True, radius=np.inf), "least_squares"
+                check_oracle(at, result)
+                result = without_bound(at, result)
             else:
                 at = objective.with_penalty(float(alpha), float(self.l1_ratio))
                 at.deadline = deadline.share(1.0 / (len(alphas) - len(points)))
                 result, solver = self._solve(at, start)
                 name = solver.name
-            gap = result_gap(at, result)
-            points.append(_Point(at, result, _Outcome(name, gap, result.converged, result.message)))
+            gap = at.relative_gap(result.objective, result.lower_bound)
+            outcome = _Outcome(name, gap, result.converged, result.message, at.deadline.reached, at.inexact)
+            points.append(_Point(at, result, outcome))
             start = result.coef
         return points
 
@@ -555,14 +564,24 @@ def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int)
 
 def _warn_once(outcomes: list[_Outcome], tol: float, where: str) -> None:
     """One warning for any number of fits that did not reach the tolerance."""
-    missed = [outcome for outcome in outcomes if not outcome.converged]
+    # An oracle that is not optimal has no gaps, and the region has said so.
+    missed = [outcome for outcome in outcomes if not outcome.converged and not outcome.inexact]
     if missed:
         worst = max(missed, key=lambda outcome: outcome.gap)
         why = f"{worst.solver}: {worst.message}" if worst.message else worst.solver
-        limit = "time_limit" if "time_limit" in worst.message else "max_iter"
+        limit = "time_limit" if worst.late else "max_iter"
         warnings.warn(
             f"{len(missed)} of {len(outcomes)} fits {where} stopped above tol={tol:g}, the worst at a relative duality "
-            f"gap of {worst.gap:.1e} ({why}). Increase {limit} or tol, or try another solver.",
+            f"gap of {worst.gap:.1e} ({why}). Their coefficients are the best found, and lower bounds hold. Increase "
+            f"{limit} or tol, or try another solver.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    late = [outcome for outcome in outcomes if outcome.inexact and outcome.late]
+    if late:
+        warnings.warn(
+            f"{len(late)} of {len(outcomes)} fits {where} stopped early: {late[0].message}. Their coefficients are the "
+            "best found. Increase time_limit to go on.",
             ConvergenceWarning,
             stacklevel=3,
         )

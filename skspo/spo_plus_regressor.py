@@ -16,9 +16,9 @@ from .chunked import ChunkedObjective, LocalRows, Rows
 from .chunks import ChunkedData, is_dask, is_large_memmap
 from .deadline import Deadline
 from .decision_mixin import DecisionMixin
-from .linear import LinearSPOPlusMixin
+from .linear import LinearSPOPlusMixin, shortfall
 from .losses import SPOPlusLoss
-from .objective import LinearObjective
+from .objective import NO_BOUND, ZERO_BOUND, LinearObjective
 from .regions.base import Region
 from .solvers import SOLVERS, Result, SGDSolver, Solver
 from .solvers.bundle import SAMPLE_TOL
@@ -54,7 +54,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs and newton for strongly convex regions,
         interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
         the others cannot close the gap), bundle where there is nothing but an oracle, for many samples and for shared
-        models with few coefficients, else sgd.  A Solver instance uses its own parameters.
+        models with few coefficients, else sgd; both where the oracle is found to be a heuristic.  A Solver instance
+        uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None
@@ -78,16 +79,18 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
     objective_ : float
-        Objective at the returned coefficients, evaluated by the loss itself.
+        Objective at the returned coefficients, evaluated by the loss itself.  An oracle that is not optimal may make it
+        negative.
     lower_bound_ : float
-        Bound proved by dual decisions, for all linear models within ``certificate_radius_`` of least squares.
+        Bound proved by dual decisions, for all linear models within ``certificate_radius_`` of least squares.  -inf if
+        the region's oracle was found not to be optimal (see :class:`OracleRegion`).
     certificate_radius_ : float
         How far ``lower_bound_`` reaches: it holds for every model whose coefficients, times the spread of their
         features, differ from least squares by at most this many typical costs (in the Frobenius norm; intercepts at
         the mean of the features).  At least 10,000 and twice the distance of the model itself; infinite if it holds for
-        every linear model, as with a ridge on all coefficients.
+        every linear model, as with a ridge on all coefficients.  NaN if there is no bound.
     duality_gap_ : float
-        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).
+        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction); inf if there is no bound.
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
@@ -295,15 +298,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
         self._store(objective, result, region, solver.name, seen)
-        if not result.converged:
-            why = f" because {result.message}" if result.message else ""
-            warnings.warn(
-                f"The {solver.name} solver stopped at a relative duality gap of {self.duality_gap_:.1e}, above "
-                f"tol={solver.tol:g}{why}. The coefficients are the best found and lower_bound_ is valid. "
-                f"Increase {'time_limit' if objective.deadline.reached else 'max_iter'} or tol, or try another solver.",
-                ConvergenceWarning,
-                stacklevel=2 + depth,
-            )
+        message = shortfall(objective, result, solver)
+        if message:
+            warnings.warn(message, ConvergenceWarning, stacklevel=2 + depth)
         return self
 
     def partial_fit(
@@ -353,7 +350,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
         with rewound(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
             SGDSolver().run_epoch(objective, stream, rng)
-            result = Result(stream.average, objective.value(stream.average), 0.0, stream.epoch, False, radius=np.inf)
+            bound, radius = NO_BOUND if objective.inexact else ZERO_BOUND
+            value = objective.value(stream.average)
+            result = Result(stream.average, value, bound, stream.epoch, False, radius=radius)
             self._store(objective, result, region, "sgd", data.seen, _stream=(coordinates, stream, rng))
         return self
 

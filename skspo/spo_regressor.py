@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .deadline import Deadline
 from .decision_mixin import DecisionMixin
-from .driver import guarded, run_solvers
-from .linear import LinearSPOPlusMixin
+from .driver import guarded, run_solvers, without_bound
+from .linear import LinearSPOPlusMixin, shortfall
 from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
 from .regions.base import Region
@@ -87,10 +87,11 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Mean SPO loss of the training data plus the penalty.
     lower_bound_ : float
         0, which bounds every SPO loss; with solver="milp" the bound of all models whose decisions are unambiguous by a
-        margin (see ``skspo.solvers.milp``).
+        margin (see ``skspo.solvers.milp``).  -inf if the region's oracle was found not to be optimal (see
+        :class:`OracleRegion`): the loss, relative to its decisions, may then be negative.
     certificate_radius_ : float
         Infinite for a bound of 0, which holds for every model; NaN for that of "milp", which holds for the models
-        named above.
+        named above, and if there is no bound.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
     n_iter_ : int
@@ -210,14 +211,11 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         else:
             start = self._start(objective)
         result = guarded(objective, solver.solve(objective, start), self._references(objective, start), solver.tol)
+        message = shortfall(objective, result, solver)
+        result = without_bound(objective, result)
         self._store(objective, result, plain, solver.name, data.seen)
-        if not result.converged:
-            warnings.warn(
-                f"The {solver.name} solver stopped early: {result.message}. The coefficients are the best found, at "
-                f"least as good as the start. Increase max_iter or time_limit to go on.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        if message:
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
 
     def _check_params(self) -> None:

@@ -5,7 +5,8 @@ than what the oracle returns, the oracle is not optimal, or that decision was no
 
     bank        BANK different decisions, all of them as long as there are no more
     previous    the decisions of the last call; a solver asks for the same samples again and again
-    first       costs and decisions of the first call: in a fit, those of the training data
+    first       costs and decisions of the first call: in a fit, those of the training data, whose decisions show
+                where the SPO+ loss is negative
 """
 
 from __future__ import annotations
@@ -46,11 +47,12 @@ class Witnesses:
 
     def look(self, C: np.ndarray, W: np.ndarray) -> Witness | None:
         """Compare decisions with others that are known, and remember some of them."""
-        before = self.previous
+        before = [] if self.previous is None or self.first is None else [self.previous, self.first[1]]
         self._remember(C, W)
-        known = slice(0, min(len(W), 0 if before is None else len(before)))
-        # Neighbours are others, too.
-        pairs = [(slice(1, None), W[:-1])] if before is None else [(slice(1, None), W[:-1]), (known, before[known])]
+        pairs = [(slice(1, None), W[:-1])]  # neighbours are others, too
+        for others in before:
+            known = slice(0, min(len(W), len(others)))
+            pairs.append((known, others[known]))
         return self._compare(C, W, pairs)
 
     def look_back(self) -> Witness | None:

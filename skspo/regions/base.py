@@ -147,6 +147,16 @@ class Region(VersionedState, BaseEstimator):
         """Whether every row of costs is a program for a solver, so that a pass over many rows takes long."""
         return False
 
+    @property
+    def may_be_inexact(self) -> bool:
+        """Whether the oracle is allowed to return decisions that are not optimal."""
+        return False
+
+    @property
+    def fault(self) -> str | None:
+        """What showed that the oracle is not optimal; None if nothing did."""
+        return None
+
     # -- to be written by each region ----------------------------------------------------------------------------------
 
     def _prepare(self, d: int) -> Any:

@@ -5,7 +5,6 @@ CVXPY and Clarabel are imported on first use, not with the package.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from .._warnings import warn_user
 from ..backends import import_cvxpy
 from ._conic import Cones, ConicSet
 from ._enumeration import inradius_of_simplex
@@ -56,8 +56,9 @@ class OracleRegion(Region):
     sense : {"min", "max"}, default="min"
         Whether the function minimises costs or maximises values.
     on_suboptimal : {"raise", "warn"}, default="raise"
-        What to do if the function is found out: it returned a decision although another one, which it returned before
-        or for another row, is better.  "warn" goes on, and a fit ends without a lower bound.
+        What to do if the function is found not to be optimal: it returned a decision although another one, which it
+        returned before or for another row, is better.  "warn" is for heuristics: there is one warning, and a fit goes
+        on (see Notes).
 
     Notes
     -----
@@ -65,6 +66,12 @@ class OracleRegion(Region):
     most functions that are random, heuristic or inexact (set the gap and tolerance of a solver to at most 1e-6), or
     return decisions that are not feasible.  A function that never returns the better decisions cannot be found out: to
     skspo it is a correct oracle of a smaller set, and the certificate of a fit is one for that set.
+
+    With a heuristic the SPO+ loss is not reliable: it is too small where the heuristic misses good decisions, and may
+    be negative.  Once that is known, a linear fit with ``on_suboptimal="warn"`` returns the candidate whose decisions,
+    made by the function itself, cost least on the training data, plus the penalty.  Candidates are least squares, the
+    zero model, and the results of the solvers; ``solver="auto"`` then runs sgd as well as bundle.  ``objective_`` is
+    the loss of that model as it was evaluated, ``lower_bound_`` is -inf and ``duality_gap_`` is inf: nothing is proved.
 
     If the function raises, the error gets a note that names the row.  ``clone`` shares the function.  To be pickled,
     for example for ``n_jobs``, it must be defined in a module.
@@ -143,8 +150,13 @@ class OracleRegion(Region):
         error.add_note(f"OracleRegion: the oracle raised this error for {which}, of an array of shape {C.shape}.")
 
     @property
+    def may_be_inexact(self) -> bool:
+        """Whether the user allows for it."""
+        return self.on_suboptimal == "warn"
+
+    @property
     def fault(self) -> str | None:
-        """What showed, since the region was made, that its oracle is wrong; None if nothing did."""
+        """What showed, since the region was made, that its oracle is not optimal; None if nothing did."""
         cache = self.__dict__.get("_cache")
         return None if cache is None else cache[2].fault
 
@@ -154,14 +166,21 @@ class OracleRegion(Region):
         self._doubt(data, data.look_back())
 
     def distrust(self, why: str, n_dim: int) -> None:
-        """Take note that the oracle is wrong: raise an error or warn, as the user wishes."""
+        """Take note that the oracle is not optimal: raise an error or warn once, as the user wishes."""
         data = self._data(n_dim)
         text = f"OracleRegion: {why}"
         if self.on_suboptimal == "raise":
-            raise ValueError(f"{text} on_suboptimal='warn' goes on all the same, and then there is no lower bound.")
+            raise ValueError(
+                f"{text} If it is meant to be a heuristic, use on_suboptimal='warn': a fit then goes on, without a "
+                "lower bound."
+            )
         if data.fault is None:
             data.fault = why
-            warnings.warn(f"{text} Lower bounds are not valid.", UserWarning, stacklevel=2)
+            warn_user(
+                f"{text} A linear fit goes on and returns the model whose decisions by this oracle cost least on the "
+                "training data. It has no lower bound: lower_bound_ is -inf and duality_gap_ is inf.",
+                UserWarning,
+            )
 
     def _doubt(self, data: Witnesses, witness: Witness | None) -> None:
         if witness is None or (data.fault is not None and self.on_suboptimal == "warn"):
@@ -172,8 +191,7 @@ class OracleRegion(Region):
             f"the oracle is not optimal, or its decisions are not all feasible. For row {witness.row}, {_short(c)}, it "
             f"returned {_short(witness.w)}, which {costs} {c @ witness.w:.9g}. But {_short(witness.better)}, which it "
             f"returned at another time or for another row, {costs} {c @ witness.better:.9g}. Is sense={self.sense!r} "
-            "right? Random, heuristic or inexact oracles do that too; if it calls a solver, set its gap and tolerance "
-            "to at most 1e-6.",
+            "right? If the oracle calls a solver, set its gap and tolerance to at most 1e-6.",
             witness.c.size,
         )
 

@@ -75,7 +75,9 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
                         coefficients and an oracle that is no solver itself; then also before interior-point, unless
                         that is fast (at most one equality) and there are less than twice as many samples; before both
                         if a shared model has at most FEW_COEFFICIENTS
-    ``sgd``             none of these
+    ``sgd``             none of these; and after bundle where the oracle is a function of the user's that may be a
+                        heuristic (``OracleRegion(on_suboptimal="warn")``), but run only if the function was found not
+                        to be optimal: bundle takes every decision as exact
     ==================  ===============================================================================
 
     Where only sums over rows are known (data in chunks) it is ``lbfgs`` for strongly convex regions, then ``bundle``.
@@ -102,7 +104,9 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
         names.append("conic")
     elif not smooth and "bundle" not in names and n_coef <= BUNDLE_LIMIT:
         names.append("bundle")
-    return names or ["sgd"]
+    if not names or region.may_be_inexact:
+        names.append("sgd")
+    return names
 
 
 def make_solvers(solver: str | Solver, region: Region, objective: LinearObjective, **params: Any) -> list[Solver]:
@@ -128,7 +132,8 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
             known = SOLVERS[name]._get_param_names()
             own = {key: value for key, value in params.items() if key in known}
             first = {"lbfgs": LBFGS_FIRST if "newton" in names else None, "bundle": FIRST_PASSES}.get(name)
-            if name != names[-1] and own.get("max_iter") is None:
+            another = [other for other in names[names.index(name) + 1 :] if not SOLVERS[other].tolerates_inexact]
+            if another and own.get("max_iter") is None:
                 own["max_iter"] = first
             chosen.append(SOLVERS[name](**own))
     for candidate in chosen:

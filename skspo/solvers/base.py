@@ -25,6 +25,7 @@ class Result(NamedTuple):
     converged: bool  # whether the relative gap is at most ``tol``
     message: str = ""  # why it stopped, if it did not converge
     radius: float = np.nan  # how far from least squares the bound is proved (see ``objective.Bound``)
+    wrong_bound: bool = False  # whether the solver had a bound that is wrong, so that the trivial one took its place
 
 
 class Solver(BaseEstimator):
@@ -39,6 +40,8 @@ class Solver(BaseEstimator):
     losses: ClassVar[tuple[str, ...]] = ("SPO+",)
     #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (see ``skspo.chunked``)
     sums_suffice: ClassVar[bool] = False
+    #: whether decisions that are not optimal do little harm; other solvers take every decision as exact
+    tolerates_inexact: ClassVar[bool] = False
 
     tol: float
     max_iter: int | None
@@ -168,9 +171,11 @@ def history_of(objective: LinearObjective) -> dict[str, np.ndarray]:
     """What the solvers of an objective reported, as columns in units of cost; an unknown bound is NaN.
 
     The solver reports its iterate of the time, which may be worse than an earlier one, and a bound that is only proved
-    in the last row, where the certificate is computed.
+    in the last row, where the certificate is computed.  If the oracle is not optimal there are no bounds.
     """
     rows = np.array(objective.history, dtype=np.float64).reshape(-1, 4)
+    if objective.inexact:
+        rows[:, 3] = np.nan
     gaps = [np.nan if np.isnan(bound) else objective.relative_gap(value, bound) for _, _, value, bound in rows]
     return {
         "time": rows[:, 0],

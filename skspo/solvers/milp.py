@@ -182,7 +182,7 @@ class MILPSolver(Solver):
             x = None if result.x is None else np.asarray(result.x, dtype=np.float64)[:size].reshape(objective.shape)
         except Exception as error:
             message, nodes, bound, x = f"{type(error).__name__}: {error}", 0, 0.0, None
-        bound = max(0.0, bound) if np.isfinite(bound) else 0.0
+        bound, wrong = (max(0.0, bound) if np.isfinite(bound) else 0.0), False
         candidates = [objective.least_squares if coef_init is None else coef_init]
         if x is not None and np.isfinite(x).all():
             candidates.append(objective.canonical(x))
@@ -191,12 +191,12 @@ class MILPSolver(Solver):
         # The bound is the solver's word.  A model of the program that is better shows that it is wrong.
         known = [_value_with_margin(Theta, left, pairs, a[:, None] * costs) for Theta in candidates]
         if bound > min(known) + 1e-6 * (1.0 + abs(bound)):
-            message = f"the bound {bound * objective.scale:.6g} is wrong, a model has {min(known) * objective.scale:g}"
-            bound = 0.0
+            bound, wrong = 0.0, True
         # A start may be better than every model with the margin: the bound is theirs, not its own.
         bound = min(bound, values[i])
         progress = Progress(self.name, objective, self.verbose)
         progress(nodes, values[i], bound, force=True)
         gap = objective.relative_gap(values[i], bound)
         message = "" if gap <= self.tol else f"HiGHS: {message}"
-        return Result(candidates[i], values[i], bound, nodes, gap <= self.tol, message)
+        converged = gap <= self.tol
+        return Result(candidates[i], values[i], bound, nodes, converged, message, wrong_bound=wrong and not converged)

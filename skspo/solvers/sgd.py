@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..objective import LinearObjective
+from ..objective import NO_BOUND, LinearObjective
 from .base import Progress, Result, Solver
 from .smoothed_proof import prove
 
@@ -73,6 +73,7 @@ class SGDSolver(Solver):
     """
 
     name = "sgd"
+    tolerates_inexact = True
 
     def __init__(
         self,
@@ -114,7 +115,8 @@ class SGDSolver(Solver):
         while stream.epoch < limit and stream.rate >= last_rate and not progress.late():
             self.run_epoch(objective, stream, rng)
             value = objective.value(stream.average)
-            stalled = 0 if value < best * (1 - self.early_stopping_tol) else stalled + 1
+            # With an oracle that is not optimal the objective may be negative.
+            stalled = 0 if value < best - self.early_stopping_tol * abs(best) else stalled + 1
             if value < best:
                 best, best_Theta = value, stream.average.copy()
             if stalled >= self.n_iter_no_change:
@@ -128,6 +130,10 @@ class SGDSolver(Solver):
         message = objective.deadline.message if objective.deadline.reached else message
         met.append(stream.Theta)
         proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
+        if objective.inexact:
+            # The loss is not reliable then, and nothing is proved; what decisions cost is known.
+            best_Theta = cheapest(objective, [best_Theta, proof[0], *reversed(met)])
+            proof = best_Theta, objective.value(best_Theta), NO_BOUND
         result = self.result(objective, *proof, stream.epoch, message)
         progress(stream.epoch, result.objective, result.lower_bound, force=True)
         return result
@@ -150,3 +156,15 @@ class SGDSolver(Solver):
             stream.Theta = stream.Theta - stream.adam.step(G + objective.penalty_gradient(stream.Theta), stream.rate)
             total += stream.Theta * rows.size
         stream.average += mix * (total / n - stream.average)
+
+
+def cheapest(objective: LinearObjective, models: list[np.ndarray]) -> np.ndarray:
+    """Model whose decisions cost least on the training data; if time is short, among the first of them."""
+    best, lowest = models[0], np.inf
+    for Theta in models:
+        cost = objective.decision_cost(Theta)
+        if cost < lowest:
+            best, lowest = Theta, cost
+        if objective.deadline.left() <= 0:
+            break
+    return best

@@ -99,7 +99,8 @@ def prove(
     Theta : ndarray
         Near the optimum.
     others : list of ndarray
-        Further coefficients near the optimum, whose decisions are of interest.
+        Further coefficients near the optimum, whose decisions are of interest; those that are found on the way are
+        added.
     tol : float
         Relative gap that is enough.
     progress : Progress
@@ -137,6 +138,7 @@ def prove(
         idle = 0 if proved > bound else idle + 1
         bound = max(bound, proved)
         met.meet(at)
+        others.append(at)
         there = objective.value(at)
         if there < value:
             best, value = at, there
