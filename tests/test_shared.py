@@ -589,7 +589,7 @@ def test_stack_items_keeps_the_order_of_time(table):
     assert list(stack_items(df.assign(day=day), **names).samples) == list("zywxvu")
     day = np.repeat([10, 9, 100, -1, 2, 3], 4)
     assert list(stack_items(df.assign(day=day), **names).samples) == [-1, 2, 3, 9, 10, 100]
-    with pytest.raises(ValueError, match=r"values of column 'day' cannot be sorted\. Give the samples numbers or dates"):
+    with pytest.raises(ValueError, match=r"column 'day' cannot be sorted\. Give the samples numbers or dates"):
         stack_items(df.assign(day=[day for day in (1, "two", 3, 4, 5, 6) for _ in range(4)]), **names)
 
 
