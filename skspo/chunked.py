@@ -47,6 +47,7 @@ from .objective import (
     Coordinates,
     LinearObjective,
 )
+from .regions._row_names import ALL_ROWS
 from .regions.base import Region
 
 #: corrections of the moments of dual decisions; each costs a pass
@@ -183,12 +184,14 @@ def _coordinates(
 # -- where the rows live -----------------------------------------------------------------------------------------------
 
 
-def build_part(template: LinearObjective, chunk: Chunk, total: float, W: np.ndarray | None = None) -> LinearObjective:
-    """Part of the objective that belongs to a chunk, with the optimal decisions."""
+def build_part(
+    template: LinearObjective, chunk: Chunk, total: float, numbers: range, W: np.ndarray | None = None
+) -> LinearObjective:
+    """Part of the objective that belongs to a chunk, the rows with these numbers, with the optimal decisions."""
     X, y, weight, offset = chunk.arrays()
     if y.shape[0] == 0:
         W = y  # nothing to ask an oracle
-    return template.with_rows(X, y, weight / total, offset, W)
+    return template.with_rows(X, y, weight / total, offset, W, numbers)
 
 
 class Every(NamedTuple):
@@ -284,8 +287,11 @@ class LocalRows(Rows):
         """One pass over the raw data, one call of the oracle per chunk."""
         self._template, self._total = template, total
         self._scratch = tempfile.TemporaryFile(buffering=0)  # whatever cannot be written is known at once
+        start = 0
         for chunk in self._chunks():
-            W = template.region.solve_min(template.region.to_min(chunk.arrays().y))
+            region = template.region.numbered(ALL_ROWS[start:])
+            W = region.solve_min(region.to_min(chunk.arrays().y))
+            start += len(W)
             # Many regions decide yes or no: then a byte is enough.
             small = W.astype(np.int8) if np.abs(W).max(initial=0.0) <= 127 else W
             self._keep(small if (small == W).all() else W)
@@ -316,10 +322,11 @@ class LocalRows(Rows):
         total, start = None, 0
         for k, (chunk, size) in enumerate(_together(self._chunks(), self.sizes)):
             rows, before = every.of(start)
+            numbers = ALL_ROWS[start:][rows]
             start += size
             W = self._decisions(k)[rows].astype(np.float64)
             if len(W):
-                part = build_part(self._template, chunk.take(rows), every.share * self._total, W)
+                part = build_part(self._template, chunk.take(rows), every.share * self._total, numbers, W)
                 total = add(total, task(part, before, *args))
         return total
 
@@ -558,6 +565,7 @@ class ChunkedObjective(LinearObjective):
             return other
         sample: RowSample = other._sum(part_sample)
         local = copy(self._template)
+        local.region = self._template.region.numbered(ALL_ROWS[::step])
         local.weight = sample.weight
         local.design = copy(self.design)
         local.design.Z, local.design.weight = sample.Z, local.weight

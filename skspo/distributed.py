@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import time
 from asyncio import CancelledError as AsyncCancelled
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -25,6 +26,7 @@ from .chunks import Chunk, is_dask
 from .design import check_blocks
 from .metrics import _spo_losses, normalize
 from .objective import LinearObjective
+from .regions._row_names import ALL_ROWS
 from .training_data import features_seen
 
 if TYPE_CHECKING:
@@ -116,7 +118,10 @@ class DaskRows(Rows):
     def prepare(self, template: LinearObjective, total: float) -> None:
         """Parts stay on the workers that make them."""
         build = self._dask.delayed(build_part)
-        parts = [build(template, chunk, total) for chunk in self._chunks]
+        parts = [
+            build(template, chunk, total, ALL_ROWS[start:])
+            for chunk, start in zip(self._chunks, self._starts, strict=True)
+        ]
         if self._client is None:
             self._parts = list(self._dask.persist(*parts))
         else:
@@ -284,14 +289,25 @@ def _map(estimator: Any, method: str, X: Any, offset: Any) -> Any:
     call = dask.delayed(_call)
     lengths = (np.nan,) * X.npartitions if _is_frame(X) else X.chunks[0]
     parts = [
-        da.from_delayed(call(model, method, columns, *block), shape=(n, *columns), dtype=np.float64)
-        for block, n in zip(_partitions(X, offset), lengths, strict=True)
+        da.from_delayed(call(model, method, columns, k, *block), shape=(n, *columns), dtype=np.float64)
+        for k, (block, n) in enumerate(zip(_partitions(X, offset), lengths, strict=True))
     ]
     return da.concatenate(parts)
 
 
-def _call(estimator: Any, method: str, columns: tuple[int, ...], X: Any, offset: Any) -> np.ndarray:
-    return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *columns))
+def _call(estimator: Any, method: str, columns: tuple[int, ...], partition: int, X: Any, offset: Any) -> np.ndarray:
+    with _in_partition(partition):
+        return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *columns))
+
+
+@contextmanager
+def _in_partition(partition: int) -> Iterator[None]:
+    """Note in an error where it was: rows before this partition need not have been counted."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This is about partition {partition}; rows are counted within it.")
+        raise
 
 
 def score_partitions(
@@ -302,18 +318,19 @@ def score_partitions(
     rows = DaskRows(estimator, X, y, sample_weight, offset, region_params)
     model = rows._dask.delayed(estimator)
     run = rows._dask.delayed(_score)
-    sums = rows._tree([run(model, chunk) for chunk in rows._chunks])
+    sums = rows._tree([run(model, k, chunk) for k, chunk in enumerate(rows._chunks)])
     if sums is None:
         raise ValueError("There are no rows in X: at least one is needed.")
     loss, size, weight = sums
     return -normalize(loss / weight, size / weight)
 
 
-def _score(estimator: Any, chunk: Chunk) -> tuple[float, float, float] | None:
+def _score(estimator: Any, partition: int, chunk: Chunk) -> tuple[float, float, float] | None:
     """Weighted sums of losses, of the sizes of best costs, and of weights."""
     if chunk.n_rows == 0:
         return None
-    _, y, weight, _ = chunk.checked()
-    C_hat = estimator.predict(chunk.X, offset=chunk.offset)
-    loss, best = _spo_losses(y, C_hat.reshape(y.shape), estimator.region_)
+    with _in_partition(partition):
+        _, y, weight, _ = chunk.checked()
+        C_hat = estimator.predict(chunk.X, offset=chunk.offset)
+        loss, best = _spo_losses(y, C_hat.reshape(y.shape), estimator.region_)
     return float(weight @ loss), float(weight @ np.abs(best)), float(weight.sum())

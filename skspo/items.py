@@ -1,15 +1,15 @@
-"""Long tables, one row per sample and item, and the arrays that models with ``shared=True`` work on."""
+"""Long tables, one row per sample and item, and the arrays that models with ``shared=True`` work on.
+
+Tables are data frames of pandas or polars; neither package is imported unless the table is one of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class StackedItems(NamedTuple):
@@ -22,7 +22,7 @@ class StackedItems(NamedTuple):
     C : ndarray of shape (n_samples, d), or None
         Costs; None if no column of costs was named.
     samples : ndarray of shape (n_samples,)
-        Names of the samples, in the order of their first rows.
+        Names of the samples, sorted.
     items : ndarray of shape (d,)
         Names of the items.
     rows : ndarray of shape (n_samples, d)
@@ -59,7 +59,7 @@ class StackedItems(NamedTuple):
 
 
 def stack_items(
-    df: pd.DataFrame,
+    df: Any,
     *,
     sample: str,
     item: str,
@@ -71,10 +71,12 @@ def stack_items(
 
     Parameters
     ----------
-    df : pandas.DataFrame
+    df : DataFrame of pandas or polars
         One row for every item of every sample, in any order.
     sample : str
-        Column that says to which decision a row belongs, for example the day.
+        Column that says to which decision a row belongs, for example the day.  Samples are sorted by it, so that they
+        are in the order of time if it is one, as ``TimeSeriesSplit`` wants them.  Text is sorted by the alphabet: turn
+        dates into dates first.
     item : str
         Column that says which alternative it is, for example the hour.
     features : list of str
@@ -87,7 +89,8 @@ def stack_items(
     Returns
     -------
     stacked : StackedItems
-        Named tuple ``(X, C, samples, items, rows)``; its method ``unstack`` is the way back.
+        Named tuple ``(X, C, samples, items, rows)``: row i of ``X`` and ``C`` belongs to ``samples[i]``.  Its method
+        ``unstack`` is the way back to the rows of the table.
 
     Examples
     --------
@@ -114,8 +117,12 @@ def stack_items(
     0    1     A     0.0
     1    1     B     1.0
     """
-    if not hasattr(df, "columns") or not hasattr(df, "loc"):
-        raise TypeError(f"df must be a pandas DataFrame with one row per sample and item, got {type(df).__name__}.")
+    if not (_is_pandas(df) or hasattr(df, "get_column")):
+        hint = " Call its method collect() first." if hasattr(df, "collect") else ""
+        raise TypeError(
+            "df must be a DataFrame of pandas or polars with one row per sample and item, got "
+            f"{type(df).__name__}.{hint}"
+        )
     if isinstance(features, str):
         raise TypeError(f"features must be a list of column names, got the string {features!r}. Use [{features!r}].")
     features = list(features)
@@ -127,16 +134,16 @@ def stack_items(
     if not len(df):
         raise ValueError("df has no rows.")
     for name in (sample, item):
-        if df[name].isna().any():
+        if _has_missing(df[name]):
             raise ValueError(f"Column {name!r} has missing values: every row must say its sample and its item.")
-    row_sample, samples = _number(df[sample])
+    row_sample, samples = _number(df[sample], _sorted(df[sample], "Give the samples numbers or dates."))
     if items is not None and len(set(items := list(items))) != len(items):
-        raise ValueError(f"items must be a list of different names, got {items!r}.")
-    row_item, names = _number(df[item], _item_order(df[item]) if items is None else items)
+        raise ValueError(f"items must be a list of different names, got [{', '.join(map(_plain, items))}].")
+    order = _sorted(df[item], "Say their order with items=[...].") if items is None else items
+    row_item, names = _number(df[item], order)
     if (row_item < 0).any():
-        raise ValueError(
-            f"Column {item!r} has the item {df[item].iloc[int(np.argmax(row_item < 0))]!r}, which is not among items."
-        )
+        stranger = df[item].to_list()[int(np.argmax(row_item < 0))]
+        raise ValueError(f"Column {item!r} has the item {_plain(stranger)}, which is not among items.")
 
     d = names.size
     cell = row_sample * d + row_item
@@ -144,9 +151,10 @@ def stack_items(
     for wrong, what in ((count > 1, "occurs {} times"), (count == 0, "is missing")):
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
+            where = f"item {_plain(names[first % d])} of sample {_plain(samples[first // d])}"
             raise ValueError(
-                f"There must be exactly one row for every sample and item, but item {names[first % d]!r} of sample "
-                f"{samples[first // d]!r} {what.format(count[first])} ({int(wrong.sum())} such pairs in all)."
+                f"There must be exactly one row for every sample and item, but {where} {what.format(count[first])} "
+                f"({int(wrong.sum())} such pairs in all)."
             )
     rows = np.empty(cell.size, dtype=np.intp)
     rows[cell] = np.arange(cell.size)
@@ -155,32 +163,68 @@ def stack_items(
     return StackedItems(X, C, samples, names, rows.reshape(samples.size, d))
 
 
-def _item_order(column: Any) -> Any:
-    import pandas as pd
+def _is_pandas(table: Any) -> bool:
+    """Whether a data frame or column is one of pandas; else it is one of polars."""
+    return hasattr(table, "iloc")
 
+
+def _plain(value: Any) -> str:
+    """A value as the user would write it: 'a', 3 or 2024-01-01 00:00:00, not np.str_('a')."""
+    value = _unboxed(value)
+    return str(value) if hasattr(value, "isoformat") else repr(value)
+
+
+def _unboxed(value: Any) -> Any:
+    """A value of an array as plain Python has it."""
+    if not isinstance(value, np.generic):
+        return value
+    plain = value.item()
+    if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(plain, int):  # nanoseconds, which Python lacks
+        plain = value.astype(f"{value.dtype.kind}8[us]").item()
+    return plain
+
+
+def _has_missing(column: Any) -> bool:
+    if _is_pandas(column):
+        return bool(column.isna().any())
+    return any(value is None or value != value for value in column.unique().to_list())
+
+
+def _sorted(column: Any, remedy: str) -> Any:
+    """Different values of a column, sorted as its package sorts them: categories by their own order."""
     try:
-        return pd.Index(column.unique()).sort_values()
-    except TypeError:
+        if _is_pandas(column):
+            import pandas as pd
+
+            return pd.Index(column.unique()).sort_values()
+        return column.unique().sort()
+    except Exception as error:  # each package has its own
+        raise ValueError(f"The values of column {column.name!r} cannot be sorted. {remedy}") from error
+
+
+def _number(column: Any, names: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Places of a column's values among the names, -1 if they are not there, and the names as an array."""
+    if _is_pandas(column):
+        import pandas as pd
+
+        return pd.Index(names).get_indexer(column), np.asarray(names)
+    array = names.to_numpy() if hasattr(names, "to_numpy") else np.asarray(names)
+    keys = names.to_list() if hasattr(names, "to_list") else map(_unboxed, names)
+    place = {name: k for k, name in enumerate(keys)}
+    return np.array([place.get(value, -1) for value in column.to_list()], dtype=np.intp), array
+
+
+def _numbers(df: Any, names: list[str]) -> np.ndarray:
+    columns, wrong = [], []
+    for name in names:
+        try:
+            values = df[name].to_numpy(dtype=np.float64) if _is_pandas(df) else df[name].to_numpy()
+            columns.append(np.asarray(values, dtype=np.float64))
+        except (TypeError, ValueError):
+            wrong.append(name)
+    if wrong:
         raise ValueError(
-            f"The items of column {column.name!r} cannot be sorted. Say their order with items=[...]."
-        ) from None
-
-
-def _number(column: Any, names: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the values among the names, -1 if they are not there; by default in the order of first occurrence."""
-    import pandas as pd
-
-    if names is None:
-        names = pd.unique(column)
-    return pd.Index(names).get_indexer(column), np.asarray(names)
-
-
-def _numbers(df: pd.DataFrame, names: list[str]) -> np.ndarray:
-    try:
-        return df[names].to_numpy(dtype=np.float64)
-    except (TypeError, ValueError):
-        wrong = [name for name in names if df[name].dtype.kind not in "biuf"]
-        raise ValueError(
-            f"Columns must be numbers, but {wrong or names} are not. Encode categories first, for example with "
-            "pandas.get_dummies."
-        ) from None
+            f"Columns must be numbers, but {wrong} are not. Encode categories first, for example with "
+            "OneHotEncoder of scikit-learn."
+        )
+    return np.column_stack(columns)

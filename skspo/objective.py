@@ -42,6 +42,7 @@ from .deadline import Deadline, StepTimer
 from .design import LinearDesign, SharedDesign, Standardization
 from .limits import LARGEST_PENALTY, SMALLEST_PENALTY, check_offset_size, check_units, largest, power_of_two
 from .losses import Loss
+from .regions._row_names import ALL_ROWS
 from .regions.base import Region
 
 #: least distance from least squares within which a bound without ridge is proved, in units of the typical cost, and
@@ -247,18 +248,20 @@ class LinearObjective:
         weight: np.ndarray,
         offset: np.ndarray | None = None,
         W: np.ndarray | None = None,
+        numbers: range = ALL_ROWS,
     ) -> LinearObjective:
         """Return the same problem on other rows, in the same coordinates.
 
         Weights are taken as they are: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
-        they are known.
+        they are known.  ``numbers`` are those of the rows among all rows, by which errors name them.
         """
         other = copy(self)
+        other.region = self.region.numbered(numbers)
         C = self.region.to_min(y)
         known = None if offset is None else self._normalised(self.region.to_min(offset))
         other.weight, other.design = weight, self.design.with_rows(X, weight)
         other._set_costs(self._normalised(C), known)
-        other.W = self.region.solve_min(C) if W is None and self.loss.decides else W
+        other.W = other.region.solve_min(C) if W is None and self.loss.decides else W
         other.memory, other._reference_losses = {}, {}
         return other
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import cvxpy as cp
 import networkx as nx
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint
 
 import skspo as sk
 
@@ -112,6 +113,7 @@ A_UB, B_UB = np.array([[1.0, 2.0, -1.0, 0.5, 0.0], [-1.0, 0.0, 2.0, 1.0, 1.0]]),
 A_EQ, B_EQ = np.array([[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 0.0, 2.0, 0.0]]), np.array([2.0, 0.5])
 BOUNDS = [(0, None), (None, 3), (-1, None), (0, 2), (None, None)]
 WHOLE, ROOM = np.array([[2, 3, 1], [1, -1, 2]]), np.array([7, 3])
+RANGES = [LinearConstraint([1, 2, 0], 0.5, 4), LinearConstraint([0, 1, -1], 0.5, 0.5)]
 LIMITS = ([[2, 3, 1, 1], [-1, 0, 0, 1]], [6.5, 0.7])
 CYCLIC = [("s", "a"), ("a", "b"), ("b", "a"), ("b", "t"), ("s", "b"), ("a", "t"), ("b", "s")]
 DEAD_END = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("b", "x"), ("y", "b"), ("s", "t")]
@@ -126,9 +128,13 @@ def mixed(w):
     return [2 * w[0] + 3 * w[1] + w[2] + w[3] <= 6.5, w[3] - w[0] <= 0.7, w >= 0, w <= 2.6]
 
 
-def whole_points():
+def ranges(w):
+    return [w[0] + 2 * w[1] >= 0.5, w[0] + 2 * w[1] <= 4, w[1] - w[2] == 0.5, w >= [0, -1, 0], w <= 2]
+
+
+def whole_points(least=0):
     points = np.array(list(itertools.product(range(4), repeat=3)), dtype=float)
-    return points[(points @ WHOLE.T <= ROOM).all(axis=1)]
+    return points[(points @ WHOLE.T <= ROOM).all(axis=1) & (points @ WHOLE[0] >= least)]
 
 
 REGIONS = [
@@ -152,7 +158,9 @@ REGIONS = [
     Case("barrier-tight-max", sk.LogBarrierSimplex(5.7, sense="max"), 4, barrier(5.7)),
     Case("polyhedron", sk.Polyhedron(A_UB, B_UB, A_EQ, B_EQ, BOUNDS), 5, general),
     Case("polyhedron-max", sk.Polyhedron([[1, 2, 3]], [4], sense="max"), 3, lambda w: [w @ [1, 2, 3] <= 4, w >= 0]),
-    Case("integer", sk.MixedInteger(WHOLE, ROOM, bounds=(0, 3), integrality=1), 3, whole_points()),
+    Case("polyhedron-constraints", sk.Polyhedron(constraints=RANGES, bounds=Bounds([0, -1, 0], 2)), 3, ranges),
+    Case("integer", sk.MixedInteger(WHOLE, ROOM, bounds=(0, 3)), 3, whole_points()),
+    Case("integer-constraints", sk.MixedInteger(constraints=(WHOLE, [2, -9], ROOM), bounds=(0, 3)), 3, whole_points(2)),
     Case("mixed", sk.MixedInteger(*LIMITS, bounds=(0, 2.6), integrality=[1, 1, 0, 0], sense="max"), 4, mixed, (0, 1)),
     Case("grid", sk.ShortestPath.grid(3, 4), 17, flow(grid_edges(3, 4), (0, 0), (2, 3))),
     Case("grid-max", sk.ShortestPath.grid(2, 3, sense="max"), 7, flow(grid_edges(2, 3), (0, 0), (1, 2))),

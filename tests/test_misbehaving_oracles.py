@@ -24,6 +24,7 @@ from skspo import (
     spo_plus_path,
 )
 from skspo.datasets import make_cost_sensitive_classification
+from skspo.regions._row_names import RowNames
 from skspo.regions._witnesses import BANK, Witnesses
 
 X, C = make_cost_sensitive_classification(40, 3, 4, degree=2, noise=0.5, random_state=0)
@@ -187,7 +188,7 @@ def test_an_error_for_all_rows_together():
 
     with pytest.raises(MemoryError) as caught:
         fit(greedy)
-    assert "for rows 0 to" in caught.value.__notes__[0]
+    assert "rows together (row " in caught.value.__notes__[0]
 
 
 def test_an_error_that_comes_once():
@@ -201,7 +202,7 @@ def test_an_error_that_comes_once():
 
     with pytest.raises(OSError, match="licence") as caught:
         fit(flaky)
-    assert "rows 0 to 39" in caught.value.__notes__[0]
+    assert "for 40 rows together (row " in caught.value.__notes__[0]
 
 
 # -- oracles that are not optimal --------------------------------------------------------------------------------------
@@ -366,7 +367,7 @@ def test_memory_is_bounded_and_forgotten(monkeypatch):
     assert memory.previous.shape == (100, 3)
     monkeypatch.setattr("skspo.regions._witnesses.ELEMENTS", 100)
     small = Witnesses()
-    small.look(np.ones((70, 2)), np.ones((70, 2)))
+    small.look(np.ones((70, 2)), np.ones((70, 2)), RowNames())
     assert small.previous.size == small.first[0].size == small.first[1].size == 100
     assert "_cache" not in vars(clone(region))
     plain = OracleRegion(cheapest, 4)
@@ -379,7 +380,7 @@ def test_few_decisions_are_all_remembered():
     memory = Witnesses()
     points = np.random.default_rng(0).normal(size=(BANK, 3))
     for k in range(BANK):
-        memory.look(np.zeros((4, 3)), points[[k, k // 2, k, 0]])
+        memory.look(np.zeros((4, 3)), points[[k, k // 2, k, 0]], RowNames())
     assert len(memory.bank) == BANK
     assert {tuple(p) for p in memory.bank} == {tuple(p) for p in points}
 

@@ -692,11 +692,11 @@ def test_weights_of_a_knapsack_reach_both_ends():
     assert weights.max() == 7.99
 
 
-def test_samples_stay_in_the_order_of_the_table():
+def test_samples_are_sorted():
     df = pd.DataFrame({"day": [9, 9, 2, 2, 5, 5], "item": list("abbaab"), "x": np.arange(6.0)})
     stacked = sk.stack_items(df, sample="day", item="item", features=["x"])
-    assert list(stacked.samples) == [9, 2, 5]
-    assert_array_equal(stacked.X, [[0.0, 1.0], [3.0, 2.0], [4.0, 5.0]])
+    assert list(stacked.samples) == [2, 5, 9]
+    assert_array_equal(stacked.X, [[3.0, 2.0], [4.0, 5.0], [0.0, 1.0]])
 
 
 # -- the linear map ----------------------------------------------------------------------------------------------------

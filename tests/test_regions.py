@@ -275,7 +275,7 @@ CHANGES = [
     (sk.EntropySimplex(), {"threshold": -0.5}),
     (sk.LogBarrierSimplex(), {"threshold": 5.7}),
     (sk.Polyhedron(np.ones((1, 4)), [1.0]), {"b_ub": [2.0]}),
-    (sk.MixedInteger(np.ones((1, 4)), [1.5], integrality=1), {"integrality": None}),
+    (sk.MixedInteger(np.ones((1, 4)), [1.5]), {"integrality": 0}),
     (sk.ShortestPath([(0, 1), (0, 1), (1, 2), (0, 2)], 0, 2), {"target": 1}),
     (sk.Knapsack([1, 2, 3, 4], 5), {"integer": False}),
     (sk.Knapsack([1, 2, 3, 4], 5), {"capacity": 6}),

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from ..backends import import_clarabel, is_failure, suppress_failure
 from ._cones import cone_size, rows_inside
+from ._row_names import row_error, rows_named
 
 Cones = list[tuple[str, Any]]
 
@@ -172,14 +173,11 @@ class ConicSet:
                 (what,), attempt = self._trouble(Q[i : i + 1], x[None], z[None]), attempt + 1
             advice = "Badly scaled constraints are the usual cause; try units where decisions are near one."
             if found[i][2] not in _SOLVED:
-                raise RuntimeError(
-                    f"Clarabel could not minimise row {first + i} of the costs over the region: status {found[i][2]}. "
-                    + advice
-                )
+                text = f"Clarabel could not minimise the costs of {{row}} over the region: status {found[i][2]}. "
+                raise row_error(RuntimeError, first + int(i), text + advice)
             if what:
-                raise RuntimeError(
-                    f"Clarabel calls a decision for row {first + i} of the costs optimal, but it {what}. " + advice
-                )
+                text = f"Clarabel calls a decision for {{row}} optimal, but it {what}. "
+                raise row_error(RuntimeError, first + int(i), text + advice)
 
     def minimise(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Minimise each row of costs, in ``n_jobs`` processes."""
@@ -246,7 +244,8 @@ class ConicSet:
                     break
             outside, theta = min(found, default=(np.inf, 0.0))
             if not outside <= 1e-6:
-                raise RuntimeError(f"Clarabel could not move row {i} into the region: status {status}.")
+                text = f"Clarabel could not move the decision of {{row}} into the region: status {status}."
+                raise row_error(RuntimeError, i, text)
             # Far inside, nothing moves; otherwise stay clear of the boundary by more than the solver's error.
             if theta <= 1.0 + 1e-6:
                 share[i] = np.clip(theta, 0.0, 1.0) * (1.0 - 1e-10 - 10.0 * outside)
@@ -258,7 +257,8 @@ class ConicSet:
     def box_points(self) -> np.ndarray:
         """The 2 d decisions that are lowest and highest in each coordinate."""
         eye = np.eye(self.n_dim)
-        return self.minimise(np.concatenate([eye, -eye]))
+        with rows_named("direction {}".format):
+            return self.minimise(np.concatenate([eye, -eye]))
 
     @property
     def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -288,7 +288,8 @@ class ConicSet:
             candidates = Vt[int((sv > tol).sum()) :]
             if candidates.shape[0] == 0:
                 break
-            low, high = self.minimise(candidates), self.minimise(-candidates)
+            with rows_named("direction {}".format):
+                low, high = self.minimise(candidates), self.minimise(-candidates)
             extent = np.einsum("ij,ij->i", high - low, candidates)
             if (extent <= tol).all():
                 normals = candidates

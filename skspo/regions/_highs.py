@@ -33,6 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed, effective_n_jobs
 
+from ._row_names import row_error
 from .polyhedral_base import InequalityForm
 
 Status = highspy.HighsModelStatus
@@ -139,7 +140,9 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
                 W[i] = model.minimise(-C_true[i], first + i, restart=False)
                 model.release_face()
                 if not C[i] @ W[i] <= best + 1e-6 * (1.0 + np.abs(C[i]) @ np.abs(W[i])):
-                    raise RuntimeError(f"HiGHS calls a decision for row {first + i} optimal that is not: {W[i]}.")
+                    raise row_error(
+                        RuntimeError, first + i, f"HiGHS calls a decision for {{row}} optimal that is not: {W[i]}."
+                    )
         return W
 
     return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
@@ -174,9 +177,10 @@ def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
                     f"The region is unbounded: decision {j} has no limit {side}. "
                     "A region must be bounded, otherwise some costs have no best decision: add bounds."
                 )
+            what = f"the bounds of decision {j}"
             if status != Status.kOptimal:
-                _raise(model.highs, status, int(j))
-            bound[j] = model.minimise(c, int(j))[j]
+                _raise(model.highs, status, what)
+            bound[j] = model.minimise(c, what)[j]
     return low, high
 
 
@@ -218,9 +222,10 @@ def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndar
         excess = np.maximum(violation, beyond) / (1.0 + np.abs(W).max(axis=1, initial=0.0))
         i = int(excess.argmax())
         if not excess[i] <= FEASIBLE:
-            raise RuntimeError(
-                f"HiGHS calls a decision for row {i} optimal, but it violates a constraint by {excess[i]:.1e}: {W[i]}."
+            text = (
+                f"HiGHS calls a decision for {{row}} optimal, but it violates a constraint by {excess[i]:.1e}: {W[i]}."
             )
+            raise row_error(RuntimeError, i, text)
     return W
 
 
@@ -252,15 +257,28 @@ def _new_model(
     return highs, row_lower, row_upper
 
 
-def _raise(highs: highspy.Highs, status: Any, row: int, varies: bool = False) -> NoReturn:
+def _error(kind: type[Exception], row: int | str, text: str) -> Exception:
+    """Error about a row of costs, or about a program of our own, which a string describes."""
+    return kind(text.replace("{row}", row)) if isinstance(row, str) else row_error(kind, row, text)
+
+
+def _failed(row: int | str, error: Exception) -> Exception:
+    """Error about an exception in HiGHS."""
+    return _error(RuntimeError, row, f"HiGHS failed at {{row}}: {type(error).__name__}: {error}")
+
+
+def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = False) -> NoReturn:
     """Turn a status that is not optimal into an error."""
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
-        raise ValueError(f"The region of row {row} is empty: no decision satisfies its constraints (region_params).")
+        raise _error(
+            ValueError, row, "The region of {row} is empty: no decision satisfies its constraints (region_params)."
+        )
     if status == Status.kInfeasible:
         raise ValueError("The region is empty: its constraints are infeasible, no decision satisfies all of them.")
     if status in (Status.kUnbounded, Status.kUnboundedOrInfeasible):
-        raise ValueError(f"The problem of row {row} is unbounded: the region must be bounded, add bounds.")
-    raise RuntimeError(f"HiGHS stopped without an optimal decision for row {row}: {highs.modelStatusToString(status)}.")
+        raise _error(ValueError, row, "The problem of {row} is unbounded: the region must be bounded, add bounds.")
+    text = f"HiGHS stopped without an optimal decision for {{row}}: {highs.modelStatusToString(status)}."
+    raise _error(RuntimeError, row, text)
 
 
 def _least(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -302,7 +320,7 @@ class _LinearModel:
         self.rows = np.arange(self.row_lower.size, dtype=np.int32)
         self.varies = False
         self.basis: Any = None
-        self.minimise(np.zeros(form.lower.size), 0)
+        self.minimise(np.zeros(form.lower.size), "the first feasible decision")
         self.basis = self.highs.getBasis()
 
     def run(self, c: np.ndarray, restart: bool = True) -> Any:
@@ -331,22 +349,22 @@ class _LinearModel:
         for name, value in options.items():
             self.highs.setOptionValue(name, value)
 
-    def minimise(self, c: np.ndarray, row: int, restart: bool = True) -> np.ndarray:
+    def minimise(self, c: np.ndarray, row: int | str, restart: bool = True) -> np.ndarray:
         """Like ``run``, but insist on an optimum, with a proof; return it."""
         w, y = self.optimum(c, row, restart)
         return w if self.gaps(c[None], w[None], y[None])[0] <= PROVED else self.minimise_again(c, row)
 
-    def optimum(self, c: np.ndarray, row: int, restart: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def optimum(self, c: np.ndarray, row: int | str, restart: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """What HiGHS calls an optimum, and multipliers of the rows."""
         try:
             status = self.run(c, restart)
             if status == Status.kOptimal:
                 return self._solution()
         except Exception as error:
-            raise RuntimeError(f"HiGHS failed at row {row}: {type(error).__name__}: {error}") from error
+            raise _failed(row, error) from error
         _raise(self.highs, status, row, self.varies)
 
-    def minimise_again(self, c: np.ndarray, row: int) -> np.ndarray:
+    def minimise_again(self, c: np.ndarray, row: int | str) -> np.ndarray:
         """Minimise by the other method where the first one gave no proof."""
         try:
             self.highs.changeColsCost(self.columns.size, self.columns, c)
@@ -354,14 +372,16 @@ class _LinearModel:
             if status == Status.kOptimal:
                 w, y = self._solution()
         except Exception as error:
-            raise RuntimeError(f"HiGHS failed at row {row}: {type(error).__name__}: {error}") from error
+            raise _failed(row, error) from error
         if status != Status.kOptimal:
             _raise(self.highs, status, row, self.varies)
         (gap,) = self.gaps(c[None], w[None], y[None])
         if not gap <= PROVED:
-            raise RuntimeError(
-                f"HiGHS calls a decision for row {row} optimal, but its multipliers do not prove that: {w} might cost "
-                f"{gap:.1e} more than the best one."
+            raise _error(
+                RuntimeError,
+                row,
+                f"HiGHS calls a decision for {{row}} optimal, but its multipliers do not prove that: {w} might cost "
+                f"{gap:.1e} more than the best one.",
             )
         return w
 
@@ -468,7 +488,7 @@ def _mixed_integer_chunk(
             if status == Status.kOptimal:
                 W[i] = _integer_solution(highs, c, integers)
         except Exception as error:
-            raise RuntimeError(f"HiGHS failed at row {first + i}: {type(error).__name__}: {error}") from error
+            raise _failed(first + i, error) from error
         if status != Status.kOptimal:
             _raise(highs, status, first + i, bool(sides))
         W[i, integers] = np.rint(W[i, integers])
@@ -479,13 +499,16 @@ def _mixed_integer_chunk(
             polish.clearSolver()
             polish.run()
             if polish.getModelStatus() != Status.kOptimal:
-                raise RuntimeError(
-                    f"Row {first + i}: the decision is feasible only while its integers are not exactly integers. "
-                    "Use smaller coefficients (big-M constants) in the constraints."
+                raise row_error(
+                    RuntimeError,
+                    first + i,
+                    "The decision for {row} is feasible only while its integers are not exactly integers. "
+                    "Use smaller coefficients (big-M constants) in the constraints.",
                 )
             polished = np.where(integers, W[i], polish.getSolution().col_value)
             if not c @ polished <= c @ W[i] + 1e-6 * (1.0 + np.abs(c) @ np.abs(W[i])):
-                raise RuntimeError(f"HiGHS calls a decision for row {first + i} optimal that is not: {polished}.")
+                text = f"HiGHS calls a decision for {{row}} optimal that is not: {polished}."
+                raise row_error(RuntimeError, first + i, text)
             W[i] = polished
     return W
 

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._row_names import RowNames
+
 #: different decisions that are kept, and how many new ones a call may add once they are complete
 BANK, NEW = 32, 4
 
@@ -28,7 +30,7 @@ EXCESS = 1e-6
 class Witness(NamedTuple):
     """A row of costs, the decision that was returned for it, and one that costs less."""
 
-    row: int
+    row: str
     c: np.ndarray
     w: np.ndarray
     better: np.ndarray
@@ -40,26 +42,28 @@ class Witnesses:
     def __init__(self) -> None:
         self.bank: np.ndarray | None = None
         self.previous: np.ndarray | None = None
-        self.first: tuple[np.ndarray, np.ndarray] | None = None
+        self.first: tuple[np.ndarray, np.ndarray, RowNames] | None = None
         #: why the oracle is not to be believed any more
         self.fault: str | None = None
         self._added = 0
 
-    def look(self, C: np.ndarray, W: np.ndarray) -> Witness | None:
+    def look(self, C: np.ndarray, W: np.ndarray, names: RowNames) -> Witness | None:
         """Compare decisions with others that are known, and remember some of them."""
         before = [] if self.previous is None or self.first is None else [self.previous, self.first[1]]
-        self._remember(C, W)
+        self._remember(C, W, names)
         pairs = [(slice(1, None), W[:-1])]  # neighbours are others, too
         for others in before:
             known = slice(0, min(len(W), len(others)))
             pairs.append((known, others[known]))
-        return self._compare(C, W, pairs)
+        return self._compare(C, W, names, pairs)
 
     def look_back(self) -> Witness | None:
         """Compare the decisions of the first call with those that came later."""
         return None if self.first is None else self._compare(*self.first, [])
 
-    def _compare(self, C: np.ndarray, W: np.ndarray, pairs: list[tuple[slice, np.ndarray]]) -> Witness | None:
+    def _compare(
+        self, C: np.ndarray, W: np.ndarray, names: RowNames, pairs: list[tuple[slice, np.ndarray]]
+    ) -> Witness | None:
         """Worst of the rows for which there is a better decision: in the bank, or beside it in one of the pairs."""
         cost = np.einsum("ij,ij->i", C, W)
         worst, found = EXCESS, None
@@ -80,14 +84,14 @@ class Witnesses:
             i = int(excess.argmax())
             if excess[i] > worst:
                 row = int(cheaper[i]) + (rows.start or 0)
-                worst, found = float(excess[i]), Witness(row, c[i], w[i], better[i])
+                worst, found = float(excess[i]), Witness(names.of(row), c[i], w[i], better[i])
         return found
 
-    def _remember(self, C: np.ndarray, W: np.ndarray) -> None:
+    def _remember(self, C: np.ndarray, W: np.ndarray, names: RowNames) -> None:
         rows = max(1, ELEMENTS // W.shape[1])
         self.previous = W[:rows].copy()
         if self.first is None:
-            self.first = C[:rows].copy(), self.previous
+            self.first = C[:rows].copy(), self.previous, names
         keys, where = np.unique(_keys(W), return_index=True)
         bank = W[:0] if self.bank is None else self.bank
         where = where[~np.isin(keys, _keys(bank))]

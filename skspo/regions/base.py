@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
 from ..persistence import VersionedState
+from ._row_names import RowNames, rows_named
 
 CAPABILITIES = {
     "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
@@ -137,6 +138,9 @@ class Region(VersionedState, BaseEstimator):
 
     sense: str = "min"
 
+    #: rows of the user's data that the rows of costs are; ``take`` keeps count
+    _row_names: RowNames = RowNames()
+
     @property
     def n_dim(self) -> int | None:
         """Number of decision variables, or None if the region exists in every dimension."""
@@ -195,9 +199,15 @@ class Region(VersionedState, BaseEstimator):
 
         This is what losses and solvers call: inside the package every problem is a minimisation.  ``memory`` belongs to
         the caller, who passes it again for the same rows with other costs; a region that iterates may start from what
-        it left there.
+        it left there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
-        return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
+        with rows_named(self._row_names.of):
+            return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
+
+    def _solve_directions(self, D: np.ndarray) -> np.ndarray:
+        """Decisions that minimise directions of the region's own choice, which are no rows of anybody's data."""
+        with rows_named("direction {}".format):
+            return self._argmin_again(D, self._data(D.shape[1]), {})
 
     def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
         """``_argmin`` for a region that can use what it found for nearby costs."""
@@ -232,14 +242,27 @@ class Region(VersionedState, BaseEstimator):
         """
         if region_params is None:
             return self
-        from .rows import read_rows
+        from .rows import read_names, read_rows
 
         self._data(n_dim)
-        return self._view(read_rows(self, region_params, n_rows, n_dim), n_dim)
+        names = read_names(region_params)
+        with rows_named(names.of):
+            return self._view(read_rows(self, region_params, n_rows, n_dim), n_dim)._named(names)
 
     def take(self, rows: slice | np.ndarray) -> Region:
-        """Region of some of the samples: itself, unless it varies by sample."""
-        return self
+        """Region of some of the samples: the same, unless it varies by sample, but errors name rows of all samples."""
+        return self._named(self._row_names.take(rows))
+
+    def numbered(self, numbers: range) -> Region:
+        """Region of the rows with these numbers among all samples, which come in parts."""
+        return self._named(RowNames(numbers))
+
+    def _named(self, names: RowNames) -> Region:
+        """Return the same region with other names of its rows; both share what is derived from the parameters."""
+        self.__dict__.setdefault("_cache", {})
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _row_names=names)
+        return other
 
     def row_table(self, n: int) -> np.ndarray:
         """Numbers of this region that belong to one sample, shape (n, m): none, unless it varies by sample."""
@@ -281,16 +304,17 @@ class Region(VersionedState, BaseEstimator):
         """
         kind: Any = type(self)  # mypy does not believe that classes have a hash
         params = tuple(getattr(self, name) for name in _param_names(kind))
-        cache = self.__dict__.get("_cache")
-        if cache is not None:
-            seen, d, _ = cache
+        cache = self.__dict__.setdefault("_cache", {})
+        entry = cache.get("data")
+        if entry is not None:
+            seen, d, _ = entry
             if d == n_dim and len(seen) == len(params) and all(a is b for a, b in zip(seen, params, strict=True)):
-                return cache
+                return entry
         d = self.resolve_dim(n_dim)
         if self.sense not in ("min", "max"):
             raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}.")
         entry = (params, d, self._prepare(d))
-        self._cache = entry
+        cache["data"] = entry
         return entry
 
     def __getstate__(self) -> dict[str, Any]:
@@ -329,7 +353,9 @@ def check_region(region: Region | None, n_dim: int) -> Region:
             f"region must be a Region such as Simplex() or Polyhedron(...), got {region!r}.{hint} "
             "A function that returns decisions can be wrapped: OracleRegion(argmin, n_dim)."
         )
-    region = clone(region)
+    names, region = vars(region).get("_row_names"), clone(region)
+    if names is not None:
+        region._row_names = names
     region._data(n_dim)
     return region
 

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from ._highs import coordinate_bounds, solve_rows, worst_rows
+from ._row_names import row_error, rows_named
 from .base import CertifiedFloat, Region
 from .polyhedral_base import InequalityForm, PolyhedralRegion
-from .polyhedron import RowPolyhedron, count_decisions, read_constraints, read_numbers, stack_sides
+from .polyhedron import RowPolyhedron, count_decisions, read_constraints, read_numbers, side_shapes, stack_sides
 from .rows import RowRegion
 
 TABLE = 2**26  # bytes of the table of choices in dynamic programming
@@ -31,8 +32,10 @@ class _MixedIntegerData(NamedTuple):
 class MixedInteger(Region):
     """Integer points of a polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
 
-    The conventions are those of :func:`scipy.optimize.linprog` and :func:`scipy.optimize.milp`.  The region must be
-    nonempty and bounded, which is checked on first use.
+    All decisions are integers, unless ``integrality`` says otherwise; :class:`Polyhedron` is the region of continuous
+    decisions.  All other conventions are those of :func:`scipy.optimize.linprog` and :func:`scipy.optimize.milp`:
+    constraints are matrices, ``LinearConstraint`` objects, or both.  The region must be nonempty and bounded, which is
+    checked on first use.
 
     Parameters
     ----------
@@ -42,10 +45,13 @@ class MixedInteger(Region):
     A_eq : array-like or sparse matrix of shape (k, d), default=None
     b_eq : array-like of shape (k,), default=None
         Equalities A_eq w = b_eq.
-    bounds : pair or list of d pairs, default=(0, None)
+    bounds : pair, list of d pairs, or scipy.optimize.Bounds, default=(0, None)
         Lower and upper bound of all decisions, or of each; None means that there is no bound.
-    integrality : {0, 1} or array-like of shape (d,), default=None
-        1 for an integer decision, 0 or None for a continuous one.
+    integrality : {0, 1} or array-like of shape (d,), default=1
+        1 for an integer decision, 0 for a continuous one.
+    constraints : LinearConstraint, tuple (A, lb, ub), or list of those, default=None
+        Further constraints lb <= A w <= ub (:class:`scipy.optimize.LinearConstraint`).  They are the same for all
+        samples.
     n_jobs : int, default=None
         Number of threads.
     time_limit : float, default=None
@@ -56,7 +62,14 @@ class MixedInteger(Region):
     Examples
     --------
     >>> from skspo import MixedInteger
-    >>> region = MixedInteger(A_ub=[[2, 2, 2]], b_ub=[3], bounds=(0, 1), integrality=[1, 1, 0], sense="max")
+    >>> MixedInteger(A_ub=[[2, 2, 2]], b_ub=[3], bounds=(0, 1), sense="max").argmin([[3.0, 2.0, 1.0]])
+    array([[1., 0., 0.]])
+
+    The last decision may be a fraction, and the constraints are those of :func:`scipy.optimize.milp`:
+
+    >>> from scipy.optimize import Bounds, LinearConstraint
+    >>> limit = LinearConstraint([[2, 2, 2]], ub=3)
+    >>> region = MixedInteger(constraints=limit, bounds=Bounds(0, 1), integrality=[1, 1, 0], sense="max")
     >>> region.argmin([[3.0, 2.0, 1.0]])
     array([[1. , 0. , 0.5]])
     """
@@ -68,8 +81,9 @@ class MixedInteger(Region):
         A_eq: Any = None,
         b_eq: ArrayLike | None = None,
         bounds: Any = (0, None),
-        integrality: ArrayLike | None = None,
+        integrality: ArrayLike = 1,
         *,
+        constraints: Any = None,
         n_jobs: int | None = None,
         time_limit: float | None = None,
         sense: str = "min",
@@ -80,6 +94,7 @@ class MixedInteger(Region):
         self.b_eq = b_eq
         self.bounds = bounds
         self.integrality = integrality
+        self.constraints = constraints
         self.n_jobs = n_jobs
         self.time_limit = time_limit
         self.sense = sense
@@ -87,7 +102,7 @@ class MixedInteger(Region):
     @property
     def n_dim(self) -> int | None:
         """Number of columns of the matrices, or length of a list; None if there are neither."""
-        d = count_decisions(self.A_ub, self.A_eq, self.bounds)
+        d = count_decisions("MixedInteger", self.A_ub, self.A_eq, self.bounds, self.constraints)
         return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d  # type: ignore[arg-type]
 
     @property
@@ -96,8 +111,10 @@ class MixedInteger(Region):
         return True
 
     def _prepare(self, d: int) -> _MixedIntegerData:
-        form = read_constraints("MixedInteger", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
-        kinds = np.asarray(0 if self.integrality is None else self.integrality)
+        form = read_constraints(
+            "MixedInteger", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds, self.constraints
+        )
+        kinds = np.asarray(1 if self.integrality is None else self.integrality)
         if kinds.shape not in ((), (d,)):
             raise ValueError(
                 f"MixedInteger: integrality must be a number or have shape ({d},), got shape {kinds.shape}."
@@ -114,7 +131,8 @@ class MixedInteger(Region):
         low, high = coordinate_bounds(form)
         if integers.any():
             # The linear relaxation has a solution; whether it has an integer one only a search can tell.
-            solve_rows(form, np.zeros((1, d)), integrality=integers, time_limit=self.time_limit)
+            with rows_named(lambda _: "costs of zero"):
+                solve_rows(form, np.zeros((1, d)), integrality=integers, time_limit=self.time_limit)
             low[integers], high[integers] = np.ceil(low[integers] - 1e-6), np.floor(high[integers] + 1e-6)
         return _MixedIntegerData(form, integers, low, high)
 
@@ -123,8 +141,7 @@ class MixedInteger(Region):
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Right-hand sides may vary by sample."""
-        form = self._data(d).form
-        return {name: b.shape for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq)) if b.size}
+        return side_shapes(self)
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
         return _RowMixedInteger(self, {"rhs": stack_sides(self._data(d).form, rows)})
@@ -277,7 +294,10 @@ class Knapsack(PolyhedralRegion):
         capacity = rows["capacity"]
         if (capacity < 0).any():
             row = int(np.argmax((capacity < 0).any(axis=1)))
-            raise ValueError(f"Knapsack: the region of row {row} is empty, the capacity {capacity.min()} is negative.")
+            low = capacity[row].min()
+            raise row_error(
+                ValueError, row, f"Knapsack: the region of {{row}} is empty, the capacity {low} is negative."
+            )
         # Beyond the weight of all items capacity makes no difference, and tables grow with it.
         total = self._data(d).form.A_ub.sum(axis=1)
         return _RowKnapsack(self, {"capacity": np.minimum(capacity, np.asarray(total).ravel())})

@@ -16,6 +16,7 @@ from .._warnings import warn_user
 from ..backends import import_cvxpy
 from ._conic import Cones, ConicSet
 from ._enumeration import inradius_of_simplex
+from ._row_names import row_error, rows_named
 from ._witnesses import Witness, Witnesses
 from .base import CertifiedFloat, Region, directions_of
 from .polyhedral_base import QuadraticForm, StandardForm
@@ -126,7 +127,7 @@ class OracleRegion(Region):
             self._name_row(error, C)
             raise
         W = self._read(result, C)
-        self._doubt(data, data.look(C, W))
+        self._doubt(data, data.look(C, W, self._row_names))
         return W
 
     def _ask(self, C: np.ndarray) -> Any:
@@ -146,7 +147,10 @@ class OracleRegion(Region):
                     break
             else:
                 break
-        which = f"row {first}, {_short(self.to_min(C[first]))}" if last - first == 1 else f"rows {first} to {last - 1}"
+        which = f"{self._row_names.of(first)}, {_short(self.to_min(C[first]))}"
+        if last - first > 1:
+            some = ", ".join(self._row_names.of(row) for row in range(first, min(first + 3, last)))
+            which = f"{last - first} rows together ({some}{', ...' if last - first > 3 else ''})"
         error.add_note(f"OracleRegion: the oracle raised this error for {which}, of an array of shape {C.shape}.")
 
     @property
@@ -157,8 +161,8 @@ class OracleRegion(Region):
     @property
     def fault(self) -> str | None:
         """What showed, since the region was made, that its oracle is not optimal; None if nothing did."""
-        cache = self.__dict__.get("_cache")
-        return None if cache is None else cache[2].fault
+        entry = self.__dict__.get("_cache", {}).get("data")
+        return None if entry is None else entry[2].fault
 
     def audit(self, n_dim: int) -> None:
         """Compare the decisions of the first call with all that are known now."""
@@ -188,7 +192,7 @@ class OracleRegion(Region):
         c = self.to_min(witness.c)
         costs = "costs" if self.sense == "min" else "is worth"
         self.distrust(
-            f"the oracle is not optimal, or its decisions are not all feasible. For row {witness.row}, {_short(c)}, it "
+            f"the oracle is not optimal, or its decisions are not all feasible. For {witness.row}, {_short(c)}, it "
             f"returned {_short(witness.w)}, which {costs} {c @ witness.w:.9g}. But {_short(witness.better)}, which it "
             f"returned at another time or for another row, {costs} {c @ witness.better:.9g}. Is sense={self.sense!r} "
             "right? If the oracle calls a solver, set its gap and tolerance to at most 1e-6.",
@@ -216,7 +220,11 @@ class OracleRegion(Region):
             )
         if not np.isfinite(W).all():
             row = int(np.argmin(np.isfinite(W).all(axis=1)))
-            raise ValueError(f"OracleRegion: the oracle returned a decision that is not finite in row {row}: {W[row]}.")
+            raise row_error(
+                ValueError,
+                row,
+                f"OracleRegion: the oracle returned a decision that is not finite for {{row}}: {W[row]}.",
+            )
         return W
 
 
@@ -267,7 +275,7 @@ class _ConicRegion(Region):
             return CertifiedFloat(0.0)
         # The k + 1 directions of a regular simplex: their decisions are spread around the region.
         spread = np.linalg.svd(np.ones((1, k + 1)))[2][1:].T
-        W = self.solve_min(spread @ U.T) @ U
+        W = self._solve_directions(spread @ U.T) @ U
         radius = inradius_of_simplex(W - W[0])
         return CertifiedFloat(2.0 * max(radius - 1e-6 * max(1.0, float(np.abs(W).max())), 0.0), "lower bound")
 
@@ -352,7 +360,8 @@ class CvxpyRegion(_ConicRegion):
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Move decisions outside the region towards an interior point until they are inside."""
-        return self._conic(W.shape[1]).pull(W)
+        with rows_named(self._row_names.of):
+            return self._conic(W.shape[1]).pull(W)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Largest distance between two decisions: here the diagonal of the bounding box, an upper bound."""
@@ -627,5 +636,6 @@ def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:
     )
     b = np.concatenate([[1.0], np.zeros(d + 1 + k)])
     lifted = ConicSet(A, b, [("zero", 1), ("nonneg", d), ("soc", k + 1)], np.arange(d + 1))
-    w = np.maximum(lifted.minimise(np.eye(d + 1)[-1:])[0, :d], 0.0)
+    with rows_named(lambda _: "the smallest risk"):
+        w = np.maximum(lifted.minimise(np.eye(d + 1)[-1:])[0, :d], 0.0)
     return w / w.sum()

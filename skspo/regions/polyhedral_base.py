@@ -179,13 +179,13 @@ class PolyhedralRegion(Region):
         """Relative interior point and affine hull (cached with the parameters)."""
         d = self.resolve_dim(n_dim)
         entry = self._entry(d)
-        cached = self.__dict__.get("_geometry_cache")
+        cached = self._cache.get("geometry")
         if cached is None or cached[0] is not entry:
             form = self.inequality_form(d)
             geometry = polyhedral_geometry(form)
             self._check_implied(form, geometry)
             cached = (entry, geometry)
-            self._geometry_cache = cached
+            self._cache["geometry"] = cached
         return cached[1]
 
     def _check_implied(self, form: InequalityForm, geometry: PolyhedralGeometry) -> None:
@@ -194,16 +194,10 @@ class PolyhedralRegion(Region):
         implied = M[~geometry.strict].toarray()
         if implied.shape[0]:
             implied /= np.maximum(np.abs(implied).max(axis=1, keepdims=True), 1e-300)
-            low, high = self.solve_min(implied), self.solve_min(-implied)
+            low, high = self._solve_directions(implied), self._solve_directions(-implied)
             extent = np.einsum("ij,ij->i", high - low, implied)
             if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
                 raise RuntimeError("HiGHS calls an inequality of the region an equality, and decisions disprove it.")
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state.pop("_geometry_cache", None)
-        state.pop("_vertices_cache", None)
-        return state
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Orthonormal rows E with E w constant on the region: the directions that decisions cannot see."""
@@ -259,13 +253,13 @@ class PolyhedralRegion(Region):
         """All vertices, one per row; None if there may be too many to list (cached with the parameters)."""
         d = self.resolve_dim(n_dim)
         geo, entry = self.geometry(d), self._entry(d)
-        cached = self.__dict__.get("_vertices_cache")
+        cached = self._cache.get("vertices")
         if cached is None or cached[0] is not entry:
             M, q = self.inequality_form(d).inequalities()
             M, q = M[geo.strict], q[geo.strict]
             points = enumerate_vertices(M @ geo.directions, q - M @ geo.center)
             cached = (entry, None if points is None else geo.center + points @ geo.directions.T)
-            self._vertices_cache = cached
+            self._cache["vertices"] = cached
         return cached[1]
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
@@ -289,13 +283,13 @@ class PolyhedralRegion(Region):
         U = self.geometry(d).directions
         if U.shape[1] > 1:
             return None
-        return float(((self.solve_min(-U.T) - self.solve_min(U.T)) @ U).sum()) if U.shape[1] else 0.0
+        return float(((self._solve_directions(-U.T) - self._solve_directions(U.T)) @ U).sum()) if U.shape[1] else 0.0
 
     def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Smallest box around the region: 2 d oracle calls."""
         d = self.resolve_dim(n_dim)
         eye = np.eye(d)
-        return self.solve_min(eye).diagonal().copy(), self.solve_min(-eye).diagonal().copy()
+        return self._solve_directions(eye).diagonal().copy(), self._solve_directions(-eye).diagonal().copy()
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
         """Smallest extent over all directions: 0 inside a hyperplane, else the relative width."""

@@ -1,12 +1,14 @@
-"""General polyhedra, in the conventions of scipy.optimize.linprog."""
+"""General polyhedra, in the conventions of scipy.optimize.linprog and scipy.optimize.milp."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.optimize import LinearConstraint
 
 from ._highs import coordinate_bounds, solve_rows, worst_rows
 from .polyhedral_base import InequalityForm, PolyhedralRegion
@@ -21,11 +23,13 @@ def read_numbers(what: str, value: Any) -> np.ndarray:
         raise ValueError(f"{what} must be a number or a rectangular array of numbers, got {value!r}.") from None
 
 
-def count_decisions(A_ub: Any, A_eq: Any, bounds: Any) -> int | None:
+def count_decisions(name: str, A_ub: Any, A_eq: Any, bounds: Any, constraints: Any) -> int | None:
     """Return the number of decision variables that matrices or a list of bounds speak of, None if they do not say."""
-    for name, A in (("A_ub", A_ub), ("A_eq", A_eq)):
+    matrices = [("A_ub", A_ub), ("A_eq", A_eq)]
+    matrices += [("constraints", one.A) for one in list_constraints(name, constraints)]
+    for what, A in matrices:
         if A is not None:
-            return int(A.shape[-1] if sp.issparse(A) else np.atleast_2d(read_numbers(name, A)).shape[1])
+            return int(A.shape[-1] if sp.issparse(A) else np.atleast_2d(_read_matrix(f"{name}: {what}", A)).shape[1])
     if hasattr(bounds, "lb"):
         size = max(np.size(bounds.lb), np.size(bounds.ub))
         return size if np.ndim(bounds.lb) or np.ndim(bounds.ub) else None
@@ -33,14 +37,81 @@ def count_decisions(A_ub: Any, A_eq: Any, bounds: Any) -> int | None:
     return table.shape[0] if table.ndim == 2 else None
 
 
-def read_constraints(name: str, d: int, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, bounds: Any) -> InequalityForm:
-    """Validate constraints on ``d`` decisions given in the conventions of scipy.optimize.linprog."""
-    return InequalityForm.build(
-        d,
-        *_read_rows(name, d, "ub", A_ub, b_ub),
-        *_read_rows(name, d, "eq", A_eq, b_eq),
-        *_read_bounds(name, d, bounds),
-    )
+def list_constraints(name: str, constraints: Any) -> list[LinearConstraint]:
+    """Return what ``constraints`` of scipy.optimize.milp may be as a list: one, or several, or tuples (A, lb, ub)."""
+    if constraints is None:
+        return []
+    if isinstance(constraints, LinearConstraint):
+        return [constraints]
+    if isinstance(constraints, tuple):
+        with suppress(TypeError, ValueError):  # else it is a tuple of constraints
+            return [LinearConstraint(*constraints)]
+    found = []
+    for one in constraints if isinstance(constraints, list | tuple) else [constraints]:
+        try:
+            if not isinstance(one, LinearConstraint | tuple):
+                raise TypeError("CvxpyRegion takes constraints that are not linear")
+            found.append(one if isinstance(one, LinearConstraint) else LinearConstraint(*one))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name}: constraints must be a scipy.optimize.LinearConstraint, a tuple (A, lb, ub), or a list of "
+                f"those; got {one!r}: {error}."
+            ) from None
+    return found
+
+
+def read_constraints(
+    name: str, d: int, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, bounds: Any, constraints: Any
+) -> InequalityForm:
+    """Validate constraints on ``d`` decisions given in the conventions of scipy.optimize.linprog and milp.
+
+    The rows of ``A_ub`` and ``A_eq`` come first, those of ``constraints`` after them.
+    """
+    upper = [_read_rows(name, d, "ub", A_ub, b_ub)]
+    equal = [_read_rows(name, d, "eq", A_eq, b_eq)]
+    for one in list_constraints(name, constraints):
+        A, lb, ub = _read_linear(name, d, one)
+        same = lb == ub
+        equal.append((A[same], lb[same]))
+        upper.append((A[~same & (ub < np.inf)], ub[~same & (ub < np.inf)]))
+        upper.append((-A[~same & (lb > -np.inf)], -lb[~same & (lb > -np.inf)]))
+    return InequalityForm.build(d, *_stack(upper), *_stack(equal), *_read_bounds(name, d, bounds))
+
+
+def _stack(parts: list[tuple[Any, np.ndarray | None]]) -> tuple[Any, np.ndarray | None]:
+    given = [(sp.csr_array(A), b) for A, b in parts if b is not None]
+    if not given:
+        return None, None
+    return sp.vstack([A for A, _ in given], format="csr"), np.concatenate([b for _, b in given])
+
+
+def _read_matrix(what: str, A: Any) -> np.ndarray:
+    if isinstance(A, LinearConstraint) or (
+        isinstance(A, list | tuple) and any(isinstance(x, LinearConstraint) for x in A)
+    ):
+        raise TypeError(f"{what} must be a matrix. Pass a LinearConstraint as constraints=....")
+    return read_numbers(what, A)
+
+
+def _read_linear(name: str, d: int, one: LinearConstraint) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
+    """Validate lb <= A w <= ub; scipy has looked at the shapes of lb and ub."""
+    A = sp.csr_array(one.A, dtype=np.float64)
+    if A.shape[1] != d:
+        raise ValueError(
+            f"{name}: A of constraints must have one column for each of the {d} decisions, got shape {A.shape}."
+        )
+    lb, ub = (np.broadcast_to(np.asarray(b, dtype=np.float64), A.shape[:1]) for b in (one.lb, one.ub))
+    if not np.isfinite(A.data).all():
+        raise ValueError(f"{name}: A of constraints must be finite; leave out the rows that do not bind.")
+    if np.isnan(lb).any() or np.isnan(ub).any():
+        raise ValueError(f"{name}: lb and ub of constraints must not be NaN; infinity means that there is no bound.")
+    empty = (lb > ub) | (lb == np.inf) | (ub == -np.inf)
+    if empty.any():
+        i = int(np.argmax(empty))
+        raise ValueError(
+            f"{name}: the region is empty (infeasible), constraints ask for {lb[i]} <= A[{i}] w <= {ub[i]}."
+        )
+    return A, lb, ub
 
 
 def _read_rows(name: str, d: int, kind: str, A: Any, b: Any) -> tuple[Any, np.ndarray | None]:
@@ -49,7 +120,7 @@ def _read_rows(name: str, d: int, kind: str, A: Any, b: Any) -> tuple[Any, np.nd
         raise ValueError(f"{name}: {there} is given without {missing}; both are needed.")
     if A is None:
         return None, None
-    A = sp.csr_array(A, dtype=np.float64) if sp.issparse(A) else np.atleast_2d(read_numbers(f"{name}: A_{kind}", A))
+    A = sp.csr_array(A, dtype=np.float64) if sp.issparse(A) else np.atleast_2d(_read_matrix(f"{name}: A_{kind}", A))
     b = np.atleast_1d(read_numbers(f"{name}: b_{kind}", b))
     if A.ndim != 2 or A.shape[1] != d:
         raise ValueError(f"{name}: A_{kind} must have one column for each of the {d} decisions, got shape {A.shape}.")
@@ -68,7 +139,9 @@ def _read_bounds(name: str, d: int, bounds: Any) -> tuple[np.ndarray, np.ndarray
         try:
             table = np.column_stack([np.broadcast_to(bounds.lb, (d,)), np.broadcast_to(bounds.ub, (d,))])
         except ValueError:
-            raise ValueError(f"{name}: bounds must be for {d} decisions, got {bounds!r}.") from None
+            raise ValueError(
+                f"{name}: bounds must be numbers or have one entry for each of the {d} decisions, got {bounds!r}."
+            ) from None
     else:
         table = np.array((0, None) if bounds is None else bounds, dtype=object)
     if table.shape not in ((2,), (d, 2)):
@@ -81,11 +154,12 @@ def _read_bounds(name: str, d: int, bounds: Any) -> tuple[np.ndarray, np.ndarray
     upper = read_numbers(f"{name}: upper bounds", [np.inf if x is None else x for x in table[:, 1]])
     if np.isnan(lower).any() or np.isnan(upper).any():
         raise ValueError(f"{name}: bounds must not be NaN; None means that there is no bound.")
-    if (lower > upper).any():
-        j = int(np.argmax(lower > upper))
+    empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
+    if empty.any():
+        j = int(np.argmax(empty))
         raise ValueError(
-            f"{name}: the region is empty (infeasible), the lower bound {lower[j]} of decision {j} is above its "
-            f"upper bound {upper[j]}."
+            f"{name}: the region is empty (infeasible), no number is between the lower bound {lower[j]} of decision "
+            f"{j} and its upper bound {upper[j]}."
         )
     return lower, upper
 
@@ -99,8 +173,9 @@ class _PolyhedronData(NamedTuple):
 class Polyhedron(PolyhedralRegion):
     """Polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
 
-    The conventions are those of :func:`scipy.optimize.linprog`; note that decisions are nonnegative by default.  The
-    region must be nonempty and bounded, which is checked on first use.
+    The conventions are those of :func:`scipy.optimize.linprog`; note that decisions are nonnegative by default.  What
+    :func:`scipy.optimize.milp` takes as ``constraints`` and ``bounds`` is accepted, too.  The region must be nonempty
+    and bounded, which is checked on first use.
 
     Parameters
     ----------
@@ -111,8 +186,11 @@ class Polyhedron(PolyhedralRegion):
     b_eq : array-like of shape (k,), default=None
         Equalities A_eq w = b_eq.  Right-hand sides may vary by sample, with ``region_params={"b_eq": ...}`` in the
         methods of an estimator.
-    bounds : pair or list of d pairs, default=(0, None)
+    bounds : pair, list of d pairs, or scipy.optimize.Bounds, default=(0, None)
         Lower and upper bound of all decisions, or of each; None means that there is no bound.
+    constraints : LinearConstraint, tuple (A, lb, ub), or list of those, default=None
+        Further constraints lb <= A w <= ub (:class:`scipy.optimize.LinearConstraint`).  They are the same for all
+        samples.
     n_jobs : int, default=None
         Number of threads.
     sense : {"min", "max"}, default="min"
@@ -125,6 +203,13 @@ class Polyhedron(PolyhedralRegion):
     >>> blend.argmin([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
     array([[0., 1., 1.],
            [2., 0., 0.]])
+
+    The same with the objects of :func:`scipy.optimize.milp`:
+
+    >>> from scipy.optimize import Bounds, LinearConstraint
+    >>> limits = [LinearConstraint([1, 2, 4], ub=6), LinearConstraint([1, 1, 1], 2, 2)]
+    >>> Polyhedron(constraints=limits, bounds=Bounds(0)).argmin([[3.0, 2.0, 1.0]])
+    array([[0., 1., 1.]])
     """
 
     def __init__(
@@ -135,6 +220,7 @@ class Polyhedron(PolyhedralRegion):
         b_eq: ArrayLike | None = None,
         bounds: Any = (0, None),
         *,
+        constraints: Any = None,
         n_jobs: int | None = None,
         sense: str = "min",
     ) -> None:
@@ -143,13 +229,14 @@ class Polyhedron(PolyhedralRegion):
         self.A_eq = A_eq
         self.b_eq = b_eq
         self.bounds = bounds
+        self.constraints = constraints
         self.n_jobs = n_jobs
         self.sense = sense
 
     @property
     def n_dim(self) -> int | None:
         """Number of columns of the matrices, or length of the list of bounds; None if there are neither."""
-        return count_decisions(self.A_ub, self.A_eq, self.bounds)
+        return count_decisions("Polyhedron", self.A_ub, self.A_eq, self.bounds, self.constraints)
 
     @property
     def asks_solver(self) -> bool:
@@ -157,7 +244,9 @@ class Polyhedron(PolyhedralRegion):
         return True
 
     def _prepare(self, d: int) -> _PolyhedronData:
-        form = read_constraints("Polyhedron", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
+        form = read_constraints(
+            "Polyhedron", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds, self.constraints
+        )
         return _PolyhedronData(form, *coordinate_bounds(form))
 
     def _argmin(self, C: np.ndarray, data: _PolyhedronData) -> np.ndarray:
@@ -165,8 +254,7 @@ class Polyhedron(PolyhedralRegion):
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Right-hand sides may vary by sample."""
-        form = self._data(d).form
-        return {name: b.shape for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq)) if b.size}
+        return side_shapes(self)
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> RowPolyhedron:
         return RowPolyhedron(self, {"rhs": stack_sides(self._data(d).form, rows)})
@@ -185,15 +273,24 @@ class Polyhedron(PolyhedralRegion):
         form, low, high = self._data(d)
         low, high, eye = low.copy(), high.copy(), np.eye(d)
         below, above = np.isfinite(form.lower), np.isfinite(form.upper)
-        low[below] = self.solve_min(eye[below])[:, below].diagonal()
-        high[above] = self.solve_min(-eye[above])[:, above].diagonal()
+        low[below] = self._solve_directions(eye[below])[:, below].diagonal()
+        high[above] = self._solve_directions(-eye[above])[:, above].diagonal()
         return low, high
+
+
+def side_shapes(region: Any) -> dict[str, tuple[int, ...]]:
+    """Shapes of the right-hand sides ``b_ub`` and ``b_eq`` that were given."""
+    given = {name: getattr(region, name) for name in ("b_ub", "b_eq")}
+    return {name: (np.size(b),) for name, b in given.items() if b is not None and np.size(b)}
 
 
 def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray:
     """Right-hand sides of every row, inequalities first; those that do not vary are the form's."""
     n = next(iter(rows.values())).shape[0]
-    sides = [rows.get(name, np.broadcast_to(b, (n, b.size))) for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq))]
+    sides = []
+    for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq)):
+        given = rows.get(name, np.zeros((n, 0)))
+        sides += [given, np.broadcast_to(b[given.shape[1] :], (n, b.size - given.shape[1]))]
     return np.concatenate(sides, axis=1)
 
 

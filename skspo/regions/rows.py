@@ -18,7 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._row_names import RowNames, row_error, rows_named
 from .base import Region
+
+#: field of ``row_params`` with the number of each row, by which errors name it after cross-validation has split them
+ROW = "_row"
 
 
 def row_params(**params: ArrayLike) -> np.ndarray:
@@ -35,6 +39,8 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     Returns
     -------
     rows : structured ndarray of shape (n_samples,)
+        One field per parameter, and ``"_row"``, the number of the row: an error about a sample of a fold names the row
+        that it has here.
 
     Examples
     --------
@@ -59,11 +65,28 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     lengths = {name: array.shape[0] for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"All parameters must have one row per sample, got {lengths} rows.")
-    dtype = [(name, np.float64, array.shape[1:]) for name, array in arrays.items()]
-    rows = np.empty(next(iter(lengths.values())), dtype=dtype)
+    if ROW in arrays:
+        raise ValueError(f"row_params: {ROW!r} is not a parameter, it is the number that each row gets.")
+    dtype: list[Any] = [(name, np.float64, array.shape[1:]) for name, array in arrays.items()]
+    n = next(iter(lengths.values()))
+    rows = np.empty(n, dtype=[*dtype, (ROW, np.int64)])
+    rows[ROW] = np.arange(n)
     for name, array in arrays.items():
         rows[name] = array
     return rows
+
+
+def read_names(region_params: Any) -> RowNames:
+    """How errors name the rows of ``region_params``: by their place, and by what else is known of them."""
+    if isinstance(region_params, np.ndarray):
+        if ROW in (region_params.dtype.names or ()):
+            return RowNames(labels=region_params[ROW], label="row {} of row_params")
+    elif hasattr(region_params, "columns"):
+        if ROW in region_params.columns:
+            return RowNames(labels=np.asarray(region_params[ROW]), label="row {} of row_params")
+        if hasattr(region_params, "index"):
+            return RowNames(labels=np.asarray(region_params.index), label="index {}")
+    return RowNames()
 
 
 def read_rows(region: Region, region_params: Any, n: int, d: int) -> dict[str, np.ndarray]:
@@ -79,6 +102,7 @@ def read_rows(region: Region, region_params: Any, n: int, d: int) -> dict[str, n
             "region_params must be a dict of arrays with one row per sample, a DataFrame, or what row_params returns; "
             f"got {type(region_params).__name__}."
         )
+    given.pop(ROW, None)
     if not shapes:
         raise ValueError(
             f"region_params is given, but {name} has no parameters that may vary by sample. Box (lower, upper), "
@@ -100,7 +124,8 @@ def read_rows(region: Region, region_params: Any, n: int, d: int) -> dict[str, n
                 "cross-validation pass row_params(...), which is split with the samples; a dict is not."
             )
         if not np.isfinite(array).all():
-            raise ValueError(f"region_params: {key} must be finite.")
+            row = int(np.argmin(np.isfinite(array.reshape(n, -1)).all(axis=1)))
+            raise row_error(ValueError, row, f"region_params: {key} must be finite, got {array[row]} in {{row}}.")
         shape = shapes[key]
         if array.shape[1:] not in ((), shape):
             raise ValueError(f"region_params: {key} must have shape ({n},) or {(n, *shape)}, got {array.shape}.")
@@ -146,7 +171,8 @@ class RowRegion(Region):
 
     def take(self, rows: slice | np.ndarray) -> RowRegion:
         """View of some of the rows."""
-        return type(self)(self.region, {name: array[rows] for name, array in self.rows.items()})
+        some: Any = type(self)(self.region, {name: array[rows] for name, array in self.rows.items()})
+        return some._named(self._row_names.take(rows))
 
     def row_table(self, n: int) -> np.ndarray:
         """All numbers that belong to a row, so that equal samples can be told."""
@@ -156,4 +182,5 @@ class RowRegion(Region):
         """Minimise the costs of exactly these rows."""
         if C.shape[0] != self.n_rows:
             raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {self.n_rows} rows.")
-        return self._argmin(C, self.rows)
+        with rows_named(self._row_names.of):
+            return self._argmin(C, self.rows)

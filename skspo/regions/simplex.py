@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._row_names import row_error
 from .base import CertifiedFloat
 from .polyhedral_base import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
@@ -140,7 +141,7 @@ class Box(PolyhedralRegion):
         empty = (rows["lower"] > rows["upper"]).any(axis=1)
         if empty.any():
             row = int(np.argmax(empty))
-            raise ValueError(f"Box: the region of row {row} is empty, a lower bound is above the upper one.")
+            raise row_error(ValueError, row, "Box: the region of {row} is empty, a lower bound is above the upper one.")
         return _RowBox(self, rows)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
