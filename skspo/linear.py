@@ -32,7 +32,7 @@ def audited(objective: LinearObjective, result: Result) -> Result:
     A region with doubts has an ``audit``, which raises an error or makes a ``fault``; nothing is certified then.
     """
     region: Any = objective.region
-    if not hasattr(region, "audit"):
+    if not hasattr(region, "audit") or not np.isfinite(result.objective):
         return result
     d = objective.normals.shape[1]
     small = 1e-2 * objective.trivial_value()

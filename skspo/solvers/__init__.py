@@ -75,7 +75,7 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
                         coefficients and an oracle that is no solver itself; then also before interior-point, unless
                         that is fast (at most one equality) and there are less than twice as many samples; before both
                         if a shared model has at most FEW_COEFFICIENTS
-    ``sgd``             none of these
+    ``sgd``             none of these, or there is a ``time_limit`` within which none of them would get anywhere
     ==================  ===============================================================================
 
     Where only sums over rows are known (data in chunks) it is ``lbfgs`` for strongly convex regions, then ``bundle``.
@@ -102,7 +102,7 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
         names.append("conic")
     elif not smooth and "bundle" not in names and n_coef <= BUNDLE_LIMIT:
         names.append("bundle")
-    return names or ["sgd"]
+    return [name for name in names if SOLVERS[name].fits(objective)] or ["sgd"]
 
 
 def make_solvers(solver: str | Solver, region: Region, objective: LinearObjective, **params: Any) -> list[Solver]:

@@ -48,6 +48,11 @@ class Solver(BaseEstimator):
         raise NotImplementedError
 
     @classmethod
+    def fits(cls, objective: LinearObjective) -> bool:
+        """Whether the time that is left is enough to get anywhere: if not, "auto" takes another solver."""
+        return True
+
+    @classmethod
     def missing(cls, region: Region) -> list[str]:
         """Capabilities that this solver requires and the region does not have."""
         return [name for name in cls.requires if not hasattr(region, name)]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..objective import LinearObjective
+from ..deadline import TimeIsUp
+from ..objective import ZERO_BOUND, LinearObjective
 from .base import Progress, Result, Solver
 from .smoothed_proof import prove
 
@@ -112,8 +113,11 @@ class SGDSolver(Solver):
         met: list[np.ndarray] = []  # where stages ended
         stalled = 0
         while stream.epoch < limit and stream.rate >= last_rate and not progress.late():
-            self.run_epoch(objective, stream, rng)
-            value = objective.value(stream.average)
+            try:
+                self.run_epoch(objective, stream, rng)
+                value = objective.value(stream.average)
+            except TimeIsUp:
+                break
             stalled = 0 if value < best * (1 - self.early_stopping_tol) else stalled + 1
             if value < best:
                 best, best_Theta = value, stream.average.copy()
@@ -127,7 +131,10 @@ class SGDSolver(Solver):
         message = "the objective stopped improving (sgd)" if finished else f"max_iter={limit} passes were used up"
         message = objective.deadline.message if objective.deadline.reached else message
         met.append(stream.Theta)
-        proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
+        try:
+            proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
+        except TimeIsUp:
+            proof = best_Theta, best, ZERO_BOUND
         result = self.result(objective, *proof, stream.epoch, message)
         progress(stream.epoch, result.objective, result.lower_bound, force=True)
         return result
