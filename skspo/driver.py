@@ -69,7 +69,7 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
     deadline, trouble = objective.deadline, ""
     for solver in solvers:
         if deadline.reached or deadline.left() <= 0:
-            trouble = deadline.message
+            deadline.reached, trouble = True, deadline.message
             break
         try:
             result = solver.solve(objective, start)

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._process import one_blas_thread
 from ..deadline import StepTimer
 from ..losses import Loss
 from ..objective import ZERO_BOUND, Bound, LinearObjective
@@ -75,9 +76,10 @@ class Solver(BaseEstimator):
         # Aim well inside the tolerance, but do not polish a proof for its own sake.
         target = value - 0.1 * self.tol * max(value, 0.0)
         bound = ZERO_BOUND
-        for _, V in candidates:
-            if bound.value < target:
-                bound = max(bound, objective.lower_bound(V, Theta, target=target))
+        with one_blas_thread:  # many products of small matrices
+            for _, V in candidates:
+                if bound.value < target:
+                    bound = max(bound, objective.lower_bound(V, Theta, target=target))
         return self.result(objective, Theta, value, bound, n_iter, message)
 
     def result(

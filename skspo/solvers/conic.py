@@ -108,7 +108,7 @@ class ConicSolver(Solver):
                 break
             try:
                 with quiet:  # inaccurate solutions are judged by our own certificate, below
-                    compiled = problem.get_problem_data(backend)  # which CVXPY remembers
+                    compiled = problem.get_problem_data(backend, solver_opts={})  # which CVXPY remembers
                     left = objective.deadline.left()
                     if left <= 0:
                         objective.deadline.reached = True

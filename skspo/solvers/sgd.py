@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._process import one_blas_thread
 from ..deadline import TimeIsUp
 from ..objective import ZERO_BOUND, LinearObjective
 from .base import Progress, Result, Solver
@@ -132,7 +133,8 @@ class SGDSolver(Solver):
         message = objective.deadline.message if objective.deadline.reached else message
         met.append(stream.Theta)
         try:
-            proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
+            with one_blas_thread:  # many products of small matrices
+                proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
         except TimeIsUp:
             proof = best_Theta, best, ZERO_BOUND
         result = self.result(objective, *proof, stream.epoch, message)
