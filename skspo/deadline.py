@@ -12,6 +12,7 @@ A limit is kept in three ways:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -122,9 +123,9 @@ def _speed() -> float:
     times = []
     with one_blas_thread:
         for _ in range(4):
-            start = perf_counter()
+            start = time.perf_counter()  # never the clock that tests set
             A @ A
-            times.append(perf_counter() - start)
+            times.append(time.perf_counter() - start)
     return PROBE / max(min(times), 1e-9)
 
 

@@ -45,7 +45,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 
-from .deadline import Deadline, TimeIsUp
+from .deadline import Deadline, TimeIsUp, check_time
 from .decision_mixin import DecisionMixin
 from .design import apply_model
 from .driver import check_decided
@@ -571,6 +571,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             C_hat = C_hat if offset is None else C_hat + offset
             try:
                 with deadline.enforced():
+                    check_time()
                     spo = float(spo_loss(C, C_hat, here, **held_out))
                     spo_plus = float(spo_plus_loss(C, C_hat, here, **held_out))
             except TimeIsUp:

@@ -75,7 +75,7 @@ def program(n=400):
 
 def test_a_process_is_killed_when_its_time_is_up(processes):
     start = time.perf_counter()
-    with pytest.raises(BackendFailure, match="stopped after 0.05 s"):
+    with pytest.raises(BackendFailure, match=r"stopped after 0\.05 s"):
         run_worker(program(), 0.05)
     assert time.perf_counter() - start < 10
     assert processes[0].returncode not in (None, 0)

@@ -102,6 +102,7 @@ def solve_rows(
     integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
 
     def chunk(first: int, C: np.ndarray, *sides: np.ndarray) -> np.ndarray:
+        check_time()
         if integers is not None:
             return _mixed_integer_chunk(form, C, integers, time_limit, first, *sides)
         model = _LinearModel(form, time_limit) if C.shape[0] else None
