@@ -1,18 +1,39 @@
-"""How much time a fit has left: ``time_limit`` of the estimators."""
+"""How much time a fit has left: ``time_limit`` of the estimators.
+
+A limit is kept in three ways:
+
+    between steps     a solver asks ``StepTimer.late`` and stops while there is time left for the certificate
+    inside a step     loops over samples and over rows of an oracle call ``check_time``, which raises ``TimeIsUp``
+    before a step     what cannot be interrupted, as a single factorisation, is only started if ``Deadline.allows`` it
+
+``check_time`` needs no argument: ``Deadline.enforced`` says for a block of code, and for the threads and processes that
+``carry_deadline`` hands work to, which deadline holds.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+#: multiplications of a matrix product that measures the speed of the machine
+PROBE = 192**3
+
+
+class TimeIsUp(Exception):
+    """The deadline has passed in the middle of a step."""
+
 
 class Deadline:
     """When a fit is to be over.
 
-    It is looked at between the steps of a solver, and nothing is interrupted.  Within one machine the clock is the same
-    for all processes, so that folds may be fitted by others.
+    Within one machine the clock is the same for all processes, so that folds may be fitted by others.
 
     Parameters
     ----------
@@ -37,10 +58,80 @@ class Deadline:
         other.at = self.at if left == np.inf else self.at - (1.0 - part) * left
         return other
 
+    def allows(self, multiplications: float, part: float = 1.0) -> bool:
+        """Whether dense linear algebra of this size fits into a part of the time that is left."""
+        return self.at == np.inf or predicted_seconds(multiplications) <= part * self.left()
+
+    @contextmanager
+    def enforced(self) -> Iterator[None]:
+        """Let ``check_time`` raise ``TimeIsUp`` after this deadline, for the length of a block."""
+        token = _enforced.set(self)
+        try:
+            yield
+        finally:
+            _enforced.reset(token)
+
     @property
     def message(self) -> str:
         """Why a solver stopped."""
         return f"time_limit={self.seconds:g} s was reached"
+
+
+_enforced: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+def check_time() -> None:
+    """Raise ``TimeIsUp`` if the fit that calls has no time left."""
+    deadline = _enforced.get()
+    if deadline is not None and deadline.at != np.inf and deadline.left() <= 0.0:
+        deadline.reached = True
+        raise TimeIsUp(deadline.message)
+
+
+def time_left() -> float:
+    """Seconds that the fit that calls has left; infinite if there is none, or no limit."""
+    deadline = _enforced.get()
+    return np.inf if deadline is None else deadline.left()
+
+
+class carry_deadline:
+    """A function that runs under the caller's deadline, whichever thread or process calls it.
+
+    Parameters
+    ----------
+    func : callable
+    """
+
+    def __init__(self, func: Callable[..., Any]) -> None:
+        self.func, self.deadline = func, _enforced.get()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        if self.deadline is None:
+            return self.func(*args, **kwargs)
+        with self.deadline.enforced():
+            return self.func(*args, **kwargs)
+
+
+@cache
+def _speed() -> float:
+    """Multiplications of a matrix product per second, on one thread."""
+    from ._process import one_blas_thread
+
+    k = round(PROBE ** (1 / 3))
+    A = np.full((k, k), 0.5)
+    times = []
+    with one_blas_thread:
+        for _ in range(4):
+            start = time.perf_counter()  # never the clock that tests set
+            A @ A
+            times.append(time.perf_counter() - start)
+    return PROBE / max(min(times), 1e-9)
+
+
+def predicted_seconds(multiplications: float) -> float:
+    """Seconds that dense linear algebra takes on this machine, roughly; the speed is measured once per process."""
+    return multiplications / _speed()
 
 
 class StepTimer:

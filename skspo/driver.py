@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from .deadline import TimeIsUp, check_time
 from .objective import GAP_FLOOR, NO_BOUND, ZERO_BOUND, LinearObjective
 from .solvers import SOLVERS, Result, Solver
 
@@ -63,7 +64,17 @@ def run_solvers(
     solver : Solver
         The one that found the coefficients.
     """
-    references = objective.references()  # now, so that their time counts
+    with objective.deadline.enforced():
+        return _run_solvers(objective, solvers, start)
+
+
+def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.ndarray | None) -> tuple[Result, Solver]:
+    try:
+        check_decided(objective)
+        references = objective.references()  # now, so that their time counts
+    except TimeIsUp as error:
+        Theta = objective.least_squares if start is None else start
+        return Result(Theta, np.inf, 0.0, 0, False, str(error), radius=np.inf), solvers[0]
     if objective.trivial_value() == 0.0 and not objective.inexact:
         # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
         nearby = objective.prior if objective.alpha > 0 else objective.least_squares
@@ -85,15 +96,18 @@ def run_solvers(
         try:
             # With an oracle that is not optimal the last result may be anywhere.
             result = solver.solve(objective, first_start if objective.inexact else start)
+            if type(solver) not in SOLVERS.values():
+                # Ours evaluate the objective at what they return; of others it is not known.
+                result = result._replace(objective=objective.value(result.coef))
+            check_oracle(objective, result)
+        except TimeIsUp:
+            deadline.reached, trouble = True, deadline.message
+            break
         except ImportError as error:
             if best is None and solver is solvers[-1]:
                 raise
             trouble = f"{solver.name}: {error}"
             continue
-        if type(solver) not in SOLVERS.values():
-            # Ours evaluate the objective at what they return; of others it is not known.
-            result = result._replace(objective=objective.value(result.coef))
-        check_oracle(objective, result)
         start = result.coef
         found.append((result, solver))
         if best is not None:
@@ -104,19 +118,39 @@ def run_solvers(
         if best[0].converged and not objective.inexact:
             break
     if best is None:
-        # The time was over before a solver could start.
-        Theta = objective.least_squares if start is None else start
-        best = solvers[0].finish(objective, [(Theta, objective.decisions(Theta))], 0), solvers[0]
+        # The time was over before a solver came to a result.
+        Theta, value = references[0] if start is None else (start, _value_in_time(objective, start))
+        best = solvers[0].result(objective, Theta, value, ZERO_BOUND, 0), solvers[0]
         found.append(best)
     result, solver = best
     if trouble and not result.converged and trouble not in result.message:
         result = result._replace(message="; ".join(filter(None, (result.message, trouble))))
-    if not objective.inexact:
-        result = guarded(objective, result, references, solver.tol)
-        result = with_exact_zeros(objective, result, min(known for _, known in references), solver.tol)
-    if objective.inexact:
-        return best_decisions(objective, found, trouble)
-    return result, solver
+    try:
+        if not objective.inexact:
+            result = guarded(objective, result, references, solver.tol)
+            result = with_exact_zeros(objective, result, min(known for _, known in references), solver.tol)
+        if objective.inexact:
+            return best_decisions(objective, found, trouble)
+    except TimeIsUp:
+        pass  # the result is good enough without exact zeros
+    return without_bound(objective, result), solver
+
+
+def check_decided(objective: LinearObjective) -> None:
+    """Raise ``TimeIsUp`` if there was no time for the optimal decisions of all samples."""
+    if objective.undecided:
+        objective.deadline.reached = True
+        raise TimeIsUp(
+            f"{objective.deadline.message} before the best decisions of all samples were known, so that no model could "
+            "be evaluated"
+        )
+
+
+def _value_in_time(objective: LinearObjective, Theta: np.ndarray) -> float:
+    try:
+        return objective.value(Theta)
+    except TimeIsUp:
+        return np.inf
 
 
 def check_oracle(objective: LinearObjective, result: Result) -> None:
@@ -260,6 +294,7 @@ def with_exact_zeros(objective: LinearObjective, result: Result, known: float, t
     low, high = 0, len(ZERO_LEVELS)  # the first level that costs nothing is in [low, high]; beyond the last is none
     best = result
     while low < high:
+        check_time()
         middle = (low + high) // 2
         small = penalized & (np.abs(D) <= ZERO_LEVELS[middle] * largest)
         Theta = np.where(small, objective.prior, result.coef)
@@ -290,6 +325,7 @@ def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:
         x, N = D[:, k].copy(), [] if objective.design.shared else list(objective.normals.copy())
         zeros = np.flatnonzero(x == 0.0).tolist()
         while N:
+            check_time()
             if zeros:
                 j = zeros.pop()
                 r = int(np.argmax([abs(row[j]) for row in N]))

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space
 
+from .deadline import TimeIsUp, check_time
+from .design import conjugate_gradients
 from .objective import Bound, LinearObjective
 
 #: conjugate-gradient steps for one set of factors; sets at most, because factors must not be negative, which may cut
@@ -110,7 +112,10 @@ class Mixture:
         obj = self.objective
         best = obj.dual_value_from_moments(*self.moments(weight), Theta)
         for _ in range(SETS if self.rows.size else 0):
-            change = self._factors(weight)
+            try:
+                change = self._factors(weight)
+            except TimeIsUp:
+                break  # bounds that were found hold
             if change is None:
                 break
             weight = weight * (1.0 + min(1.0, 0.9 / max(-float(change.min()), 1e-300)) * change)
@@ -137,10 +142,11 @@ class Mixture:
             return np.where(held, 2.0 * obj.design.adjoint(self.average(weight * change(Y)) * a, self.rows), 0.0)
 
         size = excess.size
-        if size <= DIRECT and self.rows.size * float(size) ** 2 <= DIRECT_WORK:
+        work = self.rows.size * float(size) ** 2
+        if size <= DIRECT and work <= DIRECT_WORK and obj.deadline.allows(work + float(size) ** 3):
             Y = self._solve_directly(weight, mean, held, excess, apply)
         else:
-            Y = conjugate_gradients(apply, excess)
+            Y = conjugate_gradients(apply, excess, lambda: obj.deadline.left() <= 0, STEPS)
         result = change(Y)
         return result if np.isfinite(result).all() and result.any() else None
 
@@ -162,6 +168,7 @@ class Mixture:
         ends = np.append(self.first, self.row.size)
         block = max(1, BLOCK_ELEMENTS // d**2)
         for start in range(0, self.rows.size, block):
+            check_time()
             stop = min(start + block, self.rows.size)
             mine = slice(ends[start], ends[stop])
             centred = (self.choices[mine] - mean[self.row[mine]]) @ basis
@@ -174,7 +181,7 @@ class Mixture:
         try:
             factor = cho_factor(matrix, check_finite=False)
         except np.linalg.LinAlgError:
-            return conjugate_gradients(apply, excess)
+            return conjugate_gradients(apply, excess, lambda: obj.deadline.left() <= 0, STEPS)
         Y, rest = np.zeros_like(excess), excess
         for _ in range(3):
             reduced = np.zeros(inside.size)
@@ -186,22 +193,6 @@ class Mixture:
                 break
             Y, rest = trial, new
         return Y
-
-
-def conjugate_gradients(apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray) -> np.ndarray:
-    """Solve with a positive semidefinite operator on matrices."""
-    Y, r = np.zeros_like(right), right
-    p, rr = r, float(np.vdot(r, r))
-    start = rr
-    for _ in range(STEPS):
-        H = apply(p)
-        curvature = float(np.vdot(p, H))
-        if not curvature > 0.0 or rr <= 1e-28 * start:
-            break
-        Y, r = Y + (rr / curvature) * p, r - (rr / curvature) * H
-        new = float(np.vdot(r, r))
-        p, rr = r + (new / rr) * p, new
-    return Y
 
 
 def mixed_bound(objective: LinearObjective, V: np.ndarray, Theta: np.ndarray, target: float) -> Bound:

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .deadline import Deadline, StepTimer
+from .deadline import Deadline, StepTimer, TimeIsUp
 from .design import LinearDesign, SharedDesign, Standardization
 from .limits import LARGEST_PENALTY, SMALLEST_PENALTY, check_offset_size, check_units, largest, power_of_two
 from .losses import Loss
@@ -53,6 +53,9 @@ CERTIFICATE_RADIUS, DISTANCE_FACTOR = 10_000.0, 2.5
 #: steps that the acceleration of ``_cancel_residual`` remembers, and those after which a residual that has not
 #: decreased by half will not vanish
 ANDERSON, RESIDUAL_PATIENCE = 30, 10
+
+#: multiplications of a pseudo-inverse, divided by the cube of its size
+PSEUDO_INVERSE = 15.0
 
 #: charge for a residual, relative to the objective, that is used up for a larger radius
 FREE_CHARGE = 1e-10
@@ -127,6 +130,9 @@ class LinearObjective:
     #: whether a solver may look at single rows; else it sees sums over them (see ``chunked``)
     rows_at_hand: bool = True
 
+    #: whether the time was up before the optimal decisions were known: no loss can be evaluated then
+    undecided: bool = False
+
     #: when solvers are to be done; set by the estimator before it calls one, and kept by copies
     deadline: Deadline = Deadline()
 
@@ -172,7 +178,11 @@ class LinearObjective:
         known = None if known is None else self._normalised(known)
         check_offset_size(known)
         self._set_costs(self._normalised(C), known)
-        self.W = region.solve_min(C) if loss.decides else None
+        self.W = None
+        try:
+            self.W = region.solve_min(C) if loss.decides else None
+        except TimeIsUp:
+            self.undecided = True
 
         self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
         #: what a solver derives from the region alone; shared by all penalties
@@ -572,7 +582,11 @@ class LinearObjective:
             stop = residual == 0.0 or not np.isfinite(residual) or age > RESIDUAL_PATIENCE or n_iter == max_iter
             if best.value >= target or stop or timer.late():
                 break
-            pinv = gram_pinv() if pinv is None else pinv
+            if pinv is None:
+                if not self.deadline.allows(PSEUDO_INVERSE * float(self.shape[1]) ** 3):
+                    self.deadline.reached = True
+                    break
+                pinv = gram_pinv()
             # sum_i a_i dV_i z_i^T = R / 2 cancels the residual.
             step = 0.5 * R @ pinv
             points, steps = [*points[-ANDERSON:], K.ravel()], [*steps[-ANDERSON:], step.ravel()]

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -44,10 +45,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 
-from .deadline import Deadline
+from .deadline import Deadline, TimeIsUp, check_time
 from .decision_mixin import DecisionMixin
 from .design import apply_model
-from .driver import check_oracle, without_bound
+from .driver import check_decided, check_oracle, without_bound
 from .linear import LinearSPOPlusMixin
 from .losses import SPOPlusLoss
 from .metrics import spo_loss, spo_plus_loss
@@ -58,6 +59,9 @@ from .training_data import TrainingData, check_training_data
 
 #: ends of the automatic grid, in units of the gradient's norm at the model of an infinite alpha
 LARGEST, SMALLEST = 1e2, 1e-3
+
+#: a fit gets at least this many times the seconds that others took beyond their share of the time
+SHARE_OF_OVERHEAD = 4.0
 
 
 def spo_plus_path(
@@ -109,7 +113,8 @@ def spo_plus_path(
     solver, tol, max_iter, random_state, verbose
         As in :class:`SPOPlusRegressor`.
     time_limit : float or None, default=None
-        Seconds for the whole path; each model gets an equal share of what is left when its turn comes.
+        Seconds for the whole path; each model gets an equal share of what is left when its turn comes.  If that is not
+        enough to fit anything, some models stand for those of the next smaller alphas as well.
 
     Returns
     -------
@@ -156,8 +161,9 @@ def spo_plus_path(
     deadline = Deadline(time_limit)
     data = check_training_data(model, X, C, sample_weight, offset, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
-    objective = model._objective(region, data, standardized=standardize)
-    grid = model._grid(objective)
+    with deadline.enforced():
+        objective = model._objective(region, data, standardized=standardize)
+        grid = model._grid(objective)
     points = model._path(objective, grid, deadline)
     _warn_once([point.outcome for point in points], tol, "on the path")
     coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
@@ -192,6 +198,7 @@ class _Point(NamedTuple):
     objective: LinearObjective
     result: Result
     outcome: _Outcome
+    fitted: bool = True  # or a copy of the one before
 
 
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -236,7 +243,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Iteration limit of each fit; None leaves the solver's own.
     time_limit : float or None, default=None
         Seconds for the whole ``fit``: folds, candidates and the fit to all data get equal shares of what is left when
-        their turn comes.  What did not converge in its share is the best found, with a warning.
+        their turn comes.  What did not converge in its share is the best found, with a warning.  If shares are not
+        enough to fit anything, some candidates stand for the next smaller ones as well.
     n_jobs : int or None, default=None
         Number of folds fitted at the same time.
     random_state : int, RandomState instance or None, default=None
@@ -376,8 +384,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
         splits = self._splits(data)
-        objective = self._objective(training_region, data)
-        alphas = self._grid(objective)
+        with deadline.enforced():
+            objective = self._objective(training_region, data)
+            alphas = self._grid(objective)
         # As many folds as there are jobs share a turn, and the fit to all data has the last one.
         jobs = effective_n_jobs(self.n_jobs)
         turns = -(-len(splits) // jobs) + 1
@@ -391,6 +400,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         scores = np.array([-fold.spo if inexact and self.scoring is None else fold.scores for fold in folds])
         # Losses add up over samples, so that a fold counts by its size; an arbitrary scorer is averaged over folds.
         size = np.array([fold.size for fold in folds])
+        if not size.any():  # no time for any of them
+            size = np.ones(len(folds))
         share = size if self._pooled else np.ones(len(folds))
         mean = np.average(scores, axis=0, weights=share)
         # Ties, up to rounding, go to the larger alpha.
@@ -450,7 +461,10 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     def _grid(self, objective: LinearObjective) -> np.ndarray:
         """Candidates in decreasing order."""
         if self.alphas is None:
-            return automatic_alphas(objective, float(self.l1_ratio), int(self.n_alphas))
+            try:
+                return automatic_alphas(objective, float(self.l1_ratio), int(self.n_alphas))
+            except TimeIsUp:  # any grid will do
+                return np.geomspace(LARGEST, SMALLEST, int(self.n_alphas))
         try:
             alphas = np.asarray(self.alphas, dtype=np.float64)
         except (TypeError, ValueError):
@@ -476,29 +490,72 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                     raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
         return splits
 
-    def _path(self, objective: LinearObjective, alphas: np.ndarray, deadline: Deadline) -> list[_Point]:
-        """Models for decreasing alphas, each started from the one before."""
+    def _path(
+        self,
+        objective: LinearObjective,
+        alphas: np.ndarray,
+        deadline: Deadline,
+        judge: Callable[[_Point], None] = lambda point: None,
+    ) -> list[_Point]:
+        """Models for decreasing alphas, each started from the one before.
+
+        ``judge`` is called with each of them, and what it takes is part of the model's share of the time.  Where the
+        shares are so short that nothing fits into them, some of the models stand for their successors as well.
+        """
         points: list[_Point] = []
-        start = None
-        objective.trivial_value()  # once: every penalty measures its gap against it
-        for alpha in alphas:
-            if np.isinf(alpha):
-                # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
-                at = objective.with_penalty(0.0, 0.0)
-                value = at.value(at.prior)
-                result, name = Result(at.prior, value, value, 1, True, radius=np.inf), "least_squares"
-                check_oracle(at, result)
-                result = without_bound(at, result)
-            else:
-                at = objective.with_penalty(float(alpha), float(self.l1_ratio))
-                at.deadline = deadline.share(1.0 / (len(alphas) - len(points)))
-                result, solver = self._solve(at, start)
-                name = solver.name
-            gap = at.relative_gap(result.objective, result.lower_bound)
-            outcome = _Outcome(name, gap, result.converged, result.message, at.deadline.reached, at.inexact)
-            points.append(_Point(at, result, outcome))
-            start = result.coef
+        overhead, skip = 0.0, 0.0  # seconds that a fit took beyond its share; successors that have no fit of their own
+        for k, alpha in enumerate(alphas):
+            left = deadline.left()
+            if points and (skip >= 1 or left <= overhead) and not np.isinf(alpha):
+                skip -= 1
+                points.append(self._not_fitted(objective, float(alpha), points[-1], deadline))
+                continue
+            share = left / (len(alphas) - k)
+            seconds = max(share, SHARE_OF_OVERHEAD * overhead)
+            end = deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0)
+            points.append(self._fitted(objective, float(alpha), points, end))
+            judge(points[-1])
+            if left < np.inf:
+                overhead = max(overhead, left - deadline.left() - seconds)
+                skip += (seconds - share) / max(share, 1e-300)
         return points
+
+    def _fitted(self, objective: LinearObjective, alpha: float, points: list[_Point], deadline: Deadline) -> _Point:
+        """Model for one alpha, started from the last one."""
+        if np.isinf(alpha):
+            # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
+            at = objective.with_penalty(0.0, 0.0)
+            at.deadline = deadline
+            try:
+                with deadline.enforced():
+                    check_decided(at)
+                    value = at.value(at.prior)
+                    at.trivial_value()
+                    result = Result(at.prior, value, value, 1, True, radius=np.inf)
+                    check_oracle(at, result)
+                    result = without_bound(at, result)
+            except TimeIsUp as error:
+                result = Result(at.prior, np.inf, 0.0, 1, False, str(error), radius=np.inf)
+            name = "least_squares"
+        else:
+            at = objective.with_penalty(alpha, float(self.l1_ratio))
+            at.deadline = deadline
+            result, solver = self._solve(at, points[-1].result.coef if points else None)
+            name = solver.name
+        gap = at.relative_gap(result.objective, result.lower_bound)
+        outcome = _Outcome(name, gap, result.converged, result.message, at.deadline.reached, at.inexact)
+        return _Point(at, result, outcome)
+
+    def _not_fitted(self, objective: LinearObjective, alpha: float, last: _Point, deadline: Deadline) -> _Point:
+        """Model of another alpha, for lack of time."""
+        at = objective.with_penalty(alpha, float(self.l1_ratio))
+        Theta = last.result.coef
+        value = last.result.objective - last.objective.penalty(Theta) + at.penalty(Theta)
+        message = f"{deadline.message} before this fit"
+        result = Result(Theta, value, 0.0, 0, False, message, radius=np.inf)
+        gap = at.relative_gap(result.objective, result.lower_bound)
+        outcome = _Outcome(last.outcome.solver, gap, False, message, True, at.inexact)
+        return _Point(at, result, outcome, fitted=False)
 
     def _fold(
         self,
@@ -511,31 +568,44 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         deadline: Deadline,
     ) -> _Fold:
         """Fit the path to the training part and judge it by the held-out part."""
-        objective = self._objective(training_region.take(train), data.take(train))
         X, C, weight, offset, seen = data.take(test)
-        points = self._path(objective, alphas, deadline.share(0.95))  # the rest is for the held-out part
-        outcomes = [point.outcome for point in points]
         size = float(len(test) if weight is None else weight.sum())
-        spo, spo_plus, scores = np.zeros((3, len(alphas)))
-        if size == 0:  # nothing is held out, so all are equal
-            return _Fold(scores, size, spo, spo_plus, outcomes)
         held_out: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
         here = region.take(test)
-        for k, point in enumerate(points):
+        model = copy(self)
+        scorer = None if self._pooled else check_scoring(model, self.scoring)
+        judged: list[tuple[float, float, float]] = []  # SPO loss, SPO+ loss and score of each model
+
+        def judge(point: _Point) -> None:
             coef, intercept = point.objective.to_user(point.result.coef)
             C_hat = apply_model(X, coef, intercept)
             C_hat = C_hat if offset is None else C_hat + offset
-            spo[k] = spo_loss(C, C_hat, here, **held_out)
-            spo_plus[k] = spo_plus_loss(C, C_hat, here, **held_out)
-        if self._pooled:
-            return _Fold(-spo if self.scoring == "spo_loss" else -spo_plus, size, spo, spo_plus, outcomes)
-        model = copy(self)
-        scorer = check_scoring(model, self.scoring)
-        y = C.ravel() if seen["_y_is_1d"] else C
-        for k, point in enumerate(points):
-            model._store(point.objective, point.result, region, point.outcome.solver, seen)
-            model.__dict__.pop("feature_names_in_", None)  # X is an array by now
-            scores[k] = scorer(model, X, y, **held_out)
+            try:
+                with deadline.enforced():
+                    check_time()
+                    spo = float(spo_loss(C, C_hat, here, **held_out))
+                    spo_plus = float(spo_plus_loss(C, C_hat, here, **held_out))
+            except TimeIsUp:
+                if judged:  # there is no time for those that follow, either
+                    judged.append(judged[-1])
+                return
+            score = -spo if self.scoring == "spo_loss" else -spo_plus
+            if scorer is not None:
+                model._store(point.objective, point.result, region, point.outcome.solver, seen)
+                model.__dict__.pop("feature_names_in_", None)  # X is an array by now
+                score = scorer(model, X, C.ravel() if seen["_y_is_1d"] else C, **held_out)
+            judged.append((spo, spo_plus, score))
+
+        with deadline.enforced():
+            objective = self._objective(training_region.take(train), data.take(train))
+        # If nothing is held out, all are equal.
+        points = self._path(objective, alphas, deadline, *([judge] if size > 0 else []))
+        outcomes = [point.outcome for point in points]
+        if not judged:
+            nothing = np.zeros(len(alphas))
+            return _Fold(nothing, 0.0, nothing, nothing, outcomes)
+        # What was not fitted is judged as the model that stands for it.
+        spo, spo_plus, scores = np.array(judged)[np.cumsum([point.fitted for point in points]) - 1].T
         return _Fold(scores, size, spo, spo_plus, outcomes)
 
 
@@ -545,6 +615,7 @@ def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int)
     if not objective.anchored:
         p = objective.design.n_features
         Theta[:, p:] = objective.least_squares[:, p:]  # the mean cost
+    check_decided(objective)
     G = objective.loss_gradient(Theta)[1]
     unit = objective.with_penalty(1.0, l1_ratio)
     ridge, lasso = unit.l2 > 0, unit.l1 > 0

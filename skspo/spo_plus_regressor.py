@@ -61,8 +61,11 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     max_iter : int or None, default=None
         Iteration limit (bundle: passes, sgd: epochs); None leaves the solver's own.
     time_limit : float or None, default=None
-        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  The clock is looked at
-        between iterations, or passes over data in chunks, so that one of them may take longer.
+        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  Steps that would take
+        longer than the time that is left are not begun, and "auto" takes a solver that gets somewhere in time.  It may
+        take a tenth longer and half a second; one call of a user's oracle, or one pass over data in chunks, is not
+        interrupted.  If the limit is too short to find the best decisions of all samples, the model is least squares,
+        and ``objective_`` is infinite.
     warm_start : bool, default=False
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None
@@ -208,7 +211,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, reset=True)
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
-        objective = self._objective(training_region, data)
+        with deadline.enforced():
+            objective = self._objective(training_region, data)
         objective.deadline = deadline
         return self._minimise(objective, region, data.seen)
 

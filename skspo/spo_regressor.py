@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from .deadline import Deadline
+from .deadline import Deadline, TimeIsUp
 from .decision_mixin import DecisionMixin
-from .driver import guarded, run_solvers, without_bound
+from .driver import check_decided, guarded, run_solvers, without_bound
 from .linear import LinearSPOPlusMixin, shortfall
 from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
 from .regions.base import Region
-from .solvers import Solver, check_solver_serves, make_solvers
+from .solvers import Result, Solver, check_solver_serves, make_solvers
 from .solvers.milp import MILPSolver
 from .solvers.spo_descent import LineSearchSolver, SPOGradientSolver, least_absolute
 from .training_data import check_training_data
@@ -66,8 +66,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     max_iter : int or None, default=None
         Iterations (lbfgs) or line searches of all descents together; None leaves the solver's own.
     time_limit : float or None, default=None
-        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  The clock is looked at
-        between iterations, so that one of them may take longer.
+        Seconds after which ``fit`` ends with the best model so far, its bound and a warning, as in
+        :class:`SPOPlusRegressor`.
     random_state : int, RandomState instance or None, default=None
         Random directions and restarts.
     n_jobs : int or None, default=None
@@ -193,30 +193,43 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         data = check_training_data(self, X, y, sample_weight, offset, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
-        objective = LinearObjective(
-            SPOLoss(region),
-            region,
-            data.X,
-            data.C,
-            data.weight,
-            offset=data.offset,
-            alpha=float(self.alpha),
-            l1_ratio=float(self.l1_ratio),
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-        )
-        objective.deadline = deadline
-        if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):
-            start = objective.from_user(self.coef_, self.intercept_)
-        else:
-            start = self._start(objective)
-        result = guarded(objective, solver.solve(objective, start), self._references(objective, start), solver.tol)
+        with deadline.enforced():
+            objective = LinearObjective(
+                SPOLoss(region),
+                region,
+                data.X,
+                data.C,
+                data.weight,
+                offset=data.offset,
+                alpha=float(self.alpha),
+                l1_ratio=float(self.l1_ratio),
+                fit_intercept=self.fit_intercept,
+                shared=self.shared,
+            )
+            objective.deadline = deadline
+            result = self._minimise(objective, solver, data.X.shape[1])
         message = shortfall(objective, result, solver)
         result = without_bound(objective, result)
         self._store(objective, result, plain, solver.name, data.seen)
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
+
+    def _minimise(self, objective: LinearObjective, solver: Solver, n_features: int) -> Result:
+        """Best model found in time."""
+        start, best = objective.least_squares, None
+        try:
+            check_decided(objective)
+            if self.warm_start and self._fits(objective.C.shape[1], n_features):
+                start = objective.from_user(self.coef_, self.intercept_)
+            else:
+                start = self._start(objective)
+            references = self._references(objective, start)
+            best = Result(*references[0], 0.0, 0, False, objective.deadline.message, radius=np.inf)
+            return guarded(objective, solver.solve(objective, start), references, solver.tol)
+        except TimeIsUp as error:
+            unknown = Result(start, np.inf, 0.0, 0, False, str(error), radius=np.inf)
+            return unknown if best is None else guarded(objective, best, references, solver.tol)
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -53,3 +53,14 @@ def _inside(kind: str, parameter: Any, S: np.ndarray, tol: np.ndarray, dual: boo
     base = S[:, :-1] + tol[:, None]
     product = np.prod(np.maximum(base, 0.0) ** powers / (powers**powers if dual else 1.0), axis=1)
     return (base >= 0).all(axis=1) & (np.abs(S[:, -1]) <= product)
+
+
+def cones_of(dims: Any) -> list[tuple[str, Any]]:
+    """Cones of a problem that CVXPY has compiled for Clarabel, from its ``dims``."""
+    cones: list[tuple[str, Any]] = [("zero", dims.zero), ("nonneg", dims.nonneg)]
+    cones += [("soc", k) for k in dims.soc] + [("psd", k) for k in dims.psd] + [("exp", None)] * dims.exp
+    return [
+        *cones,
+        *(("pow", float(a)) for a in dims.p3d),
+        *(("genpow", [float(a) for a in alphas]) for alphas in dims.pnd),
+    ]

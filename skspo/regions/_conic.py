@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..backends import import_clarabel, is_failure, suppress_failure
+from ..deadline import carry_deadline, check_time, time_left
 from ._cones import cone_size, rows_inside
 from ._row_names import row_error, rows_named
 
@@ -63,6 +64,8 @@ def _settings(attempt: int) -> Any:
     settings.chordal_decomposition_enable = False
     tolerance, settings.max_step_fraction = _ATTEMPTS[attempt]
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    if time_left() < np.inf:
+        settings.time_limit = max(time_left(), 1e-3)
     settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _REDUCED
     return settings
 
@@ -105,9 +108,10 @@ class ConicSet:
         """Solve for one cost vector: x, its dual and the status; from scratch, more carefully, if an attempt stalls."""
         status = "not tried"
         for attempt in range(first, len(_ATTEMPTS)):
+            check_time()
             try:
                 if attempt == 0 and hasattr(solver, "update"):
-                    solver.update(q=q)
+                    solver.update(q=q, **({} if time_left() == np.inf else {"settings": _settings(0)}))
                     solution = solver.solve()
                 else:
                     solution = self._solver(q, attempt).solve()
@@ -189,8 +193,8 @@ class ConicSet:
         if jobs == 1:
             return self._rows(C)[0]
         # Processes, not threads: Clarabel's Python interface holds the interpreter's lock while it solves.
-        cuts = np.linspace(0, C.shape[0], jobs + 1).astype(int)
-        parts = Parallel(n_jobs=jobs)(delayed(self._rows)(C[a:b], True, int(a)) for a, b in pairwise(cuts))
+        rows, cuts = carry_deadline(self._rows), np.linspace(0, C.shape[0], jobs + 1).astype(int)
+        parts = Parallel(n_jobs=jobs)(delayed(rows)(C[a:b], True, int(a)) for a, b in pairwise(cuts))
         return np.concatenate([W for W, _ in parts])
 
     def pull(self, W: np.ndarray) -> np.ndarray:
@@ -226,6 +230,7 @@ class ConicSet:
             A = sp.vstack([sp.hstack([A_rest, sp.csc_array((A_w @ step)[:, None])]), limit], format="csc")
             found, status = [], ""
             for attempt in range(len(_ATTEMPTS)):
+                check_time()
                 try:
                     solution = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve()
                     status = str(solution.status)

@@ -33,6 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed, effective_n_jobs
 
+from ..deadline import carry_deadline, check_time, time_left
 from ._row_names import row_error
 from .polyhedral_base import InequalityForm
 
@@ -52,8 +53,9 @@ def map_rows(func: Callable[..., np.ndarray], *arrays: np.ndarray, n_jobs: int |
     if k == 1:
         return func(0, *arrays)
     cuts = np.linspace(0, n, k + 1).astype(int)
+    carried = carry_deadline(func)
     parts = Parallel(n_jobs=k, require="sharedmem")(
-        delayed(func)(int(a), *(array[a:b] for array in arrays)) for a, b in pairwise(cuts)
+        delayed(carried)(int(a), *(array[a:b] for array in arrays)) for a, b in pairwise(cuts)
     )
     return np.concatenate(parts)
 
@@ -93,12 +95,15 @@ def solve_rows(
         If the region is empty or a problem unbounded.
     RuntimeError
         If HiGHS stops without a solution, for instance at the time limit.
+    TimeIsUp
+        If the fit that calls has no time left.
     """
     sides = () if rhs is None else (rhs * np.concatenate([_row_factors(form.A_ub), _row_factors(form.A_eq)]),)
     form, C = _scale_constraints(form), _scale_costs(C)
     integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
 
     def chunk(first: int, C: np.ndarray, *sides: np.ndarray) -> np.ndarray:
+        check_time()
         if integers is not None:
             return _mixed_integer_chunk(form, C, integers, time_limit, first, *sides)
         model = _LinearModel(form, time_limit) if C.shape[0] else None
@@ -135,6 +140,7 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
         if C.shape[0]:
             model = _LinearModel(form)
             for i in range(C.shape[0]):
+                check_time()
                 best = C[i] @ model.minimise(C[i], first + i)
                 model.fix_optimal_face()
                 W[i] = model.minimise(-C_true[i], first + i, restart=False)
@@ -269,6 +275,8 @@ def _failed(row: int | str, error: Exception) -> Exception:
 
 def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = False) -> NoReturn:
     """Turn a status that is not optimal into an error."""
+    if status == Status.kTimeLimit:
+        check_time()  # the limit of the fit, not that of a row
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
         raise _error(
             ValueError, row, "The region of {row} is empty: no decision satisfies its constraints (region_params)."
@@ -290,6 +298,7 @@ def _linear_block(model: Any, C: np.ndarray, first: int, *sides: np.ndarray) -> 
     """Solve the linear program of each row, then look at the proofs of all of them."""
     W, Y = np.empty_like(C), np.empty((C.shape[0], model.rows.size))
     for k, c in enumerate(C):
+        check_time()
         for side in sides:
             model.set_sides(side[k])
         W[k], Y[k] = model.optimum(c, first + k)
@@ -310,8 +319,8 @@ class _LinearModel:
             "presolve": "off",
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
-            "time_limit": np.inf if time_limit is None else float(time_limit),
         }
+        self.time_limit = np.inf if time_limit is None else float(time_limit)
         self.form = form
         self.A = sp.csr_array(sp.vstack([form.A_ub, form.A_eq], format="csr"))
         self.lower, self.upper = form.lower, form.upper
@@ -326,6 +335,7 @@ class _LinearModel:
     def run(self, c: np.ndarray, restart: bool = True) -> Any:
         """Minimise c.w, from the reference basis or from where the last run ended; return the status."""
         self.highs.changeColsCost(self.columns.size, self.columns, c)
+        self._set(time_limit=min(self.time_limit, max(time_left(), 0.0)))
         if restart:
             self.highs.clearSolver()
             if self.basis is not None:
@@ -460,14 +470,16 @@ def _mixed_integer_chunk(
         "mip_feasibility_tolerance": 1e-9,
         "primal_feasibility_tolerance": 1e-9,
         "dual_feasibility_tolerance": 1e-9,
-        "time_limit": np.inf if time_limit is None else float(time_limit),
     }
+    seconds = np.inf if time_limit is None else float(time_limit)
     highs, row_lower, _ = _new_model(form, options, integers)
     rows = np.arange(row_lower.size, dtype=np.int32)
     columns = np.arange(C.shape[1], dtype=np.int32)
     fixed = np.flatnonzero(integers).astype(np.int32)
     polish = None if integers.all() else _new_model(form, {"primal_feasibility_tolerance": 1e-10})[0]
     for i, c in enumerate(C):
+        check_time()
+        highs.setOptionValue("time_limit", min(seconds, max(time_left(), 0.0)))
         for side in sides:
             low = np.where(np.isfinite(row_lower), side[i], -np.inf)
             for model in (highs,) if polish is None else (highs, polish):

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
+from ..deadline import check_time
 from ._highs import map_rows, solve_rows, worst_rows
 from .base import CertifiedFloat
 from .polyhedral_base import InequalityForm, PolyhedralRegion
@@ -389,6 +390,7 @@ class Assignment(PolyhedralRegion):
         def chunk(first: int, C: np.ndarray) -> np.ndarray:
             W = np.zeros((C.shape[0], n, n))
             for w, c in zip(W, C.reshape(-1, n, n), strict=True):
+                check_time()
                 w[linear_sum_assignment(c)] = 1.0
             return W.reshape(-1, n * n)
 

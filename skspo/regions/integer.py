@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
+from ..deadline import check_time
 from ._highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from .base import CertifiedFloat, Region
@@ -391,6 +392,7 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
     size = max(min(CHUNK // cells, n), 16)
     size = max(min(size, TABLE // (d * cells)), 1)
     for a in range(0, n, size):
+        check_time()
         # Worthless items never enter; minus infinity keeps them out without a mask.
         values = np.where(C[a : a + size] < 0, -C[a : a + size], -np.inf).T.copy()
         rows = np.arange(values.shape[1])

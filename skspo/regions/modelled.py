@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from .._warnings import warn_user
 from ..backends import import_cvxpy
+from ._cones import cones_of
 from ._conic import Cones, ConicSet
 from ._enumeration import inradius_of_simplex
 from ._row_names import row_error, rows_named
@@ -401,11 +402,7 @@ def _compile(constraints: Any, d: int) -> ConicSet:
     expected[columns] = 1.0
     if not np.array_equal(data["c"], expected) or data.get("P") is not None:
         raise RuntimeError("CvxpyRegion: this version of CVXPY compiles problems in a way that skspo does not know.")
-    dims = data["dims"]
-    cones: Cones = [("zero", dims.zero), ("nonneg", dims.nonneg)]
-    cones += [("soc", k) for k in dims.soc] + [("psd", k) for k in dims.psd] + [("exp", None)] * dims.exp
-    cones += [("pow", float(a)) for a in dims.p3d] + [("genpow", [float(a) for a in alphas]) for alphas in dims.pnd]
-    return ConicSet(data["A"], data["b"], cones, columns)
+    return ConicSet(data["A"], data["b"], cones_of(data["dims"]), columns)
 
 
 class _MarkowitzData(NamedTuple):

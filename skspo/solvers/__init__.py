@@ -75,9 +75,10 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
                         coefficients and an oracle that is no solver itself; then also before interior-point, unless
                         that is fast (at most one equality) and there are less than twice as many samples; before both
                         if a shared model has at most FEW_COEFFICIENTS
-    ``sgd``             none of these; and after bundle where the oracle is a function of the user's that may be a
-                        heuristic (``OracleRegion(on_suboptimal="warn")``), but run only if the function was found not
-                        to be optimal: bundle takes every decision as exact
+    ``sgd``             none of these, or there is a ``time_limit`` within which none of them would get anywhere; and
+                        after bundle where the oracle is a function of the user's that may be a heuristic
+                        (``OracleRegion(on_suboptimal="warn")``), but run only if the function was found not to be
+                        optimal: bundle takes every decision as exact
     ==================  ===============================================================================
 
     Where only sums over rows are known (data in chunks) it is ``lbfgs`` for strongly convex regions, then ``bundle``.
@@ -104,6 +105,7 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
         names.append("conic")
     elif not smooth and "bundle" not in names and n_coef <= BUNDLE_LIMIT:
         names.append("bundle")
+    names = [name for name in names if SOLVERS[name].fits(objective)]
     if not names or region.may_be_inexact:
         names.append("sgd")
     return names

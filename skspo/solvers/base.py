@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._process import one_blas_thread
 from ..deadline import StepTimer
 from ..losses import Loss
 from ..objective import ZERO_BOUND, Bound, LinearObjective
@@ -51,6 +52,11 @@ class Solver(BaseEstimator):
         raise NotImplementedError
 
     @classmethod
+    def fits(cls, objective: LinearObjective) -> bool:
+        """Whether the time that is left is enough to get anywhere: if not, "auto" takes another solver."""
+        return True
+
+    @classmethod
     def missing(cls, region: Region) -> list[str]:
         """Capabilities that this solver requires and the region does not have."""
         return [name for name in cls.requires if not hasattr(region, name)]
@@ -73,9 +79,10 @@ class Solver(BaseEstimator):
         # Aim well inside the tolerance, but do not polish a proof for its own sake.
         target, enough = (value - share * self.tol * max(value, 0.0) for share in (0.1, 1.0))
         bound = ZERO_BOUND
-        for _, V in candidates:
-            if bound.value < target:
-                bound = max(bound, objective.lower_bound(V, Theta, target=target, enough=enough))
+        with one_blas_thread:  # many products of small matrices
+            for _, V in candidates:
+                if bound.value < target:
+                    bound = max(bound, objective.lower_bound(V, Theta, target=target, enough=enough))
         return self.result(objective, Theta, value, bound, n_iter, message)
 
     def result(

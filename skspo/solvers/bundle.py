@@ -26,6 +26,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
 from scipy.sparse import csr_array
 
 from .._process import one_blas_thread
+from ..deadline import TimeIsUp, check_time
 from ..objective import GAP_FLOOR, ZERO_BOUND, LinearObjective
 from .base import Progress, Result, Solver
 from .interior_point import InteriorPointSolver
@@ -120,7 +121,11 @@ class BundleSolver(Solver):
             if proving:
                 # The residual slope is of the order of sqrt(accuracy / step), and it is charged for.
                 accuracy = 1e-14 * size
-            trial, predicted, balance = model.minimize(centre, step, accuracy)
+            try:
+                trial, predicted, balance = model.minimize(centre, step, accuracy)
+            except TimeIsUp:
+                message = objective.deadline.message
+                break
             decrease = value - predicted
             # Balancing takes a factorisation, and far from the optimum the bound is poor anyway.
             close = decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
@@ -153,7 +158,11 @@ class BundleSolver(Solver):
             if n_iter >= limit:
                 message = f"max_iter={limit} passes were used up"
                 break
-            new, n_cuts = model.add(trial)
+            try:
+                new, n_cuts = model.add(trial)
+            except TimeIsUp:
+                message = objective.deadline.message
+                break
             n_iter += 1
             if not proving and n_cuts == 0 and new >= value:
                 message = "the quadratic program is solved as accurately as it can be"
@@ -182,7 +191,11 @@ class BundleSolver(Solver):
         sample.deadline = objective.deadline.share(0.5)
         interior = not InteriorPointSolver.missing(objective.region) and sample.sampled() is None
         solver = InteriorPointSolver if interior else BundleSolver
-        return solver(tol=max(self.tol, SAMPLE_TOL), verbose=self.verbose).solve(sample).coef
+        try:
+            with sample.deadline.enforced():
+                return solver(tol=max(self.tol, SAMPLE_TOL), verbose=self.verbose).solve(sample).coef
+        except TimeIsUp:
+            return objective.least_squares
 
 
 class CutModel:
@@ -310,7 +323,8 @@ class CutModel:
             columns = np.flatnonzero(without_ridge & (np.abs(slope) >= l1))
             excess = slope[columns] - np.clip(slope[columns], -l1[columns], l1[columns])
             size, before = float(np.linalg.norm(excess)), size
-            if size == 0.0 or (share == 1.0 and size > 0.5 * before):
+            work = float(len(columns)) ** 2 * (len(columns) / 3 + len(values))
+            if size == 0.0 or (share == 1.0 and size > 0.5 * before) or not obj.deadline.allows(work):
                 break
             sums = np.bincount(group, values, minlength=self.n_groups)
             average = csr_array((values / sums[group], (group, np.arange(len(values)))), (self.n_groups, len(values)))
@@ -514,6 +528,7 @@ class _InteriorPoint:
         l = (1.0 / s) / total(1.0 / s)[group]
         best, best_merit, age = (x, s, l), np.inf, 0
         for _ in range(max_iter):
+            check_time()
             r_x = -x - self.adjoint(l)
             r_l = 1.0 - total(l)
             r_s = t[group] - self.times(x) - self.b - s

@@ -6,6 +6,8 @@ Conventions
     s.t. V_i = c_i - 2 Theta z_i                        (dual variable: minus a_i times the dual decision v_i)
          t_i >= support_S(V_i)                          (region.support_epigraph)
 
+Large programs are solved by a process of their own (see ``backend_process``).
+
 V is an explicit variable, for two reasons: its dual variables are the dual decisions whatever the region, and CVXPY
 1.9 derives wrong variable bounds for HiGHS from ``max`` applied to an affine expression (0 times infinity).
 """
@@ -18,20 +20,31 @@ import numpy as np
 
 from .._process import quiet
 from ..backends import import_cvxpy, is_failure
-from ..objective import LinearObjective
+from ..objective import ZERO_BOUND, LinearObjective
+from .backend_process import is_large, solve_in_process
 from .base import Progress, Result, Solver
 
 #: weight, relative to the average, below which dual variables say nothing: they are known to about this accuracy
 NEGLIGIBLE = 1e-12
 
+#: multiplications that take as long as CVXPY takes to compile one number of the constraints
+COMPILE = 25_000.0
 
-def _with_time_limit(backend: str, options: dict[str, Any], seconds: float) -> dict[str, Any]:
+#: shares of the time that is left after which a back-end is asked to stop, and after which its process is killed
+STOP, KILL = 0.8, 0.9
+
+#: seconds that the process of a back-end needs to start
+PROCESS_START = 0.4
+
+
+def _numbers(objective: LinearObjective) -> float:
+    """How many numbers the constraints have, at least: one per sample, cost and feature."""
+    return float(objective.C.size) * objective.design.n_coef
+
+
+def _with_time_limit(options: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Options of a back-end that stop it after so many seconds."""
-    if seconds == np.inf:
-        return options
-    if backend == "HIGHS":
-        return {"highs_options": options["highs_options"] | {"time_limit": seconds}}
-    return options | {"time_limit": seconds}
+    return options if seconds == np.inf else options | {"time_limit": max(seconds, 1e-3)}
 
 
 class ConicSolver(Solver):
@@ -59,12 +72,22 @@ class ConicSolver(Solver):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @classmethod
+    def fits(cls, objective: LinearObjective) -> bool:
+        """Whether CVXPY can compile the program within half of the time that is left."""
+        return objective.deadline.allows(COMPILE * _numbers(objective), 0.5)
+
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Solve the program; a start is of no use to an interior-point method, unless nothing better is found."""
         import_cvxpy()
         if self.backend not in ("auto", "CLARABEL", "HIGHS"):
             raise ValueError(f"backend must be 'auto', 'CLARABEL' or 'HIGHS', got {self.backend!r}.")
         progress = Progress(self.name, objective, self.verbose)
+        start = objective.least_squares if coef_init is None else coef_init
+        if not objective.deadline.allows(COMPILE * _numbers(objective)):
+            objective.deadline.reached = True
+            message = f"CVXPY would not compile the program in time ({objective.deadline.message})"
+            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, message)
         problem, Theta, link = self._model(objective)
         if self.backend == "HIGHS" and not problem.is_lp():
             # HiGHS also has an active-set method for quadratic programs, which does not finish at these sizes.
@@ -85,10 +108,12 @@ class ConicSolver(Solver):
                 break
             try:
                 with quiet:  # inaccurate solutions are judged by our own certificate, below
-                    limit = self._compile(problem, backend, objective)
-                    if limit <= 0:
+                    compiled = problem.get_problem_data(backend, solver_opts={})  # which CVXPY remembers
+                    left = objective.deadline.left()
+                    if left <= 0:
+                        objective.deadline.reached = True
                         break
-                    problem.solve(solver=backend, **_with_time_limit(backend, options, limit))
+                    self._run(problem, compiled, backend, options, left)
                 candidate = self._candidate(objective, Theta, link)
                 status, n_iter = problem.status, int(getattr(problem.solver_stats, "num_iters", None) or 0)
             except BaseException as error:
@@ -109,8 +134,9 @@ class ConicSolver(Solver):
         if objective.deadline.reached:
             trouble.append(objective.deadline.message)
         # The start is a valid model too, and what came back may be worse, if anything did.
-        start = objective.least_squares if coef_init is None else coef_init
-        if best is None or not objective.value(start) >= best.objective:
+        if best is None and objective.deadline.reached:
+            best = self.result(objective, start, objective.value(start), ZERO_BOUND, 0)
+        elif best is None or not objective.value(start) >= best.objective:
             n_iter = 0 if best is None else best.n_iter
             other = self.finish(objective, [*kept, (start, objective.decisions(start))], n_iter)
             if best is None or other.objective - other.lower_bound < best.objective - best.lower_bound:
@@ -119,14 +145,15 @@ class ConicSolver(Solver):
         return best if best.converged else best._replace(message="; ".join(trouble))
 
     @staticmethod
-    def _compile(problem: Any, backend: str, objective: LinearObjective) -> float:
-        """Let CVXPY compile the problem, which it then remembers; return the seconds that are left for solving it."""
-        if objective.deadline.left() == np.inf:
-            return np.inf
-        problem.get_problem_data(backend)
-        limit = 0.85 * objective.deadline.left()
-        objective.deadline.reached |= limit <= 0
-        return limit
+    def _run(problem: Any, compiled: tuple[Any, ...], backend: str, options: dict[str, Any], seconds: float) -> None:
+        """Let the back-end solve the problem so soon that there is time for the certificate within these seconds."""
+        if is_large(compiled):
+            # An exception, such as Ctrl-C, ends the wait, and with it the process.
+            options = _with_time_limit(options, STOP * seconds - PROCESS_START)
+            solve_in_process(problem, compiled, backend, options, KILL * seconds)
+        else:
+            options = _with_time_limit(options, STOP * seconds)
+            problem.solve(solver=backend, **({"highs_options": options} if backend == "HIGHS" else options))
 
     @staticmethod
     def _candidate(objective: LinearObjective, Theta: Any, link: Any) -> tuple[np.ndarray, np.ndarray] | None:
@@ -177,4 +204,4 @@ class ConicSolver(Solver):
         options["ipm_iteration_limit"] = 500
         if self.max_iter is not None:
             options |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}
-        return {"highs_options": options}
+        return options

@@ -43,14 +43,20 @@ import numpy as np
 import scipy.linalg
 import scipy.linalg.lapack
 
-from ..objective import LinearObjective
+from .._process import one_blas_thread
+from ..deadline import TimeIsUp, check_time
+from ..objective import ZERO_BOUND, LinearObjective
 from ..regions.base import Region
 from .base import Progress, Result, Solver
 from .interior_point_blocks import Block, SharedBlock, outliers
 from .reduced_form import ReducedForm, region_form
 
-#: size of the arrays of a block of samples: small enough for the processor's cache
-CHUNK_ELEMENTS = 65_536
+#: size of the arrays of a block of samples: small enough for the processor's cache; that of the products of their
+#: features; and the multiplications of a block, between two looks at the clock
+CHUNK_ELEMENTS, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**22, 2e9
+
+#: iterations, and passes of the same cost before them, without which there is no point in starting
+LEAST_ITERATIONS = 20
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
@@ -113,8 +119,17 @@ class InteriorPointSolver(Solver):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @classmethod
+    def fits(cls, objective: LinearObjective) -> bool:
+        """Whether the first few iterations fit into the time that is left."""
+        return objective.deadline.allows(LEAST_ITERATIONS * predicted_work(objective))
+
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
+        with one_blas_thread:  # matrices of single samples are small
+            return self._solve(objective, coef_init)
+
+    def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
         limit = 100 if self.max_iter is None else self.max_iter
         region, d = objective.region, objective.C.shape[1]
         if "reduced form" not in objective.derived:
@@ -130,13 +145,21 @@ class InteriorPointSolver(Solver):
             Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
             return self.finish(objective, [(Theta, objective.decisions(Theta))], 1)
         progress = Progress(self.name, objective, self.verbose)
-        state = State(objective, form, start)
+        try:
+            # The largest factorisations cannot be interrupted.
+            if not objective.deadline.allows(float(np.prod(objective.shape)) ** 3 / 3.0, 0.5):
+                raise TimeIsUp
+            state = State(objective, form, start)
+            watch = _Watch(state)
+            n = objective.n_samples
+            if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), form, start):
+                watch.restart()
+        except TimeIsUp:
+            objective.deadline.reached = True
+            message = f"{objective.deadline.message} before the first step"
+            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, message)
         best: Result | None = None
         message, checked, n_iter, stalled = f"max_iter={limit} was reached", np.inf, 0, False
-        watch = _Watch(state)
-        n = objective.n_samples
-        if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), form, start):
-            watch.restart()
         progress.begin()
         while True:
             gap = state.gap()
@@ -153,7 +176,11 @@ class InteriorPointSolver(Solver):
             if close or stalled or n_iter == limit:
                 checked = gap
                 with np.errstate(all="ignore"):
-                    candidates = [(state.coefficients(), state.matched_decisions())]
+                    try:
+                        V = state.matched_decisions()
+                    except TimeIsUp:
+                        V = state.decisions()
+                    candidates = [(state.coefficients(), V)]
                 if n_iter and not close:
                     candidates.append((start, objective.decisions(start)))  # never worse than where we came from
                 result = self.finish(objective, candidates, n_iter)
@@ -163,11 +190,15 @@ class InteriorPointSolver(Solver):
                     break
             n_iter += 1
             with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
-                lengths = state.step()
-                if watch.is_far(lengths):
-                    watch.restart()
-                elif max(lengths) == 0.0:
-                    stalled, message = True, "rounding errors leave no room for another step"
+                try:
+                    lengths = state.step()
+                    if watch.is_far(lengths):
+                        watch.restart()
+                    elif max(lengths) == 0.0:
+                        stalled, message = True, "rounding errors leave no room for another step"
+                except TimeIsUp:
+                    # The iterate is where it was before the step, or at a new start.
+                    stalled, message = True, objective.deadline.message
         progress(n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(message=message)
 
@@ -279,7 +310,11 @@ class State:
         self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
         # With a ridge the coefficients stand on both sides, with a quadratic the decisions: the two steps must be one.
         self.one_step = bool(self.l2.any()) or form.S is not None
-        size = max(1, CHUNK_ELEMENTS // (N * self.q if design.shared else N))
+        null, q = self.null.shape[1], self.q
+        work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
+        products = null * q if design.shared else q**2
+        elements = N * q if design.shared else N
+        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
         Samples = SharedBlock if design.shared else Block
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.restart(0.3)
@@ -290,6 +325,7 @@ class State:
         seen = sum(float(np.abs(block.costs(self.P) @ self.null).sum()) for block in self.blocks)
         mu = size * max(seen / (self.a.size * self.null.shape[1]), 1e-8)
         for block in self.blocks:
+            check_time()
             block.center(mu)
         if self.lasso:
             self._start_lasso(mu)
@@ -336,9 +372,11 @@ class State:
 
     def bound(self) -> float:
         """What the decisions prove as they are: cheaper than the objective where the oracle is slow."""
-        u = np.concatenate([block.u for block in self.blocks])
-        V = self.form.offset + u @ self.form.E.T
-        return max(0.0, self.objective.dual_value(V, self.coefficients()).value)
+        return max(0.0, self.objective.dual_value(self.decisions(), self.coefficients()).value)
+
+    def decisions(self) -> np.ndarray:
+        """Decisions of the iterate."""
+        return self.form.offset + np.concatenate([block.u for block in self.blocks]) @ self.form.E.T
 
     def coefficients(self) -> np.ndarray:
         """Theta of the iterate, in the objective's coordinates."""
@@ -353,6 +391,7 @@ class State:
         U, scalings = self.U, []
         H: Any = 0.0
         for block in self.blocks:
+            check_time()
             D = block.u * block.u
             bounds = block.t[:, : U.size]
             D[:, U] = 1.0 / (1.0 / D[:, U] + 1.0 / (bounds * bounds))
@@ -386,7 +425,10 @@ class State:
     def step(self) -> tuple[float, float]:
         """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
         failed = 0.0, 0.0
-        parts: Any = sum(block.prepare(self.P) for block in self.blocks)
+        parts: Any = 0.0
+        for block in self.blocks:
+            check_time()
+            parts = parts + block.prepare(self.P)
         H = parts.reshape(self.k * self.q, -1)
         count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
         mu = sum(block.complementarity() for block in self.blocks) / count
@@ -444,6 +486,7 @@ class State:
         self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
     ) -> _Move:
         """Newton direction for the blocks' complementarity targets and those of the l1 part."""
+        check_time()
         rhs: Any = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
         rhs = rhs - self.pull
         if feasibility:

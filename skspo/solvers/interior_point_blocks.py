@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..deadline import check_time
+
 if TYPE_CHECKING:
     from .interior_point import State
 
@@ -183,6 +185,7 @@ class Block:
         todo = np.arange(f.shape[0])
         s, r = np.empty_like(u), np.empty((u.shape[0], U.size + (S is not None)))
         for last in [False] * 25 + [True]:
+            check_time()
             uu = u[todo]
             g, inverse = f[todo] - mu / uu, mu / (uu * uu)
             tt = self.room(uu)

@@ -11,12 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from ..deadline import TimeIsUp
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
-
-
-class TimeIsUp(Exception):
-    """Ends L-BFGS-B between two evaluations."""
 
 
 class LBFGSSolver(Solver):

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from ..deadline import TimeIsUp, check_time
 from ..objective import LinearObjective
 from ..regions.base import Region
 from .base import Progress, Result, Solver
@@ -32,6 +33,9 @@ MARGIN = 1e-3
 
 #: largest number of bases that are looked at to list the vertices, and of vertices
 MAX_BASES, MAX_VERTICES = 50_000, 200
+
+#: multiplications that take as long as one number of the program
+PROGRAM = 1_000.0
 
 
 def list_vertices(region: Region, d: int) -> np.ndarray:
@@ -62,6 +66,7 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
     found = []
     slack = 1e-9 * (1.0 + np.abs(b).max(initial=0.0))
     for basis in combinations(range(N), m):
+        check_time()
         rest = [j for j in range(N) if j not in basis]
         square = A[:, basis]
         if m and abs(np.linalg.det(square)) < 1e-12:
@@ -155,6 +160,9 @@ class MILPSolver(Solver):
         costs = objective.C @ V.T - (objective.C * W).sum(axis=1, keepdims=True)  # (n, count)
         # Decisions see only some directions of the coefficients; the others are left out.
         visible = np.eye(d) - objective.normals.T @ objective.normals if objective.normals.size else np.eye(d)
+        if not objective.deadline.allows(PROGRAM * n * count**2 * float(size), 0.5):
+            objective.deadline.reached = True
+            raise TimeIsUp(f"{objective.deadline.message} before the program could be built")
         pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v], dtype=int).reshape(-1, 2)
         step = (V[pairs[:, 1]] - V[pairs[:, 0]]) @ visible  # (pairs, d)
         # Rows: sample-major, then pairs.  (Theta z_i).step - (M_i) delta_iv >= MARGIN - M_i
@@ -166,7 +174,7 @@ class MILPSolver(Solver):
         best = LinearConstraint(sp.hstack([sp.csr_array(left), big], format="csr"), MARGIN - reach, np.inf)
         one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
         options: dict[str, Any] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
-        seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.95 * objective.deadline.left())
+        seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.9 * objective.deadline.left())
         if seconds < np.inf:
             options["time_limit"] = max(seconds, 0.0)
         try:

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .._process import one_blas_thread
+from ..deadline import TimeIsUp, check_time
 from ..objective import GAP_FLOOR, LinearObjective
 from .base import Progress, Result, Solver
 
@@ -35,6 +37,9 @@ LAST = 0.3
 
 #: a stage of the path is over when Newton's decrement is below this share of what smoothing costs
 STAGE = 1e-2
+
+#: steps without which there is no point in starting
+LEAST_STEPS = 10
 
 
 def predicted_work(objective: LinearObjective) -> float:
@@ -64,10 +69,19 @@ class NewtonSolver(Solver):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @classmethod
+    def fits(cls, objective: LinearObjective) -> bool:
+        """Whether the first few steps fit into the time that is left."""
+        return objective.deadline.allows(LEAST_STEPS * predicted_work(objective))
+
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Follow the path from ``coef_init`` or from least squares."""
         if not objective.smooth_penalty:
             raise ValueError("solver='newton' needs a smooth penalty: use l1_ratio=0, or solver='conic' or 'lbfgs'.")
+        with one_blas_thread:  # matrices of single samples are small
+            return self._solve(objective, coef_init)
+
+    def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
         limit = 500 if self.max_iter is None else self.max_iter
         Theta = start = objective.least_squares if coef_init is None else coef_init
         progress = Progress(self.name, objective, self.verbose)
@@ -84,7 +98,11 @@ class NewtonSolver(Solver):
             point = path.at(Theta, mu)
             smoothing = mu * float(objective.weight @ point.level)
             last = smoothing <= LAST * self.tol * size
-            step = path.newton_step(Theta, mu, point.G)
+            try:
+                step = path.newton_step(Theta, mu, point.G)
+            except TimeIsUp:
+                message = objective.deadline.message
+                break
             decrement = -float(np.vdot(point.G, step))
             progress(n_iter, point.value + smoothing)  # no bound yet: the moments do not match on the way
             proved = objective.radius(Theta) * float(np.linalg.norm(point.G)) <= 0.1 * self.tol * size
@@ -150,8 +168,14 @@ class _Path:
         """Solve with the Hessian, regularised only as far as needed."""
         obj = self.objective
         matrix = np.zeros_like(self.hidden)
-        block = max(1, BLOCK_ELEMENTS // obj.C.shape[1] ** 2)
+        d, q = obj.C.shape[1], obj.design.n_coef
+        block = max(1, BLOCK_ELEMENTS // max(d, q) ** 2)
+        # The factorisation cannot be interrupted.
+        if not obj.deadline.allows(float(len(matrix)) ** 3):
+            obj.deadline.reached = True
+            raise TimeIsUp
         for start in range(0, obj.n_samples, block):
+            check_time()
             rows = slice(start, start + block)
             V = 2.0 * obj.design.predict(Theta, rows) - obj.C[rows]
             matrix += obj.design.curvature(4.0 * self.region.smoothed(V, mu, curvature=True).M, rows)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..objective import NO_BOUND, LinearObjective
+from .._process import one_blas_thread
+from ..deadline import TimeIsUp
+from ..objective import NO_BOUND, ZERO_BOUND, LinearObjective
 from .base import Progress, Result, Solver
 from .smoothed_proof import prove
 
@@ -113,8 +115,11 @@ class SGDSolver(Solver):
         met: list[np.ndarray] = []  # where stages ended
         stalled = 0
         while stream.epoch < limit and stream.rate >= last_rate and not progress.late():
-            self.run_epoch(objective, stream, rng)
-            value = objective.value(stream.average)
+            try:
+                self.run_epoch(objective, stream, rng)
+                value = objective.value(stream.average)
+            except TimeIsUp:
+                break
             # With an oracle that is not optimal the objective may be negative.
             stalled = 0 if value < best - self.early_stopping_tol * abs(best) else stalled + 1
             if value < best:
@@ -129,11 +134,15 @@ class SGDSolver(Solver):
         message = "the objective stopped improving (sgd)" if finished else f"max_iter={limit} passes were used up"
         message = objective.deadline.message if objective.deadline.reached else message
         met.append(stream.Theta)
-        proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
-        if objective.inexact:
-            # The loss is not reliable then, and nothing is proved; what decisions cost is known.
-            best_Theta = cheapest(objective, [best_Theta, proof[0], *reversed(met)])
-            proof = best_Theta, objective.value(best_Theta), NO_BOUND
+        try:
+            with one_blas_thread:  # many products of small matrices
+                proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
+            if objective.inexact:
+                # The loss is not reliable then, and nothing is proved; what decisions cost is known.
+                best_Theta = cheapest(objective, [best_Theta, proof[0], *reversed(met)])
+                proof = best_Theta, objective.value(best_Theta), NO_BOUND
+        except TimeIsUp:
+            proof = best_Theta, best, NO_BOUND if objective.inexact else ZERO_BOUND
         result = self.result(objective, *proof, stream.epoch, message)
         progress(stream.epoch, result.objective, result.lower_bound, force=True)
         return result

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from ..deadline import TimeIsUp
 from ..mixture import MOST_ELEMENTS, Mixture
 from ..objective import GAP_FLOOR, ZERO_BOUND, Bound, LinearObjective
-from .lbfgs import TimeIsUp, descend
+from .lbfgs import descend
 
 #: rounds at most, and L-BFGS iterations of a round
 ROUNDS, DESCENT = 20, 200
@@ -116,20 +117,27 @@ def prove(
     bound : Bound
     """
     best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
-    if 4 * objective.C.size > MOST_ELEMENTS:
+    deadline = objective.deadline
+    if 4 * objective.C.size > MOST_ELEMENTS or deadline.left() <= 0:
         return best, value, bound
     met, left = SmoothedLoss(objective), min(WORK, max(LEAST_WORK, WORK_RATIO * n_iter * objective.C.size))
+    #: seconds for the bound of a round and for its pass of the oracle
+    spare = 0.3 * deadline.left() if deadline.at < np.inf else 0.0
 
     def report(_: float, at: np.ndarray) -> None:
         nonlocal left
         left -= met.choices.size + objective.C.size
-        if left <= 0 or objective.deadline.left() <= 0:
+        if left <= 0 or deadline.left() <= spare:
             raise TimeIsUp
 
     progress.begin()
-    for other in others:
-        met.meet(other)
-    met.meet(Theta)
+    try:
+        for other in (Theta, *reversed(others)):
+            if deadline.left() <= spare:
+                break
+            met.meet(other)
+    except TimeIsUp:
+        return best, value, bound
     at, idle = Theta, 0
     met.smoothing = max(value, met.spread(Theta), 1e-300)
     for _ in range(ROUNDS):
@@ -137,9 +145,12 @@ def prove(
         proved = max(ZERO_BOUND, met.bound(met.weights(at)[2] if met.rows.size else np.zeros(0), best))
         idle = 0 if proved > bound else idle + 1
         bound = max(bound, proved)
-        met.meet(at)
         others.append(at)
-        there = objective.value(at)
+        try:
+            met.meet(at)
+            there = objective.value(at)
+        except TimeIsUp:
+            break
         if there < value:
             best, value = at, there
         progress(n_iter, value, bound.value)

@@ -20,10 +20,10 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
+from ..deadline import TimeIsUp
 from ..losses import SPOPlusLoss
 from ..objective import LinearObjective
 from .base import Progress, Result, Solver
-from .lbfgs import TimeIsUp
 
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
 REACH = 4.0
@@ -297,10 +297,13 @@ class LineSearchSolver(SPODescentSolver):
         while idle <= PATIENCE * Theta.size and value > 0.0:
             if steps >= budget or progress.late():
                 return Theta, value, steps, True
-            Deltas = np.array([self._visible(objective, directions.send(Theta), norm) for _ in range(n_lines)])
-            steps += n_lines
-            trial = self._best_on_lines(objective, Theta, Deltas, norm)
-            new = objective.value(trial)
+            try:
+                Deltas = np.array([self._visible(objective, directions.send(Theta), norm) for _ in range(n_lines)])
+                steps += n_lines
+                trial = self._best_on_lines(objective, Theta, Deltas, norm)
+                new = objective.value(trial)
+            except TimeIsUp:
+                return Theta, value, steps, True
             idle += n_lines
             # What counts is the loss at the new point itself, not what the line promised.
             if new < value - self.tol * value:
@@ -402,7 +405,10 @@ def least_absolute(objective: LinearObjective, n_iter: int = 30) -> np.ndarray:
     """Coefficients that roughly minimise the absolute error, by reweighted least squares for all costs at once."""
     design, Theta = objective.design, objective.least_squares
     C = objective.C if objective.offset is None else objective.C - objective.offset
+    work = design.n_coef**2 * (C.size + C.shape[1] * float(design.n_coef))
     for _ in range(n_iter):
+        if not objective.deadline.allows(work, 0.1):
+            break
         error = np.abs(C - design.predict(Theta))
         weight = objective.weight[:, None] / np.maximum(error, 1e-6 + 1e-4 * float(error.mean()))
         Theta = design.solve_least_squares(C, weight)

@@ -1,0 +1,159 @@
+"""Ctrl-C, and the processes that back-ends run in."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from skspo import EntropySimplex, LqBall, ShortestPath, Simplex, SPOPlusRegressor
+from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
+from skspo.solvers import ConicSolver, backend_process
+from skspo.solvers.backend_process import BackendFailure, run_worker
+
+CLASSES = make_cost_sensitive_classification(60, 3, 5, degree=2, noise=0.5, random_state=0)
+ASSETS = make_portfolio(60, 3, 5, degree=4, noise=0.5, random_state=0)
+PATHS = make_shortest_path(60, 3, (3, 3), degree=6, noise=0.5, random_state=0)
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    """Solve every program in a process of its own, and list these processes."""
+    started = []
+
+    class Popen(subprocess.Popen):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            started.append(self)
+
+    monkeypatch.setattr(backend_process, "LARGE_PROGRAM", 0)
+    monkeypatch.setattr(backend_process.subprocess, "Popen", Popen)
+    return started
+
+
+@pytest.mark.parametrize(
+    "backend, region, data, params",
+    [
+        ("HIGHS", Simplex(), CLASSES, {}),
+        ("HIGHS", ShortestPath.grid(3, 3), PATHS, {"alpha": 0.01, "l1_ratio": 1.0}),
+        ("CLARABEL", Simplex(), CLASSES, {}),
+        ("CLARABEL", Simplex(), CLASSES, {"alpha": 0.01}),  # a quadratic objective
+        ("CLARABEL", EntropySimplex(), ASSETS, {}),  # exponential cones
+        ("CLARABEL", LqBall(1.5), ASSETS, {}),  # power cones
+    ],
+)
+def test_a_process_finds_the_same(backend, region, data, params, processes, monkeypatch):
+    X, C = data
+    model = SPOPlusRegressor(region, solver=ConicSolver(backend), **params).fit(X, C)
+    assert len(processes) == 1 and processes[0].returncode == 0
+    monkeypatch.setattr(backend_process, "LARGE_PROGRAM", 10**9)
+    here = SPOPlusRegressor(region, solver=ConicSolver(backend), **params).fit(X, C)
+    assert len(processes) == 1
+    assert model.duality_gap_ <= 1e-6 and here.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(here.objective_, rel=2e-6)
+    assert model.n_iter_ == here.n_iter_
+
+
+def program(n=400):
+    """A linear program that takes seconds: random, dense, degenerate."""
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    A = sp.csc_array(rng.normal(size=(6 * n, n)))
+    return {"backend": "HIGHS", "A": A, "b": np.ones(6 * n), "lower": np.full(6 * n, -np.inf)} | {
+        "q": rng.normal(size=n),
+        "bounds": (np.full(n, -1.0), np.ones(n)),
+        "options": {"solver": "simplex"},
+    }
+
+
+def test_a_process_is_killed_when_its_time_is_up(processes):
+    start = time.perf_counter()
+    with pytest.raises(BackendFailure, match=r"stopped after 0\.05 s"):
+        run_worker(program(), 0.05)
+    assert time.perf_counter() - start < 10
+    assert processes[0].returncode not in (None, 0)
+
+
+def test_what_goes_wrong_in_the_process_is_a_failure_of_the_back_end(processes, monkeypatch):
+    with pytest.raises(BackendFailure, match="does not accept the option no_such_option"):
+        run_worker(program(3) | {"options": {"no_such_option": 1}}, np.inf)
+    monkeypatch.setattr(backend_process, "_START", "import os; os.abort()")
+    with pytest.raises(BackendFailure, match="its process ended with code"):
+        run_worker(program(3), np.inf)
+    # A fit goes on with the next back-end, and says so if there is none.
+    with pytest.warns(ConvergenceWarning, match="HIGHS: its process ended with code"):
+        model = SPOPlusRegressor(Simplex(), solver=ConicSolver("HIGHS")).fit(*CLASSES)
+    assert 0 <= model.lower_bound_ <= model.objective_
+
+
+def test_without_a_process_the_program_is_solved_here(processes, monkeypatch):
+    monkeypatch.setattr(backend_process.sys, "executable", "/no/such/interpreter")
+    for backend in ("HIGHS", "CLARABEL"):
+        model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend)).fit(*CLASSES)
+        assert model.duality_gap_ <= 1e-6
+    assert not processes
+
+
+def test_in_another_thread(processes):
+    results = []
+
+    def fit():
+        results.append(SPOPlusRegressor(Simplex(), solver=ConicSolver("CLARABEL")).fit(*CLASSES).duality_gap_)
+
+    threads = [threading.Thread(target=fit) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 2 and max(results) <= 1e-6
+
+
+SCRIPT = """
+    import subprocess, sys
+    from skspo import ShortestPath, SPOPlusRegressor
+    from skspo.datasets import make_shortest_path
+    from skspo.solvers import ConicSolver
+
+    X, C = make_shortest_path(800, 5, (8, 8), degree=6, noise=0.5, random_state=0)
+    model = SPOPlusRegressor(ShortestPath.grid(8, 8), solver=ConicSolver(sys.argv[1]))
+    print("begin", flush=True)
+    try:
+        model.fit(X, C)
+    except KeyboardInterrupt:
+        print("heard", flush=True)
+    else:
+        print("done", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way")
+@pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
+def test_ctrl_c_is_heard_while_a_back_end_works(backend):
+    # The program takes minutes; within it, an iteration or the setup takes several seconds.
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), backend]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdout.readline() == "begin\n"
+            time.sleep(8)  # by now CVXPY is done, even on a busy machine
+            assert process.poll() is None
+            os.kill(process.pid, signal.SIGINT)
+            start = time.perf_counter()
+            out, _ = process.communicate(timeout=60)
+            assert out == "heard\n"
+            assert time.perf_counter() - start < 15  # it takes a fraction of a second
+            with pytest.raises(ProcessLookupError):  # nothing is left of the group
+                for _ in range(100):
+                    os.killpg(process.pid, 0)
+                    time.sleep(0.1)
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
