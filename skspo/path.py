@@ -364,7 +364,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         """
         self._check_params()
         deadline = Deadline(self.time_limit)
-        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, training_region = self._check_regions(data.C, region_params)
         if not self._pooled and (offset is not None or region_params is not None):
             raise ValueError(
@@ -406,6 +406,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             plain,
             final.outcome.solver,
             data.seen,
+            data.mean_cost,
             alpha_=float(alphas[best]),
             alphas_=alphas,
             feature_scale_=objective.design.scale,

@@ -189,7 +189,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         """
         self._check_params()
         deadline = Deadline(self.time_limit)
-        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
         objective = LinearObjective(
@@ -210,7 +210,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         else:
             start = self._start(objective)
         result = guarded(objective, solver.solve(objective, start), self._references(objective, start), solver.tol)
-        self._store(objective, result, plain, solver.name, data.seen)
+        self._store(objective, result, plain, solver.name, data.seen, data.mean_cost)
         if not result.converged:
             warnings.warn(
                 f"The {solver.name} solver stopped early: {result.message}. The coefficients are the best found, at "
