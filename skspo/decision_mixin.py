@@ -41,6 +41,12 @@ class DecisionMixin(VersionedState):
         -------
         W : ndarray of shape (n_samples, d)
             One feasible decision per sample.
+
+        Warns
+        -----
+        UserWarning
+            Once for each model, if ``offset`` or ``region_params`` was given to ``fit`` and is not now, or the other
+            way round.
         """
         check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):
@@ -68,7 +74,7 @@ class DecisionMixin(VersionedState):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d)
-            True costs, offset included.
+            True costs, offset included.  A data frame must have the columns of ``fit``, in the same order.
         sample_weight : array-like of shape (n_samples,), optional
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the cost is the offset plus what the model predicts.
@@ -78,6 +84,11 @@ class DecisionMixin(VersionedState):
         Returns
         -------
         score : float
+
+        Warns
+        -----
+        UserWarning
+            As ``decide`` does; a search over folds warns once.
         """
         check_metadata(self, "score", offset=offset, region_params=region_params)
         check_cost_names(self, y)

@@ -40,7 +40,7 @@ def spo_loss(
     y_true, y_pred : array-like of shape (n_samples, d)
         True and predicted costs (values, if the region maximises).
     region : Region or None
-        Feasible region; None means the unit Box.
+        Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
@@ -87,7 +87,7 @@ def spo_plus_loss(
     y_true, y_pred : array-like of shape (n_samples, d)
         True and predicted costs (values, if the region maximises).
     region : Region or None
-        Feasible region; None means the unit Box.
+        Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
@@ -135,7 +135,7 @@ def normalized_spo_loss(
     y_true, y_pred : array-like of shape (n_samples, d)
         True and predicted costs (values, if the region maximises).
     region : Region or None
-        Feasible region; None means the unit Box.
+        Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of both sums.
     offset : array-like of shape (n_samples, d) or (d,), optional
@@ -160,7 +160,7 @@ def normalized_spo_loss(
     """
     loss, z = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
     size, largest = (float(_average(sizes, sample_weight, False)) for sizes in (np.abs(z), largest_costs(y_true)))
-    return _average(normalize(loss, size, largest), sample_weight, per_sample)
+    return normalize(_average(loss, sample_weight, per_sample), size, largest)
 
 
 def largest_costs(C: ArrayLike) -> np.ndarray:
@@ -174,20 +174,23 @@ def normalize(loss: Any, size: float, largest: float) -> Any:
 
     A size beside which the losses are no longer numbers is zero, too.
     """
-    if size > 0:
-        with np.errstate(over="ignore"):
-            ratio = loss / size
-        if np.isfinite(ratio).all():
-            return ratio
     if not np.any(loss):
         return loss
-    warn_once(
-        "All best costs are zero, so the SPO loss cannot be normalized by them; it is divided by the mean of the "
-        "largest cost of each sample. If that happens in some folds only, they are on different scales: use spo_loss, "
-        "or scoring=make_spo_scorer(region, metric='spo_loss').",
-        UndefinedMetricWarning,
-    )
-    return loss / largest
+    for scale in (size, largest):
+        with np.errstate(over="ignore"):
+            ratio = loss / scale if scale > 0 else np.inf
+        if np.isfinite(ratio).all():
+            break
+    else:
+        ratio = loss  # of samples whose weight is zero: nothing is left of it in the mean
+    if scale != size:
+        warn_once(
+            "All best costs are zero, so the SPO loss cannot be normalized by them; it is divided by the mean of the "
+            "largest cost of each sample. If that happens in some folds only, they are on different scales: use "
+            "spo_loss, or scoring=make_spo_scorer(region, metric='spo_loss').",
+            UndefinedMetricWarning,
+        )
+    return ratio
 
 
 def make_spo_scorer(

@@ -39,7 +39,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
     solver : {"auto", "lbfgs", "line-search", "milp"} or Solver, default="auto"
         "lbfgs" follows the gradient, where decisions move smoothly with the costs (``EntropySimplex``,
         ``LogBarrierSimplex``, ``Ellipsoid``, ``LqBall``, ``Markowitz``); "line-search" needs nothing but ``argmin`` and
@@ -105,6 +106,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
+        other names, or with these in another order.
 
     See Also
     --------

@@ -22,8 +22,8 @@ from .losses import check_offset, check_weight
 from .regions.base import Region, check_region
 from .training_data import check_ndim, costs_seen, features_seen, remember
 
-#: products of numbers up to which least squares is fitted beside the regressor: some hundredths of a second
-BASELINE_PRODUCTS = 2e7
+#: products of numbers up to which least squares is fitted beside the regressor: some 0.02 seconds
+BASELINE_PRODUCTS = 5e6
 
 
 class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -35,7 +35,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         Regressor of the costs; None means LinearRegression.  One that predicts a single output is fitted once per
         cost.
     region : Region or None, default=None
-        Feasible region of the decisions; None means the unit Box.
+        Feasible region of the decisions; None means the unit Box, which is hardly ever meant: ``fit`` warns.
     shared : bool, default=False
         Whether the regressor predicts one cost at a time, from features of its own, and serves all of them: X then
         holds d consecutive blocks of q features, one block per cost (see :func:`stack_items`).
@@ -50,6 +50,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
+        other names, or with these in another order.
 
     See Also
     --------

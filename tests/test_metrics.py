@@ -155,6 +155,14 @@ def test_best_costs_of_zero():
     assert loss == pytest.approx((3 * 2.0 + 3.0) / (3 * 5.0 + 3.0))
 
 
+def test_samples_without_weight_do_not_decide_how_to_normalise():
+    truth, prediction = np.array([[0.0, 0.0], [0.0, 5.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for weight in ([1.0, 0.0], [1e278, 1e-47]):
+            assert sk.normalized_spo_loss(truth, prediction, sk.Simplex(), sample_weight=weight) == 0.0
+
+
 def test_best_costs_that_an_oracle_rounds_are_zero():
     """A solver of linear programs returns 1e-12 where it means 0: that is nothing to divide by."""
 
