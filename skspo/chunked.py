@@ -33,6 +33,7 @@ import numpy as np
 from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression
 
+from .baselines import mean_cost
 from .chunks import Chunk, ChunkedData
 from .design import LinearDesign, SharedDesign, Standardization
 from .limits import check_units, largest, power_of_two
@@ -89,17 +90,21 @@ class Survey(NamedTuple):
     weight: float
     size: float  # Frobenius norm of the visible part of sqrt(weight) C
     largest: np.ndarray  # of |X|, by feature
+    mean: np.ndarray  # of the costs less their known part, in the user's sense
 
     def __add__(self, other: Survey) -> Survey:  # type: ignore[override]
         """Survey of both."""
         if self.factor.shape[1] != other.factor.shape[1]:
             raise ValueError("Either all chunks have an offset, or none.")
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
         return Survey(
             self.sizes + other.sizes,
             triangle(np.concatenate([self.factor, other.factor])),
-            self.weight + other.weight,
+            weight,
             float(np.hypot(self.size, other.size)),
             np.maximum(self.largest, other.largest),
+            (1.0 - share) * self.mean + share * other.mean,
         )
 
 
@@ -134,7 +139,8 @@ def survey_chunk(
         targets = [target.reshape(-1, 1) for target in targets]
         X = X.reshape(n * d, -1)
     table = np.concatenate([np.ones((rows.shape[0], 1)), rows, *targets], axis=1) * root[:, None]
-    return Survey((n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0))
+    mean = mean_cost(y, weight, offset) if weight.any() else np.zeros(d)
+    return Survey((n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0), mean)
 
 
 def _coordinates(
@@ -275,10 +281,11 @@ class LocalRows(Rows):
         total: Any = None
         names: Any = None
         for chunk in self._chunks():
-            mine = list(getattr(chunk.X, "columns", ()))
+            mine = [list(getattr(table, "columns", ())) for table in (chunk.X, chunk.y)]
             names = mine if names is None else names
-            if mine != names:
-                raise ValueError(f"All chunks must have the same columns: the first has {names}, another {mine}.")
+            for first, other in zip(names, mine, strict=True):
+                if first != other:
+                    raise ValueError(f"All chunks must have the same columns: the first has {first}, another {other}.")
             total = add(total, survey_chunk(chunk, *args))
         self.sizes = total.sizes
         return total
@@ -541,6 +548,8 @@ class ChunkedObjective(LinearObjective):
         self._template = LinearObjective(loss, region, x, y, **params)
         rows.prepare(self._template, survey.weight)
         self._n, self._rows, self._every = sum(survey.sizes), rows, ALL
+        #: mean of the costs less their known part, in the user's units and sense
+        self.mean_cost = survey.mean
         # One row stood for all of them so far; nothing may be computed from it.
         self.design.Z, self.design.weight = self.design.Z[:0], self.design.weight[:0]
         del self.C, self.W, self.weight, self.plain_costs, self.plain_offset

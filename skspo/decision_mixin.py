@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .chunks import is_dask
+from .fitted import check_cost_names, check_metadata, metadata_checked
 from .losses import check_offset
 from .metrics import normalized_spo_loss
 from .persistence import VersionedState
@@ -19,6 +20,11 @@ class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region
+
+    @property
+    def _trains_on_region(self) -> bool:
+        """Whether training depends on the region, and so on ``region_params``."""
+        return True
 
     def decide(self, X: ArrayLike, offset: ArrayLike | None = None, region_params: Any = None) -> np.ndarray:
         """Decisions for the predicted costs.
@@ -35,12 +41,20 @@ class DecisionMixin(VersionedState):
         -------
         W : ndarray of shape (n_samples, d)
             One feasible decision per sample.
+
+        Warns
+        -----
+        UserWarning
+            Once for each model, if ``offset`` or ``region_params`` was given to ``fit`` and is not now, or the other
+            way round.
         """
+        check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):
             from .distributed import map_decide
 
             return map_decide(self, X, offset, region_params)
-        C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+        with metadata_checked():
+            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
         C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
         return self.region_.with_rows(region_params, *C_hat.shape).argmin(C_hat)
 
@@ -54,11 +68,13 @@ class DecisionMixin(VersionedState):
     ) -> float:
         """Minus the normalized SPO loss: 0 is as good as knowing the costs.
 
+        It is a number without units, also if all best costs are zero (see :func:`normalized_spo_loss`).
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d)
-            True costs, offset included.
+            True costs, offset included.  A data frame must have the columns of ``fit``, in the same order.
         sample_weight : array-like of shape (n_samples,), optional
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the cost is the offset plus what the model predicts.
@@ -68,12 +84,20 @@ class DecisionMixin(VersionedState):
         Returns
         -------
         score : float
+
+        Warns
+        -----
+        UserWarning
+            As ``decide`` does; a search over folds warns once.
         """
+        check_metadata(self, "score", offset=offset, region_params=region_params)
+        check_cost_names(self, y)
         if is_dask(X, y):
             from .distributed import score_partitions
 
             return score_partitions(self, X, y, sample_weight, offset, region_params)
-        C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+        with metadata_checked():
+            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
         return -float(
             normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight, region_params=region_params)
         )
@@ -87,13 +111,16 @@ class DecisionMixin(VersionedState):
     def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
         """Readable account of the decisions, beside least squares and a constant prediction.
 
+        Both were fitted to the same data as the model, which keeps them.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d)
             True costs.
         **kwargs
-            Passed to :func:`skspo.decision_report`, for example ``X_train`` and ``C_train``.
+            Passed to :func:`skspo.decision_report`, for example ``offset``; ``X_train`` and ``C_train`` after
+            ``partial_fit``, which keeps no baselines.
 
         Returns
         -------

@@ -24,10 +24,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .chunked import ALL, Every, Rows, Survey, add, build_part, first_row, survey_chunk
 from .chunks import Chunk, is_dask
 from .design import check_blocks
-from .metrics import _spo_losses, normalize
+from .fitted import metadata_checked
+from .metrics import _spo_losses, largest_costs, normalize
 from .objective import LinearObjective
 from .regions._row_names import ALL_ROWS
-from .training_data import features_seen
+from .training_data import costs_seen, features_seen
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -87,7 +88,7 @@ class DaskRows(Rows):
             raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
         self._dask = import_dask()
         self._client = current_client()
-        self.seen = _seen(estimator, X, y)
+        self.seen = _seen(estimator, X, y, offset)
         if getattr(estimator, "shared", False):
             check_blocks(self.seen["n_features_in_"], 1 if y.ndim == 1 else y.shape[1])
         make = self._dask.delayed(Chunk, pure=False)
@@ -201,8 +202,8 @@ def _run(task: Callable[..., Any], part: LinearObjective, start: int, every: Eve
     return task(part, before, *args) if part.n_samples else None
 
 
-def _seen(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-    """What the estimator remembers of the input: number and names of features, and the shape of y."""
+def _seen(estimator: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
+    """What the estimator remembers of the input: features, names of costs, the shape of y, and whether of an offset."""
     if not is_dask(X) or not is_dask(y):
         raise TypeError(
             "X and y must both be dask collections, or neither: dask.array.from_array makes one of an array."
@@ -211,7 +212,7 @@ def _seen(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
     noted = copy(estimator)
     validate_data(noted, _example(X), skip_check_array=True, reset=True)
-    return {**features_seen(noted), "_y_is_1d": y.ndim == 1}
+    return {**features_seen(noted), **costs_seen(estimator, y, reset=True, offset=offset), "_y_is_1d": y.ndim == 1}
 
 
 def _example(X: Any) -> Any:
@@ -284,7 +285,8 @@ def _map(estimator: Any, method: str, X: Any, offset: Any) -> Any:
 
     check_is_fitted(estimator)
     # One row says what comes out, and whether the features are those of the fit.
-    columns = getattr(estimator, method)(_example(X)).shape[1:]
+    with metadata_checked():
+        columns = getattr(estimator, method)(_example(X)).shape[1:]
     model = dask.delayed(estimator)  # once in the graph, not once per partition
     call = dask.delayed(_call)
     lengths = (np.nan,) * X.npartitions if _is_frame(X) else X.chunks[0]
@@ -296,7 +298,7 @@ def _map(estimator: Any, method: str, X: Any, offset: Any) -> Any:
 
 
 def _call(estimator: Any, method: str, columns: tuple[int, ...], partition: int, X: Any, offset: Any) -> np.ndarray:
-    with _in_partition(partition):
+    with _in_partition(partition), metadata_checked():
         return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *columns))
 
 
@@ -321,16 +323,16 @@ def score_partitions(
     sums = rows._tree([run(model, k, chunk) for k, chunk in enumerate(rows._chunks)])
     if sums is None:
         raise ValueError("There are no rows in X: at least one is needed.")
-    loss, size, weight = sums
-    return -normalize(loss / weight, size / weight)
+    loss, size, largest, weight = sums
+    return -normalize(loss / weight, size / weight, largest / weight)
 
 
-def _score(estimator: Any, partition: int, chunk: Chunk) -> tuple[float, float, float] | None:
-    """Weighted sums of losses, of the sizes of best costs, and of weights."""
+def _score(estimator: Any, partition: int, chunk: Chunk) -> tuple[float, float, float, float] | None:
+    """Weighted sums of losses, of the sizes of best costs, of the largest costs, and of weights."""
     if chunk.n_rows == 0:
         return None
-    with _in_partition(partition):
+    with _in_partition(partition), metadata_checked():
         _, y, weight, _ = chunk.checked()
         C_hat = estimator.predict(chunk.X, offset=chunk.offset)
         loss, best = _spo_losses(y, C_hat.reshape(y.shape), estimator.region_)
-    return float(weight @ loss), float(weight @ np.abs(best)), float(weight.sum())
+    return float(weight @ loss), float(weight @ np.abs(best)), float(weight @ largest_costs(y)), float(weight.sum())

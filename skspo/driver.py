@@ -185,7 +185,7 @@ def without_bound(objective: LinearObjective, result: Result) -> Result:
     """Result as it is if nothing is known; the same, evaluated anew and without a bound, if the oracle is inexact."""
     if not objective.inexact:
         return result
-    value = objective.value(result.coef)
+    value = _value_in_time(objective, result.coef)
     bound, radius = NO_BOUND
     return result._replace(objective=value, lower_bound=bound, radius=radius, converged=False, wrong_bound=False)
 

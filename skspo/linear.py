@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .baselines import Baselines
 from .chunks import is_dask
 from .deadline import check_time_limit
 from .design import apply_model
 from .driver import run_solvers
+from .fitted import check_metadata
 from .objective import LinearObjective
 from .regions.base import Region, check_region
 from .solvers import Result, Solver, history_of, make_solvers
@@ -88,6 +90,7 @@ class LinearSPOPlusMixin:
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_metadata(self, "predict", offset=offset)
         if is_dask(X):
             from .distributed import map_predict
 
@@ -192,10 +195,14 @@ class LinearSPOPlusMixin:
         region: Region,
         solver: str,
         seen: dict[str, Any],
+        mean_cost: np.ndarray | None = None,
         **more: Any,
     ) -> None:
+        """Store what was learned; with the mean cost of all data, also the baselines."""
         coef, intercept = objective.to_user(result.coef)
         bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
+        if mean_cost is not None:
+            more["_baselines"] = Baselines(mean_cost, *objective.least_squares_to_user())
         learned = {
             "coef_": coef,
             "intercept_": intercept,
@@ -210,4 +217,4 @@ class LinearSPOPlusMixin:
             "region_": region,
         }
         # A stream of chunks ends with a fit.
-        remember(self, learned | seen | more, forget=("feature_names_in_", "_stream"))
+        remember(self, learned | seen | more, forget=("_stream",))

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from .regions.base import Region, check_region
+from .regions.simplex import Box
 
 
 class Loss:
@@ -84,7 +85,8 @@ class Loss:
         self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None
     ) -> tuple[Region, np.ndarray, np.ndarray, np.ndarray | None]:
         C, C_hat = check_costs(C_true, C_pred)
-        region = check_region(self.region, n_dim=C.shape[1])
+        # Losses that do not compare decisions need no region.
+        region = check_region(self.region if self.decides else self.region or Box(), n_dim=C.shape[1])
         if W_true is not None:
             W_true = check_array(W_true, dtype=np.float64, input_name="W_true")
             if W_true.shape != C.shape:

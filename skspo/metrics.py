@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -10,11 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import make_scorer
+from sklearn.metrics._scorer import _Scorer
 
+from ._warn import warn_once
+from .fitted import check_cost_names, check_metadata, metadata_checked
 from .limits import relative_weight
 from .losses import SPOLoss, SPOPlusLoss, check_costs, check_offset, check_weight
-from .regions.base import CAPABILITIES, Region, check_region
+from .regions.base import CAPABILITIES, Region, check_region, warn_no_region
+from .regions.simplex import Box
+
+#: best costs below this share of the largest cost, times the largest part of the decision, are an oracle's rounding
+ZERO_COST = 1e-9
 
 
 def spo_loss(
@@ -35,7 +40,7 @@ def spo_loss(
     y_true, y_pred : array-like of shape (n_samples, d)
         True and predicted costs (values, if the region maximises).
     region : Region or None
-        Feasible region; None means the unit Box.
+        Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
@@ -82,7 +87,7 @@ def spo_plus_loss(
     y_true, y_pred : array-like of shape (n_samples, d)
         True and predicted costs (values, if the region maximises).
     region : Region or None
-        Feasible region; None means the unit Box.
+        Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
@@ -120,12 +125,17 @@ def normalized_spo_loss(
 ) -> float | np.ndarray:
     """Total SPO loss divided by the total size of the best attainable costs, sum_i l_i / sum_i |z*(c_i)|.
 
+    If all best costs are zero, as in classification where the right class costs nothing, the loss is divided by
+    sum_i max_j |c_ij| instead, with a warning.  It is a number without units in either case, so that the values of
+    several folds can be averaged.  Folds of both kinds in one average are still divided by different things: where best
+    costs are often zero, ``spo_loss`` is the better measure.
+
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples, d)
         True and predicted costs (values, if the region maximises).
     region : Region or None
-        Feasible region; None means the unit Box.
+        Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of both sums.
     offset : array-like of shape (n_samples, d) or (d,), optional
@@ -140,8 +150,7 @@ def normalized_spo_loss(
     Returns
     -------
     loss : float or ndarray of shape (n_samples,)
-        0 is as good as hindsight.  If all best costs are zero, as in classification where the right class costs
-        nothing, there is nothing to divide by: the plain SPO loss is returned with an UndefinedMetricWarning.
+        0 is as good as hindsight.
 
     Examples
     --------
@@ -150,27 +159,38 @@ def normalized_spo_loss(
     1.0
     """
     loss, z = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
-    size = float(_average(np.abs(z), sample_weight, False))
-    return _average(normalize(loss, size), sample_weight, per_sample)
+    size, largest = (float(_average(sizes, sample_weight, False)) for sizes in (np.abs(z), largest_costs(y_true)))
+    return normalize(_average(loss, sample_weight, per_sample), size, largest)
 
 
-def normalize(loss: Any, size: float) -> Any:
-    """Losses divided by the mean size of the best costs, or as they are, with a warning, if that is zero.
+def largest_costs(C: ArrayLike) -> np.ndarray:
+    """Size of the largest cost of each sample."""
+    C = np.asarray(C, dtype=np.float64)
+    return np.abs(C.reshape(len(C), -1)).max(axis=1)
+
+
+def normalize(loss: Any, size: float, largest: float) -> Any:
+    """Losses divided by the mean size of the best costs; if that is zero, by the mean of the largest costs.
 
     A size beside which the losses are no longer numbers is zero, too.
     """
-    with np.errstate(over="ignore"):
-        ratio = loss / size if size > 0 else loss
-    if np.isfinite(ratio).all() and size > 0:
-        return ratio
-    if np.any(loss):
-        warnings.warn(
-            "All best costs are zero, so the SPO loss cannot be normalized by them; the plain SPO loss is used. "
-            "Use spo_loss, or make_spo_scorer(region, metric='spo_loss'), to say so.",
+    if not np.any(loss):
+        return loss
+    for scale in (size, largest):
+        with np.errstate(over="ignore"):
+            ratio = loss / scale if scale > 0 else np.inf
+        if np.isfinite(ratio).all():
+            break
+    else:
+        ratio = loss  # of samples whose weight is zero: nothing is left of it in the mean
+    if scale != size:
+        warn_once(
+            "All best costs are zero, so the SPO loss cannot be normalized by them; it is divided by the mean of the "
+            "largest cost of each sample. If that happens in some folds only, they are on different scales: use "
+            "spo_loss, or scoring=make_spo_scorer(region, metric='spo_loss').",
             UndefinedMetricWarning,
-            stacklevel=3,
         )
-    return loss
+    return ratio
 
 
 def make_spo_scorer(
@@ -181,9 +201,10 @@ def make_spo_scorer(
     Parameters
     ----------
     region : Region or None
-        Feasible region in which the decisions are made; None means the unit Box.
+        Feasible region in which the decisions are made; None means the unit Box, and a warning.
     metric : {"normalized_spo_loss", "spo_loss", "spo_plus_loss"}, default="normalized_spo_loss"
-        What to measure; the scorer returns its negative, so greater is better.
+        What to measure; the scorer returns its negative, so greater is better.  "spo_loss" is in units of cost
+        whatever the fold, and the one to take if the best costs of a fold may all be zero.
     **kwargs
         Passed to the metric, for example ``ties="worst"``.
 
@@ -212,7 +233,21 @@ def make_spo_scorer(
     for name in kwargs:
         if name not in known:
             raise TypeError(f"{metric} has no parameter {name!r}; it has {known}.")
-    return make_scorer(metrics[metric], greater_is_better=False, region=region, **kwargs)
+    if region is None:
+        warn_no_region()  # now, and not in every fold
+        region = Box()
+    return _DecisionScorer(metrics[metric], -1, {"region": region, **kwargs}, "predict")
+
+
+class _DecisionScorer(_Scorer):
+    """Scorer that compares what it is given with what the estimator was fitted with."""
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
+        given = self._kwargs | kwargs
+        check_metadata(estimator, "the scorer", offset=given.get("offset"), region_params=given.get("region_params"))
+        check_cost_names(estimator, y_true)
+        with metadata_checked():  # the metric adds the offset
+            return super()._score(method_caller, estimator, X, y_true, **kwargs)
 
 
 def _prepare(
@@ -249,7 +284,9 @@ def _spo_losses(
             "Use ties='oracle'."
         )
     # Optimal decisions come from a finite-precision oracle: a loss of -1e-17 is zero.
-    return np.maximum(loss, 0.0), np.einsum("ij,ij->i", C, W)
+    best = np.einsum("ij,ij->i", C, W)
+    rounding = ZERO_COST * np.abs(C).max(axis=1) * np.abs(W).max(axis=1)
+    return np.maximum(loss, 0.0), np.where(np.abs(best) <= rounding, 0.0, best)
 
 
 def _average(loss: np.ndarray, sample_weight: ArrayLike | None, per_sample: bool) -> float | np.ndarray:

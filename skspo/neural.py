@@ -18,7 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .baselines import fit_baselines
 from .decision_mixin import DecisionMixin
+from .fitted import check_metadata
 from .losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from .objective import merge_rows
 from .regions.base import Region, check_region
@@ -73,7 +75,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
     loss : {"spo+", "spo", "squared_error", "absolute_error"}, default="spo+"
         What to minimise.  "spo", the decision loss itself, needs a region where decisions move smoothly with the costs.
     hidden_layer_sizes : tuple of int, default=(256,)
@@ -128,6 +131,9 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score``, ``report`` and ``partial_fit`` refuse
+        a frame with other names, or with these in another order.
 
     See Also
     --------
@@ -221,7 +227,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self : SPOMLPRegressor
         """
         sizes = self._check_params()
-        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain = self._check_region(data.C.shape[1])
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = check_random_state(self.random_state)
@@ -261,7 +267,12 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 break
         if held_out is not None:
             network.params = best_params
-        more = {} if held_out is None else {"validation_losses_": validation}
+        # One factorisation of the features: less than an epoch.
+        more: dict[str, Any] = {
+            "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))
+        }
+        if held_out is not None:
+            more["validation_losses_"] = validation
         self._store(network, plain, data.seen, curve, best, **more)
         if not stopped:
             warnings.warn(
@@ -298,7 +309,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         """
         sizes = self._check_params()
         first = not hasattr(self, "coefs_")
-        data = check_training_data(self, X, y, sample_weight, offset, reset=first)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
         known = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
         if not first and data.C.shape[1] != known:
             raise ValueError(
@@ -329,6 +340,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_metadata(self, "predict", offset=offset)
         X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
         A = X_arr.reshape(-1, self.coefs_[0].shape[0])
         function = ACTIVATIONS[self._activation][0]
@@ -337,6 +349,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             if i + 1 < len(self.coefs_):
                 A = function(A)
         return self._plus(A.ravel() if self._y_is_1d else A.reshape(X_arr.shape[0], -1), offset)
+
+    @property
+    def _trains_on_region(self) -> bool:
+        return LOSSES[self.loss].decides
 
     # -- checks --------------------------------------------------------------------------------------------------------
 

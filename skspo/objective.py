@@ -625,6 +625,12 @@ class LinearObjective:
         coef, intercept = self.design.to_user((self.canonical(Theta) + self._hidden) * self.cost_scale)
         return self.region.to_min(coef), self.region.to_min(intercept)
 
+    def least_squares_to_user(self) -> tuple[np.ndarray, Any]:
+        """Coefficients and intercept of least squares in the user's units and sense, whatever the penalty."""
+        Theta = self.coordinates.least_squares + self.coordinates.hidden
+        coef, intercept = self.design.to_user(Theta * self.cost_scale)
+        return self.region.to_min(coef), self.region.to_min(intercept)
+
     def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
         """Theta of coefficients in the user's units."""
         Theta = self.design.from_user(self.region.to_min(coef), self.region.to_min(intercept)) / self.cost_scale

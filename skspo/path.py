@@ -95,7 +95,7 @@ def spo_plus_path(
     C : array-like of shape (n_samples, d) or (n_samples,)
         Cost vectors.
     region : Region or None, default=None
-        Feasible region; None means the unit Box.
+        Feasible region; None means the unit Box, and a warning.
     alphas : array-like or None, default=None
         Strengths of the penalty, at least 0; infinity is least squares, with ``prior="least_squares"`` only.  None
         means an automatic grid.
@@ -211,7 +211,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
     surrogate_region : Region or None, default=None
         Train on this region instead; held-out decisions and scores still use ``region``.
     alphas : array-like or None, default=None
@@ -234,7 +235,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         How to choose.  None means "spo_plus_loss", the total SPO+ loss of the held-out samples of all folds together,
         or "spo_loss" if the region's oracle is found not to be optimal (see :class:`OracleRegion`);
         "spo_loss" is the total cost of their decisions beyond the best ones, which the SPO+ loss bounds: the goal
-        itself, but a noisier guide (see Notes).  Any other scikit-learn scorer is averaged over folds.
+        itself, but a noisier guide (see Notes).  Any other scikit-learn scorer is averaged over folds; so is
+        ``make_spo_scorer(region)``, which has no units, whatever the best costs of a fold are.
     solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
@@ -280,6 +282,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
+        other names, or with these in another order.
 
     See Also
     --------
@@ -376,7 +381,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         """
         self._check_params()
         deadline = Deadline(self.time_limit)
-        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, training_region = self._check_regions(data.C, region_params)
         if not self._pooled and (offset is not None or region_params is not None):
             raise ValueError(
@@ -423,6 +428,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             plain,
             final.outcome.solver,
             data.seen,
+            data.mean_cost,
             alpha_=float(alphas[best]),
             alphas_=alphas,
             feature_scale_=objective.design.scale,

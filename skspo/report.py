@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import KFold, cross_val_predict
 
+from .baselines import Baselines, fit_baselines
+from .fitted import (
+    check_cost_names,
+    check_metadata,
+    fitted_region,
+    innermost,
+    innermost_features,
+    metadata_checked,
+)
 from .losses import check_costs, check_offset, check_weight
 from .metrics import _spo_losses
 from .regions.base import Region, check_region
@@ -23,53 +30,6 @@ COLUMNS = (
 )
 
 LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
-
-
-def fitted_region(estimator: Any, region: Region | None = None) -> Region:
-    """Region in which a fitted estimator decides, looked for inside pipelines and searches.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    region : Region or None, default=None
-        If given, this one is returned: for regressors that know nothing of decisions.
-
-    Returns
-    -------
-    region : Region
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from skspo import Simplex, SPOPlusRegressor
-    >>> from skspo.datasets import make_cost_sensitive_classification
-    >>> from skspo.report import fitted_region
-    >>> X, C = make_cost_sensitive_classification(30, random_state=0)
-    >>> fitted_region(make_pipeline(StandardScaler(), SPOPlusRegressor(Simplex())).fit(X, C))
-    Simplex()
-    """
-    if region is not None:
-        return region
-    inner = _innermost(estimator)
-    if not hasattr(inner, "region_"):
-        raise ValueError(
-            f"{type(inner).__name__} has no region_, so it is not known in which region it decides. Pass region=..., "
-            "wrap it in TwoStageRegressor(regressor, region), or fit it first."
-        )
-    return inner.region_
-
-
-def _innermost(estimator: Any) -> Any:
-    """What a search found, and the last step of a pipeline."""
-    while not hasattr(estimator, "region_"):
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif hasattr(estimator, "steps"):
-            estimator = estimator.steps[-1][1]
-        else:
-            break
-    return estimator
 
 
 class DecisionReport:
@@ -183,11 +143,15 @@ def decision_report(
     region: Region | None = None,
     name: str | None = None,
     sample_weight: ArrayLike | None = None,
+    sample_weight_train: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     offset_train: ArrayLike | None = None,
     region_params: Any = None,
 ) -> DecisionReport:
     """How good the decisions of a fitted model are, beside least squares and a constant prediction.
+
+    The two baselines are fitted to the same data as the model: least squares, with the features that the last step of a
+    pipeline sees, and the mean cost.  Without these data there is nothing to compare with, and no ratio is printed.
 
     Parameters
     ----------
@@ -198,15 +162,14 @@ def decision_report(
     C : array-like of shape (n_samples, d)
         True costs.
     X_train, C_train : array-likes, optional
-        What the model was fitted to.  Both baselines are then fitted to the same data: least squares, and the mean of
-        ``C_train``.  Without them least squares predicts each fifth of ``X`` from the other four, and the constant
-        prediction is the mean of ``C``, which makes the best *single* decision for all samples in hindsight.
+        What the model was fitted to, for models that do not keep the baselines themselves: regressors from elsewhere,
+        and models after ``partial_fit``.  Estimators of skspo keep those of their fit.
     region : Region or None, default=None
         Where decisions are made; None means the estimator's own ``region_``.
     name : str or None, default=None
         Name of the model in the table; None means that of its class.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights of the samples in all figures.
+    sample_weight, sample_weight_train : array-like of shape (n_samples,), optional
+        Weights of the samples in all figures, and of those of ``X_train``.
     offset, offset_train : array-likes of shape (n_samples, d) or (d,), optional
         Known part of the costs ``C`` and ``C_train``: models predict the rest.
     region_params : dict of array-like, or the like, optional
@@ -229,7 +192,7 @@ def decision_report(
     >>> from skspo.datasets import make_shortest_path
     >>> X, C = make_shortest_path(300, grid=(3, 3), degree=6, random_state=0)
     >>> model = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit(X[:200], C[:200])
-    >>> report = decision_report(model, X[200:], C[200:], X_train=X[:200], C_train=C[:200])
+    >>> report = decision_report(model, X[200:], C[200:])
     >>> print(report)
     Decisions on 100 samples, ShortestPath, 12 variables
     <BLANKLINE>
@@ -239,75 +202,63 @@ def decision_report(
     constant prediction ...
     <BLANKLINE>
     Its regret is ... times that of least squares and ... times that of constant prediction.
-    The baselines were fitted to the training data given.
+    The baselines were fitted to the same data as the model.
     Fit: interior-point, objective ..., lower bound ..., relative gap ...
     >>> sorted(report.to_dict()["models"]["least squares"])
     ['normalized_spo_loss', 'rmse', 'share_optimal', 'spo_loss']
     """
     if (X_train is None) != (C_train is None):
         raise ValueError("X_train and C_train must be given together.")
-    C_arr, C_hat = check_costs(C, estimator.predict(X))
+    inner = innermost(estimator)
+    check_metadata(estimator, "report", offset=offset, region_params=region_params)
+    check_cost_names(estimator, C, "C")
+    with metadata_checked():  # the offset is added below, for all models alike
+        C_hat = estimator.predict(X)
+    C_arr, C_hat = check_costs(C, C_hat)
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
     weight = check_weight(sample_weight, C_arr)
-    shared = bool(getattr(_innermost(estimator), "shared", False))
     known = check_offset(offset, C_arr.shape)
 
     def figures(predicted: np.ndarray) -> dict[str, float]:
         return _figures(C_arr, predicted, region, weight, known, region_params)
 
-    rows = {type(_innermost(estimator)).__name__ if name is None else name: figures(C_hat)}
-    notes = []
+    rows = {type(inner).__name__ if name is None else name: figures(C_hat)}
+    baselines: Baselines | None
     if X_train is not None and C_train is not None:
+        check_cost_names(estimator, C_train, "C_train")
         C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
-        known_fit = check_offset(offset_train, C_fit.shape)
-        notes.append("The baselines were fitted to the training data given.")
-    else:
-        C_fit, known_fit = C_arr, known
-        notes.append(
-            "Least squares predicted each fifth of these samples from the others; the constant prediction is their "
-            "mean cost, the best single decision in hindsight."
+        baselines = fit_baselines(
+            innermost_features(estimator, X_train),
+            C_fit,
+            check_weight(sample_weight_train, C_fit),
+            check_offset(offset_train, C_fit.shape),
+            shared=bool(getattr(inner, "shared", False)),
+            fit_intercept=bool(getattr(inner, "fit_intercept", True)),
         )
-    if known_fit is not None:
-        C_fit = C_fit - known_fit
-    try:
-        if X_train is None:
-            predicted = cross_val_predict(_LeastSquares(shared), X, C_fit, cv=KFold(min(5, len(C_arr))))
-        else:
-            predicted = _LeastSquares(shared).fit(X_train, C_fit).predict(X)
-    except ValueError as error:  # text or missing values among the features, or a single sample
-        notes.append(f"No least squares: {str(error).splitlines()[0]}")
+        note = "The baselines were fitted to the training data given."
     else:
-        rows[LEAST_SQUARES] = figures(predicted)
-    constant = np.average(C_fit, axis=0, weights=weight if C_train is None else None)
-    rows[CONSTANT] = figures(np.broadcast_to(constant, C_arr.shape))
+        baselines = getattr(inner, "_baselines", None)
+        note = "The baselines were fitted to the same data as the model."
+    if baselines is None:
+        note = (
+            "There is nothing to compare with, because this model does not keep baselines. Pass X_train and C_train, "
+            "the data that it was fitted to."
+        )
+    else:
+        if baselines.coef is None:
+            note += f" No least squares: {baselines.why}"
+            if X_train is None:
+                note += " X_train and C_train, the data that the model was fitted to, are another way to get it."
+        else:
+            rows[LEAST_SQUARES] = figures(baselines.least_squares(innermost_features(estimator, X)))
+        rows[CONSTANT] = figures(np.broadcast_to(baselines.mean, C_arr.shape))
     return DecisionReport(
         rows,
         n_samples=len(C_arr),
         region=region,
-        certificate=certificate_of(_innermost(estimator)),
-        note=" ".join(notes),
+        certificate=certificate_of(inner),
+        note=note,
     )
-
-
-class _LeastSquares(LinearRegression):
-    """Least squares, either one model per cost or one that all costs share (a block of features for each cost)."""
-
-    def __init__(self, shared: bool = False) -> None:
-        super().__init__()
-        self.shared = shared
-
-    def fit(self, X: ArrayLike, y: np.ndarray, sample_weight: Any = None) -> _LeastSquares:
-        if self.shared:
-            self._d = y.shape[1]
-            return super().fit(self._blocks(X), y.reshape(-1, 1), sample_weight)
-        return super().fit(X, y, sample_weight)
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        return super().predict(self._blocks(X)).reshape(-1, self._d) if self.shared else super().predict(X)
-
-    def _blocks(self, X: ArrayLike) -> np.ndarray:
-        X = np.asarray(X, dtype=np.float64)
-        return X.reshape(len(X) * self._d, -1)
 
 
 def _figures(

@@ -35,7 +35,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
     surrogate_region : Region or None, default=None
         Train on this region instead; decisions and scores still use ``region``.
     alpha : float, default=0.0
@@ -107,6 +108,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score``, ``report`` and ``partial_fit`` refuse
+        a frame with other names, or with these in another order.
 
     See Also
     --------
@@ -209,12 +213,12 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 return self._fit_rows(rows, rows.seen, deadline)
         if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
-        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
         with deadline.enforced():
             objective = self._objective(training_region, data)
         objective.deadline = deadline
-        return self._minimise(objective, region, data.seen)
+        return self._minimise(objective, region, data.seen, data.mean_cost)
 
     def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk, in bounded memory.
@@ -271,7 +275,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         )
         objective.deadline = deadline
         start = None if self.warm_start else self._fit_sample(objective)
-        return self._minimise(objective, region, seen, start, depth=2)
+        return self._minimise(objective, region, seen, objective.mean_cost, start, depth=2)
 
     def _fit_sample(self, objective: LinearObjective) -> np.ndarray | None:
         """Coefficients that fit a sample of data in chunks; None if there is none."""
@@ -293,6 +297,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         objective: LinearObjective,
         region: Region,
         seen: dict[str, Any],
+        mean_cost: np.ndarray,
         start: np.ndarray | None = None,
         *,
         depth: int = 1,
@@ -301,7 +306,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         if self.warm_start and self._fits(objective.normals.shape[1], seen["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
-        self._store(objective, result, region, solver.name, seen)
+        self._store(objective, result, region, solver.name, seen, mean_cost)
         message = shortfall(objective, result, solver)
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=2 + depth)
@@ -335,7 +340,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         """
         self._check_params()
         first = not hasattr(self, "coef_")
-        data = check_training_data(self, X, y, sample_weight, offset, reset=first)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
         if not first and not self._fits(data.C.shape[1], data.X.shape[1]):
             known = self.coef_.shape[0] if self.coef_.ndim == 2 else data.X.shape[1] // self.coef_.size
             raise ValueError(

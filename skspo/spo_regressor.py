@@ -39,7 +39,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension.
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
     solver : {"auto", "lbfgs", "line-search", "milp"} or Solver, default="auto"
         "lbfgs" follows the gradient, where decisions move smoothly with the costs (``EntropySimplex``,
         ``LogBarrierSimplex``, ``Ellipsoid``, ``LqBall``, ``Markowitz``); "line-search" needs nothing but ``argmin`` and
@@ -106,6 +107,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
+        other names, or with these in another order.
 
     See Also
     --------
@@ -190,7 +194,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         """
         self._check_params()
         deadline = Deadline(self.time_limit)
-        data = check_training_data(self, X, y, sample_weight, offset, reset=True)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
         with deadline.enforced():
@@ -210,7 +214,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             result = self._minimise(objective, solver, data.X.shape[1])
         message = shortfall(objective, result, solver)
         result = without_bound(objective, result)
-        self._store(objective, result, plain, solver.name, data.seen)
+        self._store(objective, result, plain, solver.name, data.seen, data.mean_cost)
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self

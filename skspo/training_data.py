@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from .baselines import mean_cost
 from .design import check_blocks
+from .fitted import check_cost_names, check_metadata, cost_names, fitted_with
 from .limits import check_largest, relative_weight
 from .losses import check_offset, check_weight
 
@@ -33,15 +35,24 @@ class TrainingData(NamedTuple):
     offset: np.ndarray | None
     seen: dict[str, Any]
 
+    @property
+    def mean_cost(self) -> np.ndarray:
+        """Mean of the costs less their known part."""
+        return mean_cost(self.C, self.weight, self.offset)
+
     def take(self, rows: np.ndarray) -> TrainingData:
         """Some of the samples."""
         weight, offset = (None if array is None else array[rows] for array in (self.weight, self.offset))
         return TrainingData(self.X[rows], self.C[rows], weight, offset, self.seen)
 
 
-def remember(estimator: Any, learned: dict[str, Any], forget: tuple[str, ...] = ("feature_names_in_",)) -> None:
+#: attributes that only some fits have
+OPTIONAL = ("feature_names_in_", "cost_names_in_", "_baselines")
+
+
+def remember(estimator: Any, learned: dict[str, Any], forget: tuple[str, ...] = ()) -> None:
     """Replace what an estimator has learned in one step: an interrupt comes before it or after it, not in between."""
-    kept = {name: value for name, value in vars(estimator).items() if name not in forget}
+    kept = {name: value for name, value in vars(estimator).items() if name not in (*OPTIONAL, *forget)}
     estimator.__dict__ = kept | learned
 
 
@@ -63,23 +74,37 @@ def features_seen(noted: BaseEstimator) -> dict[str, Any]:
     return {name: vars(noted)[name] for name in names if name in vars(noted)}
 
 
+def costs_seen(estimator: Any, y: Any, *, reset: bool, **metadata: Any) -> dict[str, Any]:
+    """Names of the costs, and which metadata were given; compared with those of earlier data unless ``reset``."""
+    names, given = cost_names(y), fitted_with(**metadata)
+    if not reset:
+        check_cost_names(estimator, y)
+        check_metadata(estimator, "partial_fit", **metadata)
+        names = getattr(estimator, "cost_names_in_", None)
+        given |= getattr(estimator, "_fitted_with", frozenset())
+    seen: dict[str, Any] = {"_fitted_with": given}
+    return seen if names is None else seen | {"cost_names_in_": names}
+
+
 def check_training_data(
     estimator: BaseEstimator,
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     offset: ArrayLike | None,
+    region_params: Any = None,
     *,
     reset: bool,
 ) -> TrainingData:
-    """Validate features, costs, weights and offset."""
+    """Validate features, costs, weights and offset; of ``region_params`` it is only noted whether there are any."""
     check_ndim(y)
+    remembered = costs_seen(estimator, y, reset=reset, offset=offset, region_params=region_params)
     # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
     noted = copy(estimator)
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds everything up
         X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
         C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    seen = features_seen(noted)
+    seen = features_seen(noted) | remembered
     seen["_y_is_1d"] = C.ndim == 1
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):

@@ -7,17 +7,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
+from .baselines import Baselines, fit_baselines, mean_cost
 from .decision_mixin import DecisionMixin
 from .design import check_blocks
+from .fitted import check_metadata
 from .losses import check_offset, check_weight
 from .regions.base import Region, check_region
-from .training_data import check_ndim, features_seen, remember
+from .training_data import check_ndim, costs_seen, features_seen, remember
+
+#: products of numbers up to which least squares is fitted beside the regressor: some 0.02 seconds
+BASELINE_PRODUCTS = 5e6
 
 
 class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -29,7 +35,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         Regressor of the costs; None means LinearRegression.  One that predicts a single output is fitted once per
         cost.
     region : Region or None, default=None
-        Feasible region of the decisions; None means the unit Box.
+        Feasible region of the decisions; None means the unit Box, which is hardly ever meant: ``fit`` warns.
     shared : bool, default=False
         Whether the regressor predicts one cost at a time, from features of its own, and serves all of them: X then
         holds d consecutive blocks of q features, one block per cost (see :func:`stack_items`).
@@ -44,6 +50,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
+        other names, or with these in another order.
 
     See Also
     --------
@@ -108,13 +117,14 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             C = C - known.reshape(C.shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
         fit_params: dict[str, Any] = {}
-        if sample_weight is not None:
+        weight = check_weight(sample_weight, X)
+        if weight is not None:
             if not has_fit_parameter(regressor, "sample_weight"):
                 raise ValueError(
                     f"{type(regressor).__name__} does not accept sample_weight in fit. Use another regressor, or fit "
                     "without sample_weight."
                 )
-            fit_params["sample_weight"] = check_weight(sample_weight, X)
+            fit_params["sample_weight"] = weight
         if not isinstance(self.shared, (bool, np.bool_)):
             raise ValueError(f"shared must be True or False, got {self.shared!r}.")
         if self.shared:
@@ -130,8 +140,23 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         validate_data(noted, X, skip_check_array=True)
         learned = {"regressor_": regressor, "region_": region}
         learned["_target_shape"] = C.shape[1:]  # some regressors drop a single column
+        n_features = getattr(noted, "n_features_in_", None)
+        learned["_baselines"] = self._fit_baselines(X, n_features, C.reshape(C.shape[0], d), weight)
+        learned |= costs_seen(self, y, reset=True, offset=offset, region_params=region_params)
         remember(self, learned | features_seen(noted))
         return self
+
+    @property
+    def _trains_on_region(self) -> bool:
+        return False
+
+    def _fit_baselines(self, X: Any, n_features: int | None, C: np.ndarray, weight: np.ndarray | None) -> Baselines:
+        """Mean cost, and least squares unless it takes so long that it might be noticed beside a quick regressor."""
+        n, d = C.shape
+        if n_features is None or n * n_features * (n_features + d) > BASELINE_PRODUCTS or issparse(X):
+            why = "TwoStageRegressor computes it at fit for dense features only, and not for large data."
+            return Baselines(mean_cost(C, weight, None), None, why=why)
+        return fit_baselines(X, C, weight, shared=bool(self.shared))
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict costs with the fitted regressor.
@@ -147,6 +172,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_metadata(self, "predict", offset=offset)
         if getattr(X, "ndim", 2) == 2:  # anything else is for the regressor to refuse, with its own message
             validate_data(self, X, reset=False, skip_check_array=True)
         rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X

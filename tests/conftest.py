@@ -7,9 +7,12 @@ thousands of the problems of ``test_adversarial.py``.
 import os
 
 import numpy  # noqa: F401  (loads the library whose threads are limited below)
+import pytest
 import scipy.linalg  # noqa: F401
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+from skspo._warn import forget_warnings
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
@@ -18,3 +21,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # The matrices of the tests are tiny: on a busy machine waiting for threads takes longer than the work.
 threadpool_limits(1)
+
+
+@pytest.fixture(autouse=True)
+def _warnings_of_other_tests():
+    """What was said to one test is said to the next one, too."""
+    forget_warnings()

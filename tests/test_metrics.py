@@ -1,5 +1,7 @@
 """Metrics: values by hand, weights as repetitions, scorers in scikit-learn's tools."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -139,14 +141,78 @@ def test_unknown_ties():
 
 
 def test_best_costs_of_zero():
-    zero, other = [[0.0, 1.0]] * 2, [[1.0, 0.0]] * 2
+    """The loss is then divided by the largest cost of each sample, so that it has no units either."""
+    zero, other = np.array([[0.0, 5.0, 2.0], [0.0, 1.0, 3.0]]), np.array([[3.0, 4.0, 0.0]] * 2)
     assert sk.normalized_spo_loss(zero, zero, sk.Simplex()) == 0.0
     assert_array_equal(sk.normalized_spo_loss(zero, zero, sk.Simplex(), per_sample=True), [0.0, 0.0])
-    with pytest.warns(UndefinedMetricWarning, match="plain SPO loss"):
-        assert sk.normalized_spo_loss(zero, other, sk.Simplex()) == 1.0
-    with pytest.warns(UndefinedMetricWarning, match="plain SPO loss"):
+    with pytest.warns(UndefinedMetricWarning, match=r"largest cost of each sample.*metric='spo_loss'"):
+        assert sk.normalized_spo_loss(zero, other, sk.Simplex()) == pytest.approx((2.0 + 3.0) / (5.0 + 3.0))
+    with pytest.warns(UndefinedMetricWarning, match="largest cost"):
         rows = sk.normalized_spo_loss(zero, [zero[0], other[1]], sk.Simplex(), per_sample=True)
-    assert_array_equal(rows, [0.0, 1.0])
+    assert_allclose(rows, [0.0, 3.0 / 4.0])
+    with pytest.warns(UndefinedMetricWarning, match="largest cost"):
+        loss = sk.normalized_spo_loss(zero, other, sk.Simplex(), sample_weight=[3.0, 1.0])
+    assert loss == pytest.approx((3 * 2.0 + 3.0) / (3 * 5.0 + 3.0))
+
+
+def test_samples_without_weight_do_not_decide_how_to_normalise():
+    truth, prediction = np.array([[0.0, 0.0], [0.0, 5.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for weight in ([1.0, 0.0], [1e278, 1e-47]):
+            assert sk.normalized_spo_loss(truth, prediction, sk.Simplex(), sample_weight=weight) == 0.0
+
+
+def test_best_costs_that_an_oracle_rounds_are_zero():
+    """A solver of linear programs returns 1e-12 where it means 0: that is nothing to divide by."""
+
+    def rounded(costs):
+        W = np.full_like(costs, 1e-12)
+        W[np.arange(len(costs)), costs.argmin(axis=1)] = 1.0
+        return W
+
+    region = sk.OracleRegion(rounded, 3)
+    truth, prediction = [[0.0, 5.0, 2.0]], [[3.0, 4.0, 0.0]]
+    with pytest.warns(UndefinedMetricWarning):
+        assert sk.normalized_spo_loss(truth, prediction, region) == pytest.approx(2.0 / 5.0)
+
+
+@pytest.mark.parametrize("scoring", [None, sk.make_spo_scorer(sk.Simplex())], ids=["score", "scorer"])
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_folds_of_both_kinds_have_no_units(scale, scoring):
+    """Best costs are zero in one fold only: multiplying all costs must not change the average, nor any fold."""
+    rng = np.random.default_rng(0)
+    X, costs = rng.normal(size=(60, 3)), rng.uniform(1.0, 2.0, size=(60, 4))
+    costs[:20] -= costs[:20].min(axis=1, keepdims=True)
+    model = sk.TwoStageRegressor(region=sk.Simplex())
+    with pytest.warns(UndefinedMetricWarning, match="different scales") as caught:
+        scores = cross_val_score(model, X, costs, cv=KFold(3), scoring=scoring)
+    assert len(caught) == 1
+    with pytest.warns(UndefinedMetricWarning, match="different scales"):
+        scaled = cross_val_score(model, X, scale * costs, cv=KFold(3), scoring=scoring)
+    assert_allclose(scaled, scores, rtol=1e-9)
+    assert -1.0 <= scores[0] < 0.0
+
+
+def test_forty_folds_warn_once():
+    rng = np.random.default_rng(0)
+    X, costs = rng.normal(size=(80, 3)), rng.uniform(1.0, 2.0, size=(80, 4))
+    costs -= costs.min(axis=1, keepdims=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search = GridSearchCV(sk.TwoStageRegressor(region=sk.Simplex()), {"shared": [False]}, cv=40).fit(X, costs)
+        assert [w.category for w in caught] == [UndefinedMetricWarning]
+        assert caught[0].filename == __file__
+        search.score(X, costs)  # another line: said again
+        assert len(caught) == 2
+
+
+def test_a_warning_that_is_an_error_stays_one():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UndefinedMetricWarning):
+                sk.normalized_spo_loss([[0.0, 1.0]], [[1.0, 0.0]], sk.Simplex())
 
 
 def test_normalisation_is_by_size_not_by_sum():

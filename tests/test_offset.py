@@ -35,6 +35,9 @@ from skspo import (
 from skspo.neural import LOSSES, _Network
 from skspo.training_data import TrainingData
 
+# Predictions with and without the known part are compared here; test_first_steps.py looks at the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*was fitted with offset, but (predict|score) was called without")
+
 ESTIMATORS = [
     SPOPlusRegressor(Simplex()),
     SPOPlusRegressorCV(Simplex(), n_alphas=3, cv=2),

@@ -162,6 +162,7 @@ def test_fresh_process(models, tmp_path):
         "from test_persistence import features\n"
         "from threadpoolctl import threadpool_limits\n"
         "threadpool_limits(1)\n"
+        "warnings.filterwarnings('ignore', '.*was fitted with region_params')\n"
         "out = {n: (m.predict(features(n, m)), m.decide(features(n, m))) for n, m in models.items()}\n"
         "out |= {n: (region.argmin(costs),) for n, (region, costs) in cases.items()}\n"
         "with open('out.pkl', 'wb') as file: pickle.dump((models, out), file)\n"

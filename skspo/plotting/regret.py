@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
+from ..fitted import check_cost_names, check_metadata, fitted_region, metadata_checked
 from ..metrics import normalized_spo_loss, spo_loss
 from ..regions.base import Region
-from ..report import fitted_region
 from ._common import check_named, pyplot
 
 
@@ -109,9 +109,13 @@ class RegretDisplay:
         regrets = {}
         for name, estimator in check_named(estimators, cls.__name__).items():
             metric = normalized_spo_loss if normalize else spo_loss
+            check_metadata(estimator, cls.__name__, offset=offset, region_params=region_params)
+            check_cost_names(estimator, C, "C")
+            with metadata_checked():
+                C_hat = estimator.predict(X)
             regrets[name] = metric(
                 C,
-                estimator.predict(X),
+                C_hat,
                 fitted_region(estimator, region),
                 per_sample=True,
                 offset=offset,

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
+from .._warn import warn_once
 from ..persistence import VersionedState
 from ._row_names import RowNames, rows_named
 
@@ -335,7 +336,7 @@ def check_region(region: Region | None, n_dim: int) -> Region:
     Parameters
     ----------
     region : Region or None
-        None means the unit :class:`~skspo.Box`, which exists in every dimension.
+        None means the unit :class:`~skspo.Box`, which exists in every dimension, and a warning.
     n_dim : int
         Number of costs, that is of decision variables.
 
@@ -346,6 +347,7 @@ def check_region(region: Region | None, n_dim: int) -> Region:
     if region is None:
         from .simplex import Box
 
+        warn_no_region()
         region = Box()
     if not isinstance(region, Region):
         hint = " Did you forget the parentheses?" if isinstance(region, type) else ""
@@ -358,6 +360,16 @@ def check_region(region: Region | None, n_dim: int) -> Region:
         region._row_names = names
     region._data(n_dim)
     return region
+
+
+def warn_no_region() -> None:
+    """Say that the unit Box is used, where it is hardly ever meant."""
+    warn_once(
+        "No region was given, so decisions are made in the unit Box, where every variable is chosen on its own. If all "
+        "costs are positive the best decision there is to do nothing, and every model that predicts positive costs has "
+        "a perfect score. Pass the region of your decisions, for example region=Simplex(), or region=Box() if it is "
+        "meant."
+    )
 
 
 def has_capability(region: Region, name: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._warnings import warn_user
+from .._warn import warn_once
 from ..backends import import_cvxpy
 from ._cones import cones_of
 from ._conic import Cones, ConicSet
@@ -181,7 +181,7 @@ class OracleRegion(Region):
             )
         if data.fault is None:
             data.fault = why
-            warn_user(
+            warn_once(
                 f"{text} A linear fit goes on and returns the model whose decisions by this oracle cost least on the "
                 "training data. It has no lower bound: lower_bound_ is -inf and duality_gap_ is inf.",
                 UserWarning,
