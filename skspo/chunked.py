@@ -143,6 +143,12 @@ def survey_chunk(
     return Survey((n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0), mean)
 
 
+def _column_norms(rows: np.ndarray) -> np.ndarray:
+    """Lengths of columns, whose squares may overflow or vanish."""
+    units = np.array([power_of_two(largest(column)) for column in rows.T])
+    return units * np.linalg.norm(rows / units, axis=0)
+
+
 def _coordinates(
     survey: Survey, reference: np.ndarray, normals: np.ndarray, *, fit_intercept: bool, center: bool, shared: bool
 ) -> Coordinates:
@@ -154,11 +160,12 @@ def _coordinates(
     raw = X + ones * reference[:p]  # what was subtracted comes back
     mean = raw[0] / ones[0, 0]
     deviation, below = X[1:], target[1:]
+    rounding = 16 * np.finfo(float).eps * survey.largest
+    # Least squares would take what rounding leaves of a constant column for a feature.
+    deviation = np.where(_column_norms(deviation) > rounding, deviation, 0.0)
     centred = fit_intercept and center
-    rows = deviation if centred else raw
-    units = np.array([power_of_two(largest(column)) for column in rows.T])  # squares neither overflow nor vanish
-    spread = units * np.linalg.norm(rows / units, axis=0)
-    used = spread > 16 * np.finfo(float).eps * survey.largest
+    spread = _column_norms(deviation if centred else raw)
+    used = spread > rounding
     standardization = Standardization(mean if centred else np.zeros(p), np.where(used, spread, 1.0), used)
     costs = R[:, p + 1 : p + 2] * np.sqrt(d) if shared else R[:, p + 1 : p + 1 + d]
     unit = power_of_two(largest(costs))

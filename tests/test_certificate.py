@@ -284,3 +284,15 @@ def test_least_squares_with_all_its_components_is_a_reference():
     params = PLAIN | {"alpha": 0.1, "l1_ratio": 0.5, "tol": 1e-3, "max_iter": 1, "solver": "bundle"}
     the_set = certificate_sets.SMALL["polyhedron"][1](4)
     judge(certificate_problems.assemble(kinds | {"seed": 75, "unit": 1.0}, the_set, params))
+
+
+@pytest.mark.parametrize("prior", ["zero", "least_squares"])
+def test_constant_features_in_chunks(prior):
+    """Least squares took what rounding leaves of a constant column for a feature, with a coefficient of 1e15."""
+    kinds = {"n": 5, "p": 9, "d": 4, "X": "one-hot", "C": "noisy", "weight": "zeros", "offset": "none", "unit": 1.0}
+    params = PLAIN | {"prior": prior, "tol": 0.1, "max_iter": 1, "solver": "bundle"}
+    the_set = certificate_sets.SMALL["polyhedron"][1](4)
+    problem = certificate_problems.assemble(kinds | {"seed": 967}, the_set, params)
+    assert np.ptp(problem.X[problem.weight > 0], axis=0).max() == 0
+    problem.place = "chunks"
+    judge(problem)
