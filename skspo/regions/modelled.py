@@ -67,8 +67,8 @@ class OracleRegion(Region):
     return decisions that are not feasible.  A function that never returns the better decisions cannot be found out: to
     skspo it is a correct oracle of a smaller set, and the certificate of a fit is one for that set.
 
-    If the function raises, the error gets a note that names the row.  ``clone`` shares the function.  To be pickled,
-    for example for ``n_jobs``, it must be defined in a module.
+    If the function raises, the error gets a note that names the row of the data.  ``clone`` shares the function.  To be
+    pickled, for example for ``n_jobs``, it must be defined in a module.
 
     Examples
     --------
