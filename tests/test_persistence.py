@@ -191,6 +191,8 @@ REBUILDING = {
     ("numpy.random._pickle", "__randomstate_ctor"),
     ("numpy.random._pickle", "__bit_generator_ctor"),
     ("numpy.random._mt19937", "MT19937"),
+    ("scipy.optimize._constraints", "Bounds"),
+    ("scipy.optimize._constraints", "LinearConstraint"),
 }
 
 

@@ -346,7 +346,7 @@ def test_l1_standard_form():
         (CvxpyRegion(lambda w: [w >= 0, w <= 1], None), "n_dim must be a positive integer, got None"),
         (OracleRegion(pick_lowest, 4), "has 4 decision variables, but the costs have 3"),
         (OracleRegion(lambda C: C[:, :1]), r"decisions of the same shape \(2, 3\).*returned shape \(2, 1\)"),
-        (OracleRegion(lambda C: C * np.nan), "not finite in row 0"),
+        (OracleRegion(lambda C: C * np.nan), "not finite for row 0"),
         (OracleRegion(lambda C: "no"), r"must return an array of numbers of shape \(2, 3\)"),
     ],
 )
@@ -529,7 +529,7 @@ def test_solver_failure_is_an_error():
     region = CvxpyRegion(capped_ball, D)
     conic = region._data(D)
     conic.b[:] = -1.0
-    with pytest.raises(RuntimeError, match=r"could not minimise row 0 of the costs.*status PrimalInfeasible"):
+    with pytest.raises(RuntimeError, match=r"could not minimise the costs of row 0 .*status PrimalInfeasible"):
         region.argmin(np.ones((1, D)))
 
 

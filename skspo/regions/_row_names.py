@@ -53,13 +53,18 @@ def row_error(kind: type[Exception], row: int, text: str) -> Exception:
     return error
 
 
+def name_row(error: Exception, name: Callable[[int], str]) -> None:
+    """Put the name of its row into a ``row_error`` that has none yet; leave all other errors as they are."""
+    text = error.__dict__.pop("row_text", None)
+    if text is not None:
+        error.args = (text.replace("{row}", name(error.__dict__.pop("row"))),)
+
+
 @contextmanager
 def rows_named(name: Callable[[int], str]) -> Iterator[None]:
     """Name the row of a ``row_error``; the innermost of several contexts does it."""
     try:
         yield
     except Exception as error:
-        text = error.__dict__.pop("row_text", None)
-        if text is not None:
-            error.args = (text.replace("{row}", name(error.__dict__.pop("row"))),)
+        name_row(error, name)
         raise

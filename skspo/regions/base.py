@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array
 
 from .._warn import warn_once
 from ..persistence import VersionedState
-from ._row_names import RowNames, rows_named
+from ._row_names import RowNames, name_row, rows_named
 
 CAPABILITIES = {
     "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
@@ -202,8 +202,11 @@ class Region(VersionedState, BaseEstimator):
         the caller, who passes it again for the same rows with other costs; a region that iterates may start from what
         it left there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
-        with rows_named(self._row_names.of):
+        try:  # no context manager: this is called often
             return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
+        except Exception as error:
+            name_row(error, self._row_names.of)
+            raise
 
     def _solve_directions(self, D: np.ndarray) -> np.ndarray:
         """Decisions that minimise directions of the region's own choice, which are no rows of anybody's data."""

@@ -75,8 +75,8 @@ class OracleRegion(Region):
     zero model, and the results of the solvers; ``solver="auto"`` then runs sgd as well as bundle.  ``objective_`` is
     the loss of that model as it was evaluated, ``lower_bound_`` is -inf and ``duality_gap_`` is inf: nothing is proved.
 
-    If the function raises, the error gets a note that names the row.  ``clone`` shares the function.  To be pickled,
-    for example for ``n_jobs``, it must be defined in a module.
+    If the function raises, the error gets a note that names the row of the data.  ``clone`` shares the function.  To be
+    pickled, for example for ``n_jobs``, it must be defined in a module.
 
     Examples
     --------
