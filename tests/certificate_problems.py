@@ -378,7 +378,7 @@ def fit(model: Any, problem: Problem) -> Any:
             def lazy(array):
                 return None if array is None else da.from_array(array, chunks=(step, *array.shape[1:]))
 
-            with dask.config.set(scheduler="synchronous"):
+            with dask.config.set(num_workers=2):
                 return model.fit(*map(lazy, (X, C, weight, offset)))
         case "warm":
             with warnings.catch_warnings():
