@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -115,29 +116,49 @@ def test_in_another_thread(processes):
     assert len(results) == 2 and max(results) <= 1e-6
 
 
-SCRIPT = """
-    import subprocess, sys
-    from skspo import ShortestPath, SPOPlusRegressor
-    from skspo.datasets import make_shortest_path
-    from skspo.solvers import ConicSolver
+HEAD = """
+    import sys
+    import numpy as np
+    import skspo
+    from skspo.datasets import make_portfolio, make_shortest_path
 
+    def interrupted(work):
+        print("begin", flush=True)
+        try:
+            work()
+        except KeyboardInterrupt:
+            print("heard", flush=True)
+        else:
+            print("done", flush=True)
+"""
+
+# A program that takes minutes; within it, an iteration or the setup takes several seconds.
+CONIC = """
     X, C = make_shortest_path(800, 5, (8, 8), degree=6, noise=0.5, random_state=0)
-    model = SPOPlusRegressor(ShortestPath.grid(8, 8), solver=ConicSolver(sys.argv[1]))
-    print("begin", flush=True)
-    try:
-        model.fit(X, C)
-    except KeyboardInterrupt:
-        print("heard", flush=True)
-    else:
-        print("done", flush=True)
+    solver = skspo.solvers.ConicSolver(sys.argv[1])
+    interrupted(lambda: skspo.SPOPlusRegressor(skspo.ShortestPath.grid(8, 8), solver=solver).fit(X, C))
+"""
+
+# Many rows for HiGHS and Clarabel, which take minutes together and milliseconds each.
+ROWS = """
+    A = np.abs(np.random.default_rng(0).normal(size=(60, 80)))
+    regions = {
+        "HIGHS": lambda: skspo.Polyhedron(A_ub=A, b_ub=np.ones(60), bounds=(0, 1), sense="max"),
+        "HIGHS-2": lambda: skspo.Polyhedron(A_ub=A, b_ub=np.ones(60), bounds=(0, 1), sense="max", n_jobs=2),
+        "CLARABEL": lambda: skspo.Markowitz(np.eye(80) + 0.1, 0.4),
+    }
+    region = regions[sys.argv[1]]()
+    C = make_portfolio(200_000, 5, 80, degree=6, random_state=0)[1]
+    interrupted(lambda: region.argmin(C))
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way")
-@pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
-def test_ctrl_c_is_heard_while_a_back_end_works(backend):
-    # The program takes minutes; within it, an iteration or the setup takes several seconds.
-    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), backend]
+@pytest.mark.parametrize(
+    "script, which", [(CONIC, "HIGHS"), (CONIC, "CLARABEL"), (ROWS, "HIGHS"), (ROWS, "HIGHS-2"), (ROWS, "CLARABEL")]
+)
+def test_ctrl_c_is_heard(script, which):
+    command = [sys.executable, "-c", textwrap.dedent(HEAD) + textwrap.dedent(script), which]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             assert process.stdout.readline() == "begin\n"
@@ -153,7 +174,5 @@ def test_ctrl_c_is_heard_while_a_back_end_works(backend):
                     os.killpg(process.pid, 0)
                     time.sleep(0.1)
         finally:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
