@@ -48,9 +48,9 @@ from .deadline import Deadline
 from .decision_mixin import DecisionMixin
 from .design import apply_model
 from .driver import check_oracle, without_bound
+from .limits import relative_weight
 from .linear import LinearSPOPlusMixin
-from .losses import SPOPlusLoss
-from .metrics import spo_loss, spo_plus_loss
+from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
 from .regions.base import Region
 from .solvers import Result, Solver
@@ -184,6 +184,7 @@ class _Fold(NamedTuple):
     spo: np.ndarray  # mean held-out losses
     spo_plus: np.ndarray
     outcomes: list[_Outcome]
+    inexact: bool = False  # whether an oracle, of training or of decisions, was found not to be optimal
 
 
 class _Point(NamedTuple):
@@ -386,7 +387,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             delayed(self._fold)(region, training_region, data, alphas, train, test, end)
             for (train, test), end in zip(splits, ends, strict=True)
         )
-        inexact = any(outcome.inexact for fold in folds for outcome in fold.outcomes)
+        inexact = any(fold.inexact for fold in folds)
         # With an oracle that is not optimal the SPO+ loss is not reliable, and the cost of decisions is.
         scores = np.array([-fold.spo if inexact and self.scoring is None else fold.scores for fold in folds])
         # Losses add up over samples, so that a fold counts by its size; an arbitrary scorer is averaged over folds.
@@ -521,14 +522,21 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             return _Fold(scores, size, spo, spo_plus, outcomes)
         held_out: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
         here = region.take(test)
+        costs = here.to_min(C)
+        W = here.solve_min(costs)
+        relative = relative_weight(weight)
         for k, point in enumerate(points):
             coef, intercept = point.objective.to_user(point.result.coef)
             C_hat = apply_model(X, coef, intercept)
-            C_hat = C_hat if offset is None else C_hat + offset
-            spo[k] = spo_loss(C, C_hat, here, **held_out)
-            spo_plus[k] = spo_plus_loss(C, C_hat, here, **held_out)
+            C_hat = here.to_min(C_hat if offset is None else C_hat + offset)
+            regret = SPOLoss(here).value_min(here, costs, C_hat, W)
+            if here.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
+                regret = np.maximum(regret, 0.0)
+            spo[k] = np.average(regret, weights=relative)
+            spo_plus[k] = np.average(SPOPlusLoss(here).value_min(here, costs, C_hat, W), weights=relative)
         if self._pooled:
-            return _Fold(-spo if self.scoring == "spo_loss" else -spo_plus, size, spo, spo_plus, outcomes)
+            inexact = here.fault is not None or any(outcome.inexact for outcome in outcomes)
+            return _Fold(-spo if self.scoring == "spo_loss" else -spo_plus, size, spo, spo_plus, outcomes, inexact)
         model = copy(self)
         scorer = check_scoring(model, self.scoring)
         y = C.ravel() if seen["_y_is_1d"] else C
