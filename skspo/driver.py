@@ -11,7 +11,7 @@ Oracles that are not optimal.  If the region finds out that its oracle is a heur
 ``on_suboptimal="warn"``), the value of the SPO+ loss is not reliable: an oracle that misses good decisions makes it too
 small, even negative, and minimising it leads to where the oracle errs most.  What is well defined is the cost of the
 decisions that the oracle makes with the predictions.  The result is then the candidate with the smallest cost of
-decisions on the training data, plus its penalty, among least squares, the zero model and what the solvers found.
+decisions on the training data, plus its penalty, among least squares, its intercept alone and what the solvers found.
 Nothing is proved: the bound is -infinity.
 """
 
@@ -193,14 +193,16 @@ def without_bound(objective: LinearObjective, result: Result) -> Result:
 def best_decisions(
     objective: LinearObjective, found: list[tuple[Result, Solver]], trouble: str = ""
 ) -> tuple[Result, Solver]:
-    """Best of the results, least squares and the zero model by the cost of their decisions on the training data.
+    """Best of the results, least squares and its intercept alone by the cost of decisions on the training data.
+
+    The zero model is none: for costs that are all zero every decision is right, and a heuristic may not take them.
 
     Parameters
     ----------
     objective : LinearObjective
         With an oracle that is not optimal.
     found : list of (Result, Solver)
-        At least one; if least squares or the zero model is better, the last one says how the fit ended.
+        At least one; if another model is better, the last one says how the fit ended.
     trouble : str
         Why not all solvers ran.
 
@@ -212,8 +214,10 @@ def best_decisions(
     """
     last, last_solver = found[-1]
     candidates = [(result, solver) for result, solver in found if np.isfinite(result.coef).all()]
-    known = (objective.canonical(Theta) for Theta in (objective.least_squares, np.zeros(objective.shape)))
-    candidates = [*((last._replace(coef=Theta), last_solver) for Theta in known), *candidates]
+    constant = np.zeros(objective.shape)
+    constant[:, objective.design.n_features :] = objective.least_squares[:, objective.design.n_features :]
+    known = [objective.least_squares, constant] if constant.any() else [objective.least_squares]
+    candidates = [*((last._replace(coef=objective.canonical(Theta)), last_solver) for Theta in known), *candidates]
     models = [result.coef for result, _ in candidates]
     costs = np.array([objective.decision_cost(Theta) for Theta in models])
     repeatable = objective.decision_cost(models[0]) == costs[0]

@@ -49,9 +49,9 @@ from .deadline import Deadline, TimeIsUp, check_time
 from .decision_mixin import DecisionMixin
 from .design import apply_model
 from .driver import check_decided, check_oracle, without_bound
+from .limits import relative_weight
 from .linear import LinearSPOPlusMixin
-from .losses import SPOPlusLoss
-from .metrics import spo_loss, spo_plus_loss
+from .losses import SPOLoss, SPOPlusLoss
 from .objective import LinearObjective
 from .regions.base import Region
 from .solvers import Result, Solver
@@ -190,6 +190,7 @@ class _Fold(NamedTuple):
     spo: np.ndarray  # mean held-out losses
     spo_plus: np.ndarray
     outcomes: list[_Outcome]
+    inexact: bool = False  # whether an oracle, of training or of decisions, was found not to be optimal
 
 
 class _Point(NamedTuple):
@@ -400,7 +401,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             delayed(self._fold)(region, training_region, data, alphas, train, test, end)
             for (train, test), end in zip(splits, ends, strict=True)
         )
-        inexact = any(outcome.inexact for fold in folds for outcome in fold.outcomes)
+        inexact = any(fold.inexact for fold in folds)
         # With an oracle that is not optimal the SPO+ loss is not reliable, and the cost of decisions is.
         scores = np.array([-fold.spo if inexact and self.scoring is None else fold.scores for fold in folds])
         # Losses add up over samples, so that a fold counts by its size; an arbitrary scorer is averaged over folds.
@@ -581,20 +582,27 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         model = copy(self)
         scorer = None if self._pooled else check_scoring(model, self.scoring)
         judged: list[tuple[float, float, float]] = []  # SPO loss, SPO+ loss and score of each model
+        costs, relative = here.to_min(C), relative_weight(weight)
+        optimal: list[np.ndarray] = []  # decisions, once for all models
 
         def judge(point: _Point) -> None:
             coef, intercept = point.objective.to_user(point.result.coef)
             C_hat = apply_model(X, coef, intercept)
-            C_hat = C_hat if offset is None else C_hat + offset
+            C_hat = here.to_min(C_hat if offset is None else C_hat + offset)
             try:
                 with deadline.enforced():
                     check_time()
-                    spo = float(spo_loss(C, C_hat, here, **held_out))
-                    spo_plus = float(spo_plus_loss(C, C_hat, here, **held_out))
+                    if not optimal:
+                        optimal.append(here.solve_min(costs))
+                    regret = SPOLoss(here).value_min(here, costs, C_hat, optimal[0])
+                    plus = SPOPlusLoss(here).value_min(here, costs, C_hat, optimal[0])
             except TimeIsUp:
                 if judged:  # there is no time for those that follow, either
                     judged.append(judged[-1])
                 return
+            if here.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
+                regret = np.maximum(regret, 0.0)
+            spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
             score = -spo if self.scoring == "spo_loss" else -spo_plus
             if scorer is not None:
                 model._store(point.objective, point.result, region, point.outcome.solver, seen)
@@ -612,7 +620,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             return _Fold(nothing, 0.0, nothing, nothing, outcomes)
         # What was not fitted is judged as the model that stands for it.
         spo, spo_plus, scores = np.array(judged)[np.cumsum([point.fitted for point in points]) - 1].T
-        return _Fold(scores, size, spo, spo_plus, outcomes)
+        inexact = here.fault is not None or any(outcome.inexact for outcome in outcomes)
+        return _Fold(scores, size, spo, spo_plus, outcomes, inexact)
 
 
 def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int) -> np.ndarray:

@@ -71,9 +71,10 @@ class OracleRegion(Region):
 
     With a heuristic the SPO+ loss is not reliable: it is too small where the heuristic misses good decisions, and may
     be negative.  Once that is known, a linear fit with ``on_suboptimal="warn"`` returns the candidate whose decisions,
-    made by the function itself, cost least on the training data, plus the penalty.  Candidates are least squares, the
-    zero model, and the results of the solvers; ``solver="auto"`` then runs sgd as well as bundle.  ``objective_`` is
-    the loss of that model as it was evaluated, ``lower_bound_`` is -inf and ``duality_gap_`` is inf: nothing is proved.
+    made by the function itself, cost least on the training data, plus the penalty.  Candidates are least squares, its
+    intercept alone, and the results of the solvers; ``solver="auto"`` then runs sgd as well as bundle.  ``objective_``
+    is the loss of that model as it was evaluated.  ``lower_bound_`` is -inf and ``duality_gap_`` is inf, because
+    nothing is proved.
 
     If the function raises, the error gets a note that names the row of the data.  ``clone`` shares the function.  To be
     pickled, for example for ``n_jobs``, it must be defined in a module.
