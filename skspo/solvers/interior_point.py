@@ -146,8 +146,10 @@ class InteriorPointSolver(Solver):
             return self.finish(objective, [(Theta, objective.decisions(Theta))], 1)
         progress = Progress(self.name, objective, self.verbose)
         try:
-            # The largest factorisations cannot be interrupted.
-            if not objective.deadline.allows(float(np.prod(objective.shape)) ** 3 / 3.0, 0.5):
+            # The largest factorisation cannot be interrupted.
+            whole = objective.design.shared or objective.l1.any()
+            size = objective.shape[1] * float(objective.shape[0] if whole else form.directions.shape[1])
+            if not objective.deadline.allows(size**3 / 3.0, 0.5):
                 raise TimeIsUp
             state = State(objective, form, start)
             watch = _Watch(state)
@@ -294,7 +296,7 @@ class State:
             self.ZZ = (self.EZ[:, :, None] * self.EZ[:, None, :]).reshape(N, -1)
         else:
             self.A_pinv = np.linalg.pinv(self.A)
-            self.NN = np.ascontiguousarray((self.null[:, :, None] * self.null[:, None, :]).reshape(N, -1))
+            self.NN = _row_products(self.null)
         if form.S is not None:
             values, vectors = np.linalg.eigh(form.S)
             self.root = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ self.null
@@ -567,6 +569,17 @@ class State:
             if min(cp, cd) >= 0.99:
                 break
         return move.plus(extra, wp, wd), ap, ad
+
+
+def _row_products(null: np.ndarray) -> np.ndarray:
+    """Outer product of each row with itself, as a row: hundreds of megabytes for hundreds of variables."""
+    N, k = null.shape
+    products = np.empty((N, k * k))
+    for start in range(0, N, max(1, CHUNK_PRODUCTS // k**2)):
+        check_time()
+        rows = slice(start, start + max(1, CHUNK_PRODUCTS // k**2))
+        np.einsum("ij,ik->ijk", null[rows], null[rows], out=products[rows].reshape(-1, k, k))
+    return products
 
 
 def _cholesky(H: np.ndarray) -> np.ndarray | None:
