@@ -38,6 +38,12 @@ BLOCK_ELEMENTS = 2**22
 #: multiplications of scikit-learn's least squares, divided by n p min(n, p)
 REGRESSION = 6.0
 
+#: seconds of a least-squares fit that is made whatever the time limit
+AT_ONCE = 0.1
+
+#: smallest pivot, relative to the length of a column, with which normal equations are accurate
+WELL_CONDITIONED = 1e-3
+
 
 class Standardization(NamedTuple):
     """Which columns are used, what is subtracted from them and what they are divided by."""
@@ -222,38 +228,48 @@ class Design:
         unit = power_of_two(max(largest(features), SMALLEST))
         n, p = features.shape
         # There is always a second fit to be made, for the same time or longer: that of the model.
-        if predicted_seconds(REGRESSION * n * p * float(min(n, p))) > 0.3 * time_left():
+        if predicted_seconds(REGRESSION * n * p * float(min(n, p))) > max(0.3 * time_left(), AT_ONCE):
             return *quick_regression(features / unit, C, weight, self.fit_intercept), unit
         ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
         return ls.coef_, ls.intercept_, unit
 
 
 def quick_regression(X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool) -> tuple[np.ndarray, Any]:
-    """Coefficients and intercept of least squares where there is no time for an orthogonal factorisation.
+    """Coefficients and intercept of least squares, sooner than by scikit-learn's singular value decomposition.
 
-    By normal equations, or, if there is no time for those either, by conjugate gradients as far as they come.  With
-    features that are nearly collinear the last digits are lost.
+    By normal equations if these are accurate, or by an orthogonal factorisation with pivoting.
     """
     C_2d = C[:, None] if C.ndim == 1 else C
     share = weight[:, None] / weight.sum()
     mean, level = (share * X).sum(axis=0), (share * C_2d).sum(axis=0)
     if not fit_intercept:
         mean, level = np.zeros_like(mean), np.zeros_like(level)
-    Z = (X - mean) * np.sqrt(share)
-    scale = np.maximum(np.sqrt(np.square(Z).sum(axis=0)), SMALLEST)
-    Z /= scale
-    right = Z.T @ ((C_2d - level) * np.sqrt(share))
+    Z, target = (X - mean) * np.sqrt(share), (C_2d - level) * np.sqrt(share)
+    B = normal_equations(Z, target)
+    if B is None:
+        # The rank is that of scikit-learn.
+        B = scipy.linalg.lstsq(Z, target, cond=1e-6, lapack_driver="gelsy", check_finite=False)[0]
+    intercept = level - mean @ B
+    return (B[:, 0], float(intercept[0])) if C.ndim == 1 else (B.T, intercept)
+
+
+def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+    """Least squares by a Cholesky factor of Z^T Z; None if that would lose digits."""
     n, p = Z.shape
-    if predicted_seconds(n * float(p) ** 2 + float(p) ** 3) <= 0.5 * time_left():
-        gram = Z.T @ Z
-        gram[np.diag_indices_from(gram)] += 1e-12
-        B = scipy.linalg.solve(gram, right, assume_a="pos", check_finite=False)
-    else:
-        end = 0.5 * time_left()
-        B = conjugate_gradients(lambda Y: Z.T @ (Z @ Y), right, lambda: time_left() <= end)
-    coef = (B / scale[:, None]).T
-    intercept = level - coef @ mean
-    return (coef[0], float(intercept[0])) if C.ndim == 1 else (coef, intercept)
+    scale = np.sqrt(np.square(Z).sum(axis=0))
+    if n <= p or not scale.all():
+        return None
+    Z = Z / scale
+    try:
+        factor = scipy.linalg.cho_factor(Z.T @ Z, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    # The squares of the pivots are parts of columns that the columns before do not explain.
+    if np.abs(np.diag(factor[0])).min() < WELL_CONDITIONED:
+        return None
+    B = scipy.linalg.cho_solve(factor, Z.T @ target, check_finite=False)
+    B += scipy.linalg.cho_solve(factor, Z.T @ (target - Z @ B), check_finite=False)
+    return B / scale[:, None]
 
 
 def conjugate_gradients(

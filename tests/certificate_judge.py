@@ -266,6 +266,9 @@ def judge(problem: Problem) -> str:
 
 def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool = False) -> None:
     """What a fitted SPO+ model claims."""
+    if model.objective_ == np.inf:
+        judge_unknown(problem, model, warned)
+        return
     for name in ("coef_", "intercept_", "objective_", "lower_bound_", "duality_gap_"):
         assert np.isfinite(getattr(model, name)).all(), f"{name} is {getattr(model, name)}"
     exact = Exact(problem)
@@ -307,6 +310,16 @@ def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool
         judge_zeros(exact, model, trivial)
 
 
+def judge_unknown(problem: Problem, model: Any, warned: bool) -> None:
+    """Without the time for one pass of a slow oracle no loss is known: least squares, a warning, and no claim."""
+    assert warned and problem.set.slow and problem.params["time_limit"] is not None
+    assert (model.lower_bound_, model.duality_gap_) == (0.0, np.inf)
+    exact = Exact(problem)
+    if exact.unique:
+        distance = exact.distance(model.coef_, model.intercept_)
+        assert distance <= 1e-6, f"the model is {distance} away from least squares"
+
+
 def judge_zeros(exact: Exact, model: Any, trivial: Any) -> None:
     """With an l1 penalty nothing is nearly zero that could just as well be zero."""
     Theta = exact.theta(model.coef_, 0.0)[:, : exact.rows.shape[1]]
@@ -326,6 +339,9 @@ def judge_spo(problem: Problem) -> str:
     model = sk.SPORegressor(problem.set.region, **problem.params)
     outcome, _ = run(lambda: fit(model, problem))
     if outcome == "refused":
+        return outcome
+    if model.objective_ == np.inf:
+        judge_unknown(problem, model, outcome == "warned")
         return outcome
     exact = Exact(problem)
 
