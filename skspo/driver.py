@@ -40,6 +40,9 @@ ZERO_LEVELS, ZERO_SHARE = 10.0 ** -np.arange(0.0, 12.5, 0.25), 0.1
 #: share
 REPEATED = 1e-6
 
+#: a negative objective above this is rounding, in units of the typical cost
+ROUNDED = 1e-9
+
 #: how often the decisions of candidates are evaluated, and averaged, if the oracle answers at random
 REPEATS = 5
 
@@ -173,7 +176,7 @@ def check_oracle(objective: LinearObjective, result: Result) -> None:
             f"{result.objective * objective.scale:.9g} and is {value * objective.scale:.9g}.",
             d,
         )
-    elif value < -size:
+    elif value < -max(size, ROUNDED):
         region.distrust(
             f"the oracle is not optimal: the SPO+ loss of a model is {value * objective.scale:.9g}, and optimal "
             "decisions never make it negative.",

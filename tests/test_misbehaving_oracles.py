@@ -785,3 +785,13 @@ def test_a_wrong_bound_is_told_about_and_not_called_valid():
     assert "replaced by 0" in text and "Try another solver" in text
     assert "holds." not in text and "max_iter" not in text
     assert model.lower_bound_ == 0.0 and model.duality_gap_ == pytest.approx(1.0)
+
+
+def test_equal_costs_are_no_fault():
+    """All decisions cost the same but for rounding: the loss is a rounding error, which may be negative."""
+    rng = np.random.default_rng(0)
+    costs = 0.1 + 1e-17 * rng.normal(size=(30, 4)) + rng.normal(size=(30, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rounding errors have no optimum
+        model = SPOPlusRegressor(OracleRegion(cheapest, 4)).fit(rng.normal(size=(30, 2)), costs)
+    assert model.region_.fault is None

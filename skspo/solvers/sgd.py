@@ -131,7 +131,7 @@ class SGDSolver(Solver):
                 stream.restart(best_Theta)
             progress(stream.epoch, best)
         finished = stream.rate < last_rate
-        message = "the objective stopped improving (sgd)" if finished else f"max_iter={limit} passes were used up"
+        message = "the objective stopped improving" if finished else f"max_iter={limit} passes were used up"
         message = objective.deadline.message if objective.deadline.reached else message
         met.append(stream.Theta)
         try:
