@@ -345,8 +345,8 @@ def judge_spo(problem: Problem) -> str:
     if problem.set.vertices is not None:
         low, high = regret_range(exact, exact.sign * C_hat)
     else:
-        rng = np.random.default_rng(0)
-        near = [regret(C_hat * (1.0 + 1e-9 * rng.normal(size=C_hat.shape))) for _ in range(20)]
+        noise = 1e-9 * np.abs(C_hat).max() * np.random.default_rng(0).normal(size=(50, *C_hat.shape))
+        near = [regret(C_hat + E) for E in noise]
         low, high = min(value, *near), max(value, *near)
     assert low - slack <= model.objective_ <= high + slack, f"objective_ is {model.objective_}, the loss is {value}"
     assert -slack <= model.lower_bound_ <= model.objective_ + slack, f"{model.lower_bound_=}, {model.objective_=}"
