@@ -473,7 +473,8 @@ class _Network:
         self.X = X
         self.C = region.to_min(y) / self.scale
         self.offset = self.known_part(region, data)
-        self.W = region.solve_min(self.C) if self.loss.decides else None
+        # Of the costs as given: rounding may decide a tie differently after a division.
+        self.W = region.solve_min(region.to_min(y)) if self.loss.decides else None
 
     def known_part(self, region: Region, data: TrainingData) -> np.ndarray:
         """What is added to the network's output for each sample: the mean cost and the offset."""
@@ -537,7 +538,7 @@ class _Network:
         """Mean loss of other samples, in the user's units."""
         C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.known_part(region, data)
         C = region.to_min(data.C) / self.scale
-        W = region.solve_min(C) if self.loss.decides else None
+        W = region.solve_min(region.to_min(data.C)) if self.loss.decides else None
         return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
 
 

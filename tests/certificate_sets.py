@@ -236,6 +236,9 @@ def dearest(V):
     return np.eye(V.shape[1])[V.argmax(axis=1)]
 
 
+#: HiGHS takes decisions for optimal that are so by a tolerance
+LP = 1e-9
+
 A_EQ = np.array([[1.0, 1.0, 1.0, 1.0]])
 A_UB = np.array([[1.0, 2.0, -1.0, 0.5]])
 
@@ -279,17 +282,22 @@ SMALL: dict[str, tuple[list[int], Callable[[int], Set]]] = {
     "entropy": ([2, 3, 5], lambda d: entropy(None, d)),
     "entropy-loose": ([4], lambda d: entropy(-0.3, d, "max")),
     "barrier": ([2, 4], barrier),
-    "polyhedron": ([4], lambda d: listed(sk.Polyhedron(A_UB, [1.5], A_EQ, [2.0], (0, 1.5)), general_vertices())),
+    "polyhedron": (
+        [4],
+        lambda d: listed(sk.Polyhedron(A_UB, [1.5], A_EQ, [2.0], (0, 1.5)), general_vertices(), accuracy=LP),
+    ),
     "polyhedron-max": (
         [3],
-        lambda d: listed(sk.Polyhedron([[1, 2, 3]], [4], bounds=(0, 2), sense="max"), triple_vertices()),
+        lambda d: listed(sk.Polyhedron([[1, 2, 3]], [4], bounds=(0, 2), sense="max"), triple_vertices(), accuracy=LP),
     ),
     "integer": (
         [2],
-        lambda d: listed(sk.MixedInteger([[2, 1]], [3], bounds=(0, 2), integrality=1), whole_points(), slow=True),
+        lambda d: listed(
+            sk.MixedInteger([[2, 1]], [3], bounds=(0, 2), integrality=1), whole_points(), accuracy=LP, slow=True
+        ),
     ),
     "path": ([4], lambda d: listed(sk.ShortestPath(DAG, 0, 2), DAG_PATHS)),
-    "path-cyclic": ([6], lambda d: listed(sk.ShortestPath(CYCLIC, "s", "t"), flows(), slow=True)),
+    "path-cyclic": ([6], lambda d: listed(sk.ShortestPath(CYCLIC, "s", "t"), flows(), accuracy=LP, slow=True)),
     "grid": ([7], lambda d: listed(sk.ShortestPath.grid(2, 3), grid_paths(2, 3))),
     "grid-max": ([12], lambda d: listed(sk.ShortestPath.grid(3, 3, sense="max"), grid_paths(3, 3))),
     "knapsack": ([4], lambda d: listed(sk.Knapsack([3, 1, 4, 1], 5), packings([3, 1, 4, 1], 5))),
@@ -357,7 +365,7 @@ def varying(name, n, rng):
             region, rows = sk.Knapsack(weights, 5, integer=False), {"capacity": capacity}
         else:
             region, rows = sk.Polyhedron([weights], [5.0], bounds=(0, 1), sense="max"), {"b_ub": capacity[:, None]}
-    return 4, Set(region, lambda U: np.einsum("ij,ikj->ik", U, vertices).max(axis=1), vertices, params=rows)
+    return 4, Set(region, lambda U: np.einsum("ij,ikj->ik", U, vertices).max(axis=1), vertices, LP, params=rows)
 
 
 VARYING = ["box", "knapsack", "fractional", "polyhedron"]

@@ -1,7 +1,7 @@
 """Hypothesis profiles: the same examples in every run, none thrown away for being slow on a busy machine.
 
 ``HYPOTHESIS_PROFILE=explore pytest`` looks for new examples instead; so does ``HYPOTHESIS_PROFILE=nightly``, with
-thousands of the problems of ``test_adversarial.py``.
+thousands of the problems of ``test_adversarial.py`` and ``test_certificate.py``.
 """
 
 import os

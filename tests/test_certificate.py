@@ -343,3 +343,11 @@ def test_constant_features_in_chunks(prior):
     assert np.ptp(problem.X[problem.weight > 0], axis=0).max() == 0
     problem.place = "chunks"
     judge(problem)
+
+
+def test_networks_decide_ties_of_the_costs_as_given():
+    """Costs were divided by their typical size first, and rounding then decided some ties differently."""
+    kinds = {"n": 5, "p": 30, "d": 9, "X": "lognormal", "C": "classes", "weight": "uniform", "offset": "none"}
+    the_set = certificate_sets.SMALL["assignment-max"][1](9)
+    problem = certificate_problems.assemble(kinds | {"unit": 1.0, "seed": 801}, the_set, PLAIN)
+    judge_network(problem, learning_rate_init=1e-300, max_iter=1, hidden_layer_sizes=())
