@@ -25,6 +25,9 @@ import numpy as np
 #: multiplications of a matrix product that measures the speed of the machine
 PROBE = 192**3
 
+#: seconds by which the clock of a back-end may be ahead of ours when it stops for lack of time
+CLOCKS_DIFFER = 0.05
+
 
 class TimeIsUp(Exception):
     """The deadline has passed in the middle of a step."""
@@ -80,10 +83,10 @@ class Deadline:
 _enforced: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
-def check_time() -> None:
-    """Raise ``TimeIsUp`` if the fit that calls has no time left."""
+def check_time(seconds: float = 0.0) -> None:
+    """Raise ``TimeIsUp`` if the fit that calls has no more than so many seconds left."""
     deadline = _enforced.get()
-    if deadline is not None and deadline.at != np.inf and deadline.left() <= 0.0:
+    if deadline is not None and deadline.at != np.inf and deadline.left() <= seconds:
         deadline.reached = True
         raise TimeIsUp(deadline.message)
 

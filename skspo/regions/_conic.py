@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..backends import import_clarabel, is_failure, suppress_failure
-from ..deadline import carry_deadline, check_time, time_left
+from ..deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
 from ._cones import cone_size, rows_inside
 from ._row_names import row_error, rows_named
 
@@ -127,6 +127,7 @@ class ConicSet:
                 status = f"{type(error).__name__}: {error}"
             if status in _FINAL:
                 return x, z, status
+        check_time(CLOCKS_DIFFER)
         return np.full(q.shape, np.nan), np.full(self.b.shape, np.nan), status
 
     def _trouble(self, q: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:

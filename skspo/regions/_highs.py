@@ -33,7 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ..deadline import carry_deadline, check_time, time_left
+from ..deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
 from ._row_names import row_error
 from .polyhedral_base import InequalityForm
 
@@ -263,6 +263,12 @@ def _new_model(
     return highs, row_lower, row_upper
 
 
+def set_seconds(highs: highspy.Highs, seconds: float) -> None:
+    """Limit the next run to so many seconds, and to those that the fit has left."""
+    # HiGHS compares the limit with the time of all runs of a model together.
+    highs.setOptionValue("time_limit", highs.getRunTime() + min(seconds, max(time_left(), 0.0)))
+
+
 def _error(kind: type[Exception], row: int | str, text: str) -> Exception:
     """Error about a row of costs, or about a program of our own, which a string describes."""
     return kind(text.replace("{row}", row)) if isinstance(row, str) else row_error(kind, row, text)
@@ -276,7 +282,7 @@ def _failed(row: int | str, error: Exception) -> Exception:
 def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = False) -> NoReturn:
     """Turn a status that is not optimal into an error."""
     if status == Status.kTimeLimit:
-        check_time()  # the limit of the fit, not that of a row
+        check_time(CLOCKS_DIFFER)  # the limit of the fit, not that of a row
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
         raise _error(
             ValueError, row, "The region of {row} is empty: no decision satisfies its constraints (region_params)."
@@ -335,7 +341,7 @@ class _LinearModel:
     def run(self, c: np.ndarray, restart: bool = True) -> Any:
         """Minimise c.w, from the reference basis or from where the last run ended; return the status."""
         self.highs.changeColsCost(self.columns.size, self.columns, c)
-        self._set(time_limit=min(self.time_limit, max(time_left(), 0.0)))
+        set_seconds(self.highs, self.time_limit)
         if restart:
             self.highs.clearSolver()
             if self.basis is not None:
@@ -479,7 +485,7 @@ def _mixed_integer_chunk(
     polish = None if integers.all() else _new_model(form, {"primal_feasibility_tolerance": 1e-10})[0]
     for i, c in enumerate(C):
         check_time()
-        highs.setOptionValue("time_limit", min(seconds, max(time_left(), 0.0)))
+        set_seconds(highs, seconds)
         for side in sides:
             low = np.where(np.isfinite(row_lower), side[i], -np.inf)
             for model in (highs,) if polish is None else (highs, polish):
