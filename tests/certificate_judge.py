@@ -317,7 +317,7 @@ def judge_unknown(problem: Problem, model: Any, warned: bool) -> None:
     assert region.asks_solver or isinstance(region, (sk.Knapsack, sk.Assignment)), "this oracle ignores the clock"
     assert (model.lower_bound_, model.duality_gap_) == (0.0, np.inf)
     exact = Exact(problem)
-    if exact.unique:
+    if exact.unique and problem.place != "warm":  # a warm start is returned as it was
         distance = exact.distance(model.coef_, model.intercept_)
         assert distance <= 1e-6, f"the model is {distance} away from least squares"
 
