@@ -113,7 +113,9 @@ class Mixture:
         best = obj.dual_value_from_moments(*self.moments(weight), Theta)
         for _ in range(SETS if self.rows.size else 0):
             try:
-                change = self._factors(weight)
+                # Weights may be so small that their factors overflow; those are not used.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    change = self._factors(weight)
             except TimeIsUp:
                 break  # bounds that were found hold
             if change is None:
