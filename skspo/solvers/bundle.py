@@ -45,7 +45,7 @@ ENOUGH_CUTS = 20
 
 #: multipliers above BALANCED are changed to make averaged slopes vanish, in at most so many rounds, as soon as the
 #: predicted decrease is below this share of the objective, or below ten tolerances
-BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-4
+BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-5
 
 #: averaged constant and slope of cuts
 Moments = tuple[float, np.ndarray]
