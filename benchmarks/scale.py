@@ -103,14 +103,14 @@ def report(model: SPOPlusRegressor, seconds: float, **more: object) -> None:
 
 
 def fit_local(problem: str, folder: Path, where: str) -> None:
-    import skspo.chunks
+    import skspo.data.chunks
 
     region = PROBLEMS[problem][2]
     X, C = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("X", "y"))
     if where == "memory":
         X, C = np.array(X), np.array(C)
     else:
-        skspo.chunks.IN_MEMORY_LIMIT = 0  # small ones are read in chunks as well, to see what that costs
+        skspo.data.chunks.IN_MEMORY_LIMIT = 0  # small ones are read in chunks as well, to see what that costs
     private = PrivateMemory()
     private.start()
     began = time.perf_counter()

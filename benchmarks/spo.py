@@ -23,9 +23,9 @@ import numpy as np  # isort: skip
 from sklearn.linear_model import QuantileRegressor
 
 import skspo as sk
+from skspo._training.objective import LinearObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.objective import LinearObjective
-from skspo.solvers.spo_descent import loss_along_lines
+from skspo.solvers.spo.descent import loss_along_lines
 
 N_TRAIN, N_TEST = 300, 10_000
 

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array
 
-from .regions.base import Region, check_region
+from .regions.base import Region
+from .regions.check import check_region
 from .regions.simplex import Box
 
 

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics._scorer import _Scorer
 
-from ._warn import warn_once
-from .fitted import check_cost_names, check_metadata, metadata_checked
-from .limits import relative_weight
+from ._training.fitted import check_cost_names, check_metadata, metadata_checked
+from ._utils.scaling import relative_weight
+from ._utils.warn import warn_once
 from .losses import SPOLoss, SPOPlusLoss, check_costs, check_offset, check_weight
-from .regions.base import CAPABILITIES, Region, check_region, warn_no_region
+from .regions.base import CAPABILITIES, Region
+from .regions.check import check_region, warn_no_region
 from .regions.simplex import Box
 
 #: best costs below this share of the largest cost, times the largest part of the decision, are an oracle's rounding

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .losses import SPOPlusLoss as _SPOPlusLoss
-from .regions.base import Region, check_region
+from .regions.base import Region
+from .regions.check import check_region
 
 try:
     import torch

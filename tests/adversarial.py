@@ -29,10 +29,10 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
 import skspo as sk
-from skspo.limits import relative_weight
+from skspo._training.objective import LinearObjective
+from skspo._utils.scaling import relative_weight
 from skspo.losses import SPOPlusLoss
-from skspo.objective import LinearObjective
-from skspo.regions.base import check_region
+from skspo.regions.check import check_region
 
 LONG = np.longdouble
 

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import skspo as sk
-from skspo.regions.base import check_region
+from skspo.regions.check import check_region
 
 #: multiplications of a prediction up to which it is computed in long double
 LONG_WORK = 2e6

@@ -25,9 +25,9 @@ import numpy as np
 from certificate_sets import LARGE, MEDIUM, SMALL, VARYING, Set, varying
 
 import skspo as sk
-from skspo.regions.base import check_region
+from skspo.estimators._spo import SPO_SOLVERS
+from skspo.regions.check import check_region
 from skspo.solvers import SOLVERS
-from skspo.spo_regressor import SPO_SOLVERS
 
 FEATURES = ["normal", "normal", "cauchy", "lognormal", "one-hot", "binary", "far"]
 COSTS = ["linear", "near", "scaled", "scaled", "noisy", "noisy", "cauchy", "lognormal", "sinh", "ties", "classes"]
@@ -351,7 +351,7 @@ def grow(problem: Problem, how: str, times: int) -> Problem:
 @contextlib.contextmanager
 def mapped(*arrays):
     """The arrays in files, memory-mapped, and no array too small to be read in chunks."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch("skspo.chunks.IN_MEMORY_LIMIT", 0):
+    with tempfile.TemporaryDirectory() as folder, mock.patch("skspo.data.chunks.IN_MEMORY_LIMIT", 0):
         maps = []
         for k, array in enumerate(arrays):
             path = os.path.join(folder, f"{k}.npy")

@@ -7,11 +7,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skspo import EntropySimplex, LqBall, Simplex, SPOPlusRegressor
+from skspo._training.mixture import Mixture
+from skspo._training.objective import LinearObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
-from skspo.mixture import Mixture
-from skspo.objective import LinearObjective
 from skspo.solvers import newton, smoothed_proof
-from skspo.solvers.interior_point import State
+from skspo.solvers.interior_point.state import State
 
 CLASSES = make_cost_sensitive_classification(60, 3, 5, degree=2, noise=0.5, random_state=0)
 ASSETS = make_portfolio(60, 3, 5, degree=4, noise=0.5, random_state=0)

@@ -19,10 +19,11 @@ from skspo import (
     SPOPlusLoss,
     SPOPlusRegressor,
 )
+from skspo._training.objective import LinearObjective
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
-from skspo.objective import LinearObjective
 from skspo.solvers import BundleSolver
-from skspo.solvers.bundle import ENOUGH_CUTS, CutModel, minimize_highest
+from skspo.solvers.bundle.cut_model import ENOUGH_CUTS, CutModel
+from skspo.solvers.bundle.program import minimize_highest
 
 WEIGHTS, CAPACITY = np.array([[3, 4, 2, 5], [2, 1, 4, 3]]), np.array([7, 6])
 PACKINGS = np.array([v for v in itertools.product([0.0, 1.0], repeat=4) if (WEIGHTS @ v <= CAPACITY).all()])
@@ -229,7 +230,7 @@ def test_many_samples_start_from_the_fit_to_some(region, monkeypatch):
     """Same optimum as from least squares, with fewer passes over all rows."""
     X, C = make_cost_sensitive_classification(8000, degree=2, noise=0.5, random_state=0)
     model = SPOPlusRegressor(region, solver="bundle", tol=1e-4).fit(X, C)
-    monkeypatch.setattr("skspo.objective.MANY_SAMPLES", 10**9)
+    monkeypatch.setattr("skspo._training.objective.MANY_SAMPLES", 10**9)
     plain = SPOPlusRegressor(region, solver="bundle", tol=1e-4).fit(X, C)
     assert max(model.duality_gap_, plain.duality_gap_) <= 1e-4
     assert model.objective_ == pytest.approx(plain.objective_, rel=1e-4)
@@ -249,7 +250,7 @@ def test_cuts_do_not_depend_on_blocks(region, offset, monkeypatch):
     weight, edges = rng.uniform(size=23), np.array([0, 1, 2, 7, 20, 23])
     results = []
     for elements in (15, 10**6):
-        monkeypatch.setattr("skspo.objective.BLOCK_ELEMENTS", elements)
+        monkeypatch.setattr("skspo._training.objective.BLOCK_ELEMENTS", elements)
         objective = objective_of(region, X, C, sample_weight=weight, offset=known)
         points = [objective.least_squares, 2.0 * objective.least_squares, np.zeros(objective.shape)]
         results.append([objective.cuts(Theta, edges) for Theta in points])
@@ -267,7 +268,7 @@ def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
     params = {"upper": rng.uniform(1.0, 2.0, size=(20, 4))}
     models = []
     for elements in (8, 10**6):
-        monkeypatch.setattr("skspo.objective.BLOCK_ELEMENTS", elements)
+        monkeypatch.setattr("skspo._training.objective.BLOCK_ELEMENTS", elements)
         models.append(SPOPlusRegressor(Box(), solver="bundle").fit(X, C, region_params=params))
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=1e-6)
     assert max(model.duality_gap_ for model in models) <= 1e-6

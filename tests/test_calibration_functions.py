@@ -41,7 +41,7 @@ from skspo.calibration import (
     spo_plus_range,
     transitions,
 )
-from skspo.regions._enumeration import inradius_of_simplex, most_vertices, width_of_points
+from skspo.regions._oracles.enumeration import inradius_of_simplex, most_vertices, width_of_points
 from skspo.regions.base import directions_of
 
 Q = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.6]])

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-import skspo.chunked
-import skspo.chunks
+import skspo._training.chunked
+import skspo.data.chunks
 from skspo import (
     Box,
     ChunkedData,
@@ -27,11 +27,12 @@ from skspo import (
     Simplex,
     SPOPlusRegressor,
 )
-from skspo.chunked import ChunkedObjective, LocalRows
+from skspo._training.chunked import ChunkedObjective
+from skspo._training.objective import LinearObjective
+from skspo._training.rows import LocalRows
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio, make_shortest_path
 from skspo.losses import SPOPlusLoss
-from skspo.objective import LinearObjective
-from skspo.regions.base import check_region
+from skspo.regions.check import check_region
 from skspo.solvers import BundleSolver
 
 
@@ -151,8 +152,8 @@ def test_cuts_of_groups_do_not_depend_on_chunks(paths, chunk_rows):
 
 def test_a_sample_is_every_so_manieth_row(monkeypatch):
     """Value, cuts and rows of a sample that stays in chunks are those of the same rows in memory."""
-    monkeypatch.setattr(skspo.chunked, "MANY_SAMPLES", 30)
-    monkeypatch.setattr(skspo.chunked, "ENOUGH_SAMPLES", 4)
+    monkeypatch.setattr(skspo._training.chunked, "MANY_SAMPLES", 30)
+    monkeypatch.setattr(skspo._training.chunked, "ENOUGH_SAMPLES", 4)
     X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
     weight = np.random.default_rng(0).uniform(size=300)
     offset = np.random.default_rng(1).normal(size=C.shape)
@@ -163,7 +164,7 @@ def test_a_sample_is_every_so_manieth_row(monkeypatch):
         whole = ChunkedObjective(SPOPlusLoss(region), region, rows)
         Theta = np.random.default_rng(2).normal(size=whole.shape)
         local = whole.sampled()
-        monkeypatch.setattr(skspo.chunked, "SAMPLE_ELEMENTS", 10)
+        monkeypatch.setattr(skspo._training.chunked, "SAMPLE_ELEMENTS", 10)
         sample = whole.sampled()
         smaller = sample.sampled()
         truth = whole._template.with_rows(X[::8], C[::8], weight[::8] / weight[::8].sum(), offset[::8])
@@ -186,9 +187,9 @@ def test_start_from_a_sample(monkeypatch):
     plain = SPOPlusRegressor(region).fit_chunks(data)
     # The sample is in memory; or it is not, and has a sample itself.
     for enough, elements, share in ((1000, 2**22, 0.2), (150, 12_000, 0.5)):
-        monkeypatch.setattr(skspo.chunked, "MANY_SAMPLES", 2 * enough)
-        monkeypatch.setattr(skspo.chunked, "ENOUGH_SAMPLES", enough)
-        monkeypatch.setattr(skspo.chunked, "SAMPLE_ELEMENTS", elements)
+        monkeypatch.setattr(skspo._training.chunked, "MANY_SAMPLES", 2 * enough)
+        monkeypatch.setattr(skspo._training.chunked, "ENOUGH_SAMPLES", enough)
+        monkeypatch.setattr(skspo._training.chunked, "SAMPLE_ELEMENTS", elements)
         started = SPOPlusRegressor(region).fit_chunks(data)
         assert_same_fit(plain, started)
         first = share * plain.history_["objective"][0] + (1 - share) * plain.objective_
@@ -235,7 +236,7 @@ def test_large_memory_maps_are_read_in_chunks(paths, tmp_path, monkeypatch):
     region = ShortestPath.grid(3, 3)
     small = SPOPlusRegressor(region).fit(X_map, C_map)
     assert small.solver_ == "interior-point"  # copying a small one is no problem
-    monkeypatch.setattr(skspo.chunks, "IN_MEMORY_LIMIT", 0)
+    monkeypatch.setattr(skspo.data.chunks, "IN_MEMORY_LIMIT", 0)
     large = SPOPlusRegressor(region).fit(X_map, C_map)
     assert large.solver_ == "bundle"
     assert_same_fit(small, large)
@@ -371,14 +372,14 @@ LIMITED = """
     import resource, sys
     import numpy as np
     from skspo import ChunkedData, Simplex, SPOPlusRegressor
-    import skspo.chunks
+    import skspo.data.chunks
 
     folder, how, room = sys.argv[1], sys.argv[2], int(sys.argv[3])
     X, C = (np.load(f"{folder}/{name}.npy", mmap_mode="r") for name in ("X", "y"))
     model = SPOPlusRegressor(Simplex(), alpha=1e-2, prior="least_squares")
     model.fit(X[:200], C[:200])  # whatever is loaded on first use
     if how == "chunked":
-        skspo.chunks.IN_MEMORY_LIMIT = 0
+        skspo.data.chunks.IN_MEMORY_LIMIT = 0
     used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData"))
     resource.setrlimit(resource.RLIMIT_DATA, (1024 * used + room * 2**20,) * 2)
     try:

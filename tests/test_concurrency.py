@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import skspo as sk
-from skspo._process import SharedContext, one_blas_thread, quiet
+from skspo._utils.threads import SharedContext, one_blas_thread, quiet
 from skspo.datasets import make_portfolio, make_shortest_path
 
 TOOLS = Path(__file__).parents[1] / "tools"

@@ -17,17 +17,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GridSearchCV
 
 from skspo import EntropySimplex, ShortestPath, Simplex, SPOPlusRegressor, TwoStageRegressor, make_spo_scorer
-from skspo.chunked import ChunkedObjective
+from skspo._training.chunked import ChunkedObjective
 from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.losses import SPOPlusLoss
-from skspo.regions.base import check_region
+from skspo.regions.check import check_region
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-from skspo.distributed import DaskRows  # noqa: E402
+from skspo._training.dask_rows import DaskRows  # noqa: E402
 
 REGION = ShortestPath.grid(3, 3)
 X, C = make_shortest_path(1200, grid=(3, 3), degree=4, noise=0.5, random_state=0)

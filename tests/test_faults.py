@@ -18,8 +18,8 @@ import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
-import skspo.regions.polyhedral_base
-import skspo.solvers.milp
+import skspo.regions.polyhedral
+import skspo.solvers.spo.milp
 from skspo import (
     CvxpyRegion,
     Ellipsoid,
@@ -37,9 +37,9 @@ from skspo import (
     spo_loss,
     spo_plus_loss,
 )
-from skspo.objective import LinearObjective
-from skspo.regions._cones import rows_inside
-from skspo.regions.base import check_region
+from skspo._training.objective import LinearObjective
+from skspo.regions._oracles.cones import rows_inside
+from skspo.regions.check import check_region
 
 
 class PanicException(BaseException):
@@ -424,7 +424,7 @@ def test_a_failing_oracle_leaves_an_earlier_model(monkeypatch):
 @pytest.mark.parametrize("fault", ["raises", "stops", "outside", "equalities"])
 def test_the_inside_of_a_polyhedron(fault, monkeypatch):
     """The relative interior comes from one linear program of SciPy, in which decisions are not believed either."""
-    module = skspo.regions.polyhedral_base
+    module = skspo.regions.polyhedral
     real = module.linprog
 
     def broken(*args, **kwargs):
@@ -632,7 +632,7 @@ MILP_FAULTS = {
 def test_milp(fault, small, monkeypatch):
     X, C, truth, lowest = small
     assert 0 < truth.lower_bound_ <= lowest * (1 + 1e-9)
-    real = skspo.solvers.milp.milp
+    real = skspo.solvers.spo.milp.milp
 
     def broken(*args, **kwargs):
         if fault == "raises":
@@ -641,7 +641,7 @@ def test_milp(fault, small, monkeypatch):
         MILP_FAULTS[fault](res)
         return res
 
-    monkeypatch.setattr(skspo.solvers.milp, "milp", broken)
+    monkeypatch.setattr(skspo.solvers.spo.milp, "milp", broken)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = SPORegressor(Simplex(), solver="milp").fit(X, C)
@@ -662,11 +662,11 @@ def test_milp(fault, small, monkeypatch):
 def test_vertices_do_not_depend_on_the_word_of_a_solver(monkeypatch):
     # A region whose lifted form has vertices that are none of its own.
     region = check_region(LINEAR["polyhedron"](), D)
-    truth = skspo.solvers.milp.list_vertices(region, D)
+    truth = skspo.solvers.spo.milp.list_vertices(region, D)
     points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.2, 0.2]])
-    assert [skspo.solvers.milp._is_extreme(points, i) for i in range(4)] == [True, True, True, False]
-    monkeypatch.setattr(skspo.solvers.milp, "linprog", lambda *a, **k: SimpleNamespace(x=None, status=4))
-    assert skspo.solvers.milp._is_extreme(points, 3)  # too many are harmless
-    monkeypatch.setattr(skspo.solvers.milp, "linprog", lambda *a, **k: SimpleNamespace(x=np.ones(3), status=0))
-    assert skspo.solvers.milp._is_extreme(points, 0)  # no weights, no proof
+    assert [skspo.solvers.spo.milp._is_extreme(points, i) for i in range(4)] == [True, True, True, False]
+    monkeypatch.setattr(skspo.solvers.spo.milp, "linprog", lambda *a, **k: SimpleNamespace(x=None, status=4))
+    assert skspo.solvers.spo.milp._is_extreme(points, 3)  # too many are harmless
+    monkeypatch.setattr(skspo.solvers.spo.milp, "linprog", lambda *a, **k: SimpleNamespace(x=np.ones(3), status=0))
+    assert skspo.solvers.spo.milp._is_extreme(points, 0)  # no weights, no proof
     assert len(truth) > 4

@@ -7,9 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skspo import EntropySimplex, ShortestPath, SPOPlusLoss, SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor
+from skspo._training.objective import LinearObjective
 from skspo.datasets import make_portfolio, make_shortest_path
-from skspo.objective import LinearObjective
-from skspo.regions.base import check_region
+from skspo.regions.check import check_region
 from skspo.solvers import base
 
 COLUMNS = ["time", "n_iter", "objective", "lower_bound", "duality_gap"]

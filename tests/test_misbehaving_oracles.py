@@ -33,11 +33,12 @@ from skspo import (
     normalized_spo_loss,
     spo_plus_path,
 )
-from skspo.chunked import ChunkedObjective, LocalRows
+from skspo._training.chunked import ChunkedObjective
+from skspo._training.objective import LinearObjective
+from skspo._training.rows import LocalRows
 from skspo.datasets import make_cost_sensitive_classification
-from skspo.objective import LinearObjective
+from skspo.regions._oracles.audit import BANK, Witnesses
 from skspo.regions._row_names import RowNames
-from skspo.regions._witnesses import BANK, Witnesses
 from skspo.solvers import Result, Solver
 
 X, C = make_cost_sensitive_classification(40, 3, 4, degree=2, noise=0.5, random_state=0)
@@ -634,7 +635,7 @@ def test_memory_is_bounded_and_forgotten(monkeypatch):
     memory = region._data(3)
     assert len(memory.bank) == BANK and len(np.unique(memory.bank, axis=0)) == BANK
     assert memory.previous.shape == (100, 3)
-    monkeypatch.setattr("skspo.regions._witnesses.ELEMENTS", 100)
+    monkeypatch.setattr("skspo.regions._oracles.audit.ELEMENTS", 100)
     small = Witnesses()
     small.look(np.ones((70, 2)), np.ones((70, 2)), RowNames())
     assert small.previous.size == small.first[0].size == small.first[1].size == 100

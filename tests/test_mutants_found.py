@@ -12,18 +12,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
 import skspo as sk
+import skspo._training.chunked
 import skspo.calibration.generalization
-import skspo.chunked
-import skspo.linear
+import skspo.estimators._linear
 import skspo.solvers.lbfgs
-import skspo.solvers.spo_descent as descent
-from skspo.chunked import ChunkedObjective, LocalRows, _together, part_gradient
-from skspo.chunks import Chunk
+import skspo.solvers.spo.descent as descent
+from skspo._training.certificate import CERTIFICATE_RADIUS, Bound
+from skspo._training.chunked import ChunkedObjective, part_gradient
+from skspo._training.design import SharedDesign
+from skspo._training.merge import merge_rows
+from skspo._training.objective import GAP_FLOOR, LinearObjective
+from skspo._training.rows import LocalRows, _together
+from skspo.data.chunks import Chunk
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio
-from skspo.design import SharedDesign
+from skspo.estimators._cv import SPOPlusRegressorCV, _Fold
+from skspo.estimators._path import LARGEST, spo_plus_path
 from skspo.losses import check_offset
-from skspo.objective import CERTIFICATE_RADIUS, GAP_FLOOR, Bound, LinearObjective, merge_rows
-from skspo.path import LARGEST, SPOPlusRegressorCV, _Fold, spo_plus_path
 from skspo.regions.barriers import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
 from skspo.solvers import (
     BundleSolver,
@@ -36,9 +40,9 @@ from skspo.solvers import (
     Solver,
 )
 from skspo.solvers.base import Progress
-from skspo.solvers.milp import MILPSolver
-from skspo.solvers.reduced_form import region_form
+from skspo.solvers.interior_point.reduced_form import region_form
 from skspo.solvers.sgd import AdamState, Stream
+from skspo.solvers.spo.milp import MILPSolver
 
 
 def data(n=30, p=3, d=4, seed=0):
@@ -163,7 +167,7 @@ def test_residual_moments_vanish_at_an_optimum():
         Theta = LBFGSSolver(tol=1e-9).solve(objective).coef
         V = objective.decisions(Theta)
         G = 2.0 * objective.design.adjoint((objective.W - V) * objective.weight[:, None])
-        assert np.abs(objective._moment_residual(G, Theta)).max() < 1e-4
+        assert np.abs(objective.moment_residual(G, Theta)).max() < 1e-4
         assert np.abs(G).max() > 1e-2
 
 
@@ -546,7 +550,7 @@ def test_of_several_solvers_that_fail_the_best_counts(monkeypatch):
     Theta = spo_plus(X, C).least_squares
     value = spo_plus(X, C).value(Theta)
     results = [Result(Theta, value, bound * value, 7, False, "", np.inf) for bound in (0.2, 0.9, 0.5)]
-    monkeypatch.setattr(skspo.linear, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
+    monkeypatch.setattr(skspo.estimators._linear, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
     with pytest.warns(ConvergenceWarning, match=r"gap of 1\.0e-01"):
         model = sk.SPOPlusRegressor(sk.Simplex()).fit(X, C)
     assert model.lower_bound_ == pytest.approx(0.9 * model.objective_)
@@ -619,8 +623,8 @@ def chunked(X, C, chunk_rows, region, weight=None):
 
 
 def test_sample_of_rows_does_not_depend_on_chunks(monkeypatch):
-    monkeypatch.setattr(skspo.chunked, "MANY_SAMPLES", 50)
-    monkeypatch.setattr(skspo.chunked, "ENOUGH_SAMPLES", 10)
+    monkeypatch.setattr(skspo._training.chunked, "MANY_SAMPLES", 50)
+    monkeypatch.setattr(skspo._training.chunked, "ENOUGH_SAMPLES", 10)
     X, C = make_cost_sensitive_classification(103, random_state=0)
     samples = []
     for chunk_rows in (200, 13, 10):

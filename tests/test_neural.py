@@ -25,9 +25,9 @@ from skspo import (
     TwoStageRegressor,
     spo_plus_loss,
 )
+from skspo._training.inputs import TrainingData
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
-from skspo.neural import ACTIVATIONS, LOSSES, _Network
-from skspo.training_data import TrainingData
+from skspo.estimators._mlp import ACTIVATIONS, LOSSES, _Network
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

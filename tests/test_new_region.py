@@ -37,6 +37,8 @@ class ConsecutiveHours(Region):
 
     def _argmin(self, C, windows):
         return windows[(C @ windows.T).argmin(axis=1)]
+
+
 # [end of region]
 
 
@@ -57,6 +59,8 @@ class ExactConsecutiveHours(ConsecutiveHours):
         total = mixture.sum(axis=1, keepdims=True)
         mixture = np.where(total > 0, mixture / np.where(total > 0, total, 1.0), 1.0 / len(windows))
         return mixture @ windows
+
+
 # [end of cone form]
 
 
@@ -116,4 +120,6 @@ def test_decisions_beat_least_squares():
     least_squares = LinearRegression().fit(X, C).predict(X_new)
     model = SPOPlusRegressor(region).fit(X, C)
     assert -model.score(X_new, C_new) < normalized_spo_loss(C_new, least_squares, region)
+
+
 # [end of tests]

@@ -32,8 +32,8 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo.neural import LOSSES, _Network
-from skspo.training_data import TrainingData
+from skspo._training.inputs import TrainingData
+from skspo.estimators._mlp import LOSSES, _Network
 
 # Predictions with and without the known part are compared here; test_first_steps.py looks at the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*was fitted with offset, but (predict|score) was called without")

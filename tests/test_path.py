@@ -29,8 +29,8 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
+from skspo._training.objective import LinearObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.objective import LinearObjective
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, linprog, milp
 from sklearn.base import clone
 
-from skspo.regions._highs import coordinate_bounds, solve_rows, worst_rows
+from skspo.regions._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from skspo.regions.base import CAPABILITIES
 from skspo.regions.graphs import Assignment, ShortestPath
 from skspo.regions.integer import Knapsack, MixedInteger
-from skspo.regions.polyhedral_base import InequalityForm
+from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
 
 seeds = st.integers(0, 2**32 - 1)

@@ -15,7 +15,8 @@ from sklearn.base import clone
 from skspo.regions.balls import Ellipsoid, L1Ball, LqBall
 from skspo.regions.barriers import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
 from skspo.regions.level_sets import EntropySimplex, LogBarrierSimplex
-from skspo.regions.modelled import CvxpyRegion, Markowitz, OracleRegion
+from skspo.regions.markowitz import Markowitz
+from skspo.regions.user import CvxpyRegion, OracleRegion
 
 TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 D = 4
@@ -543,7 +544,7 @@ def test_markowitz_with_singular_covariance():
 
 def test_regions_do_not_import_cvxpy():
     code = (
-        "import sys, skspo.regions.balls, skspo.regions.level_sets, skspo.regions.modelled;"
+        "import sys, skspo.regions.balls, skspo.regions.level_sets, skspo.regions.user;"
         "sys.exit(int(any(m in sys.modules for m in ('cvxpy', 'clarabel'))))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -28,7 +28,7 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo.regions._conic import ConicSet
+from skspo.regions._oracles.clarabel import ConicSet
 from skspo.regions._row_names import RowNames, row_error
 
 N, D, BAD = 40, 3, 17

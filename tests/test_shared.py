@@ -35,9 +35,9 @@ from skspo import (
     spo_plus_path,
     stack_items,
 )
-from skspo.design import LinearDesign, SharedDesign
+from skspo._training.design import LinearDesign, SharedDesign
+from skspo._training.objective import LinearObjective
 from skspo.losses import SPOPlusLoss
-from skspo.objective import LinearObjective
 
 PENALTIES = [
     {},

@@ -34,8 +34,9 @@ from skspo import (
     TopK,
     spo_plus_loss,
 )
+from skspo._training.merge import merge_rows
+from skspo._training.objective import LinearObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.objective import LinearObjective, merge_rows
 from skspo.solvers import SOLVERS, ConicSolver, choose_solvers
 
 PENALTIES = [

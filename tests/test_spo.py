@@ -33,10 +33,10 @@ from skspo import (
     TopK,
     spo_loss,
 )
+from skspo._training.objective import LinearObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
-from skspo.objective import LinearObjective
-from skspo.solvers.milp import list_vertices
-from skspo.solvers.spo_descent import REACH, least_absolute, loss_along_lines
+from skspo.solvers.spo.descent import REACH, least_absolute, loss_along_lines
+from skspo.solvers.spo.milp import list_vertices
 
 _A = np.random.default_rng(0).normal(size=(5, 5))
 Q = _A @ _A.T + np.eye(5)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
-import skspo.deadline as deadline_module
+import skspo._utils.deadline as deadline_module
 from skspo import (
     ChunkedData,
     CvxpyRegion,
@@ -32,18 +32,18 @@ from skspo import (
     SPORegressor,
     spo_plus_path,
 )
-from skspo.chunked import ChunkedObjective
+from skspo._training.chunked import ChunkedObjective
+from skspo._training.design import LinearDesign, quick_regression
+from skspo._training.mixture import Mixture
+from skspo._training.objective import LinearObjective
+from skspo._utils.deadline import Deadline, StepTimer
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.deadline import Deadline, StepTimer
-from skspo.design import LinearDesign, quick_regression
-from skspo.mixture import Mixture
-from skspo.objective import LinearObjective
 from skspo.regions import _highs
-from skspo.regions._conic import ConicSet
+from skspo.regions._oracles.clarabel import ConicSet
 from skspo.regions.base import Region
 from skspo.solvers import InteriorPointSolver, choose_solvers, make_solvers
-from skspo.solvers.interior_point import State
-from skspo.solvers.interior_point_blocks import Block
+from skspo.solvers.interior_point.blocks import Block
+from skspo.solvers.interior_point.state import State
 
 
 class Clock:
@@ -51,7 +51,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 1000.0
-        monkeypatch.setattr("skspo.deadline.perf_counter", lambda: self.now)
+        monkeypatch.setattr("skspo._utils.deadline.perf_counter", lambda: self.now)
 
     def count(self, monkeypatch, where, name, seconds=1.0):
         original = getattr(where, name)
@@ -243,7 +243,7 @@ def test_spo_regressor(region, data, solver, clock):
 
 
 def test_milp_gets_what_the_start_left(clock, monkeypatch):
-    import skspo.solvers.milp as module
+    import skspo.solvers.spo.milp as module
 
     X, C = make_cost_sensitive_classification(15, 2, 3, degree=2, random_state=0)
     given = []
@@ -431,7 +431,7 @@ def test_other_estimators_with_slow_oracles(make, seconds, monkeypatch):
 def test_interior_point_looks_at_the_clock_between_blocks(where, limits, monkeypatch):
     X, C = PATHS
     free = SPOPlusRegressor(GRID, solver="interior-point").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.interior_point.CHUNK_ELEMENTS", 12 * 3)  # three samples per block
+    monkeypatch.setattr("skspo.solvers.interior_point.state.CHUNK_ELEMENTS", 12 * 3)  # three samples per block
     clock = Clock(monkeypatch)
     clock.count(monkeypatch, Block, where)
     model = SPOPlusRegressor(GRID, solver="interior-point")
@@ -458,13 +458,13 @@ def test_newton_looks_at_the_clock_between_blocks(monkeypatch):
 @pytest.fixture
 def slow_machine(monkeypatch):
     """A machine on which nothing but the smallest products fits into a limit, as far as predictions go."""
-    monkeypatch.setattr("skspo.deadline._speed", lambda: 1e-3)
+    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 1e-3)
 
 
 def test_the_speed_of_the_machine_is_measured(monkeypatch):
-    monkeypatch.setattr("skspo.deadline.perf_counter", None)  # a clock of a test has no part in it
+    monkeypatch.setattr("skspo._utils.deadline.perf_counter", None)  # a clock of a test has no part in it
     assert 1e7 < deadline_module._speed.__wrapped__() < 1e14
-    monkeypatch.setattr("skspo.deadline._speed", lambda: 100.0)
+    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 100.0)
     assert deadline_module.predicted_seconds(250.0) == 2.5
 
 
@@ -485,7 +485,7 @@ def test_auto_takes_a_solver_that_gets_somewhere(slow_machine):
 def test_a_step_that_does_not_fit_is_not_begun(solver, slow_machine, monkeypatch):
     X, C = ASSETS
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skspo.solvers.interior_point.State.__init__", None)  # an error if it is called
+        patch.setattr("skspo.solvers.interior_point.state.State.__init__", None)  # an error if it is called
         patch.setattr("skspo.solvers.newton.cho_factor", None)
         patch.setattr(cp.Problem, "get_problem_data", None)
         patch.setattr("skspo.solvers.conic.ConicSolver._model", None)
@@ -529,11 +529,13 @@ def test_least_squares_in_a_hurry(kind, fit_intercept, one_cost):
 def test_least_squares_takes_the_quick_way_only_in_a_hurry(monkeypatch):
     X, C = CLASSES
     calls = []
-    monkeypatch.setattr("skspo.design.quick_regression", lambda *args: calls.append(1) or quick_regression(*args))
+    monkeypatch.setattr(
+        "skspo._training.design.quick_regression", lambda *args: calls.append(1) or quick_regression(*args)
+    )
     free = SPOPlusRegressor(Simplex()).fit(X, C)
     SPOPlusRegressor(Simplex(), time_limit=1e6).fit(X, C)
     assert not calls
-    monkeypatch.setattr("skspo.deadline._speed", lambda: 1.0)
+    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 1.0)
     with pytest.warns(ConvergenceWarning):
         model = SPOPlusRegressor(Simplex(), time_limit=1.0, solver="sgd", random_state=0).fit(X, C)
     assert calls

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..regions.base import CAPABILITIES, CertifiedFloat, Region, check_norm, check_region, directions_of
+from ..regions.base import CAPABILITIES, CertifiedFloat, Region, check_norm, directions_of
+from ..regions.check import check_region
 
 
 class Sides(NamedTuple):

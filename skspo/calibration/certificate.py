@@ -25,18 +25,13 @@ from numpy.typing import ArrayLike
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._process import quiet
+from .._training.certificate import CERTIFICATE_RADIUS
+from .._utils.threads import quiet
+from ..estimators._spo_plus import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs
-from ..objective import CERTIFICATE_RADIUS
 from ..regions.base import Region
-from ..spo_plus_regressor import SPOPlusRegressor
 from ._checks import check_delta, check_number, need, region_geometry
-from .functions import (
-    CalibrationFunction,
-    LeastSquaresCalibration,
-    PolyhedralCalibration,
-    StronglyConvexCalibration,
-)
+from .functions import CalibrationFunction, LeastSquaresCalibration, PolyhedralCalibration, StronglyConvexCalibration
 from .generalization import check_finite_range, generalization_bound, spo_plus_range
 
 
@@ -311,7 +306,7 @@ def _reference_bound(estimator: Any, Z: np.ndarray, C: np.ndarray, radius: float
 
 
 def _covers(estimator: Any, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
-    """Whether every model of the class is where a bound without ridge is proved (see ``skspo.objective``)."""
+    """Whether every model of the class is where a bound without ridge is proved (see ``skspo._training.objective``)."""
     d = C.shape[1]
     E = estimator.region_.equalities(d) if hasattr(estimator.region_, "equalities") else np.zeros((0, d))
     visible = C - (C @ E.T) @ E

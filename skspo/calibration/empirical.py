@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from ..regions.base import Region, check_region, directions_of
+from ..regions.base import Region, directions_of
+from ..regions.check import check_region
 from ._checks import check_count, check_levels, check_number, rows
 
 #: costs solved in one call of the oracle

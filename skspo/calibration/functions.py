@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from ..regions.base import CertifiedFloat, Region, check_region
+from ..regions.base import CertifiedFloat, Region
+from ..regions.check import check_region
 from ._checks import check_count, check_levels, check_number, need, region_geometry
 
 

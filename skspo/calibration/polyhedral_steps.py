@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, ndtr
 
-from ..regions.base import Region, check_region, directions_of
+from ..regions.base import Region, directions_of
+from ..regions.check import check_region
 from ._checks import Sides, check_number, region_geometry, rows
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

@@ -19,7 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..regions.base import Region, StrongConvexity, check_region
+from ..regions.base import Region, StrongConvexity
+from ..regions.check import check_region
 from ._checks import Sides, Subspace, need, rows
 
 

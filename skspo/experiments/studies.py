@@ -16,13 +16,13 @@ import numpy as np
 from sklearn.linear_model import QuantileRegressor
 
 from ..datasets import make_cost_sensitive_classification, make_portfolio
+from ..estimators._mlp import SPOMLPRegressor
+from ..estimators._spo import SPORegressor
+from ..estimators._spo_plus import SPOPlusRegressor
+from ..estimators._two_stage import TwoStageRegressor
 from ..metrics import normalized_spo_loss, spo_loss
-from ..neural import SPOMLPRegressor
 from ..regions import EntropySimplex, LogBarrierSimplex, Simplex
 from ..regions.base import Region
-from ..spo_plus_regressor import SPOPlusRegressor
-from ..spo_regressor import SPORegressor
-from ..two_stage import TwoStageRegressor
 
 #: one setting of a study: the names and values of what varies
 Condition = dict[str, Any]

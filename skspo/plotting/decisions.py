@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..fitted import fitted_region
+from .._training.fitted import fitted_region
 from ..losses import check_costs
 from ..regions import Knapsack, ShortestPath, Simplex
-from ..regions.base import Region, check_region
+from ..regions.base import Region
+from ..regions.check import check_region
 from ._common import pyplot
 
 CHOSEN, BEST = "tab:blue", "tab:orange"

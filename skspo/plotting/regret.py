@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
-from ..fitted import check_cost_names, check_metadata, fitted_region, metadata_checked
+from .._training.fitted import check_cost_names, check_metadata, fitted_region, metadata_checked
 from ..metrics import normalized_spo_loss, spo_loss
 from ..regions.base import Region
 from ._common import check_named, pyplot

@@ -1,14 +1,16 @@
 """Feasible regions: where decisions live."""
 
+from ._row_params import row_params
 from .balls import Ellipsoid, L1Ball, LqBall
-from .base import CertifiedFloat, Region, StrongConvexity, check_region
+from .base import CertifiedFloat, Region, StrongConvexity
+from .check import check_region
 from .graphs import Assignment, ShortestPath
 from .integer import Knapsack, MixedInteger
 from .level_sets import EntropySimplex, LogBarrierSimplex
-from .modelled import CvxpyRegion, Markowitz, OracleRegion
+from .markowitz import Markowitz
 from .polyhedron import Polyhedron
-from .rows import row_params
 from .simplex import Box, Simplex, TopK
+from .user import CvxpyRegion, OracleRegion
 
 __all__ = [
     "Assignment",

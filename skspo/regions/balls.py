@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, check_norm
-from .polyhedral_base import StandardForm
+from .polyhedral import StandardForm
 from .polyhedron import read_numbers
 
 

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
-from .._warn import warn_once
-from ..persistence import VersionedState
+from .._utils.versioning import VersionedState
 from ._row_names import RowNames, name_row, rows_named
+from ._row_params import read_names, read_rows
 
 CAPABILITIES = {
     "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
@@ -246,8 +246,6 @@ class Region(VersionedState, BaseEstimator):
         """
         if region_params is None:
             return self
-        from .rows import read_names, read_rows
-
         self._data(n_dim)
         names = read_names(region_params)
         with rows_named(names.of):
@@ -331,50 +329,3 @@ class Region(VersionedState, BaseEstimator):
 def _param_names(cls: Any) -> list[str]:
     """Names of a region's parameters; scikit-learn looks them up anew, which takes longer than many an argmin."""
     return cls._get_param_names()
-
-
-def check_region(region: Region | None, n_dim: int) -> Region:
-    """Validate ``region`` for costs with ``n_dim`` columns and return a copy that the caller owns.
-
-    Parameters
-    ----------
-    region : Region or None
-        None means the unit :class:`~skspo.Box`, which exists in every dimension, and a warning.
-    n_dim : int
-        Number of costs, that is of decision variables.
-
-    Returns
-    -------
-    region : Region
-    """
-    if region is None:
-        from .simplex import Box
-
-        warn_no_region()
-        region = Box()
-    if not isinstance(region, Region):
-        hint = " Did you forget the parentheses?" if isinstance(region, type) else ""
-        raise TypeError(
-            f"region must be a Region such as Simplex() or Polyhedron(...), got {region!r}.{hint} "
-            "A function that returns decisions can be wrapped: OracleRegion(argmin, n_dim)."
-        )
-    names, region = vars(region).get("_row_names"), clone(region)
-    if names is not None:
-        region._row_names = names
-    region._data(n_dim)
-    return region
-
-
-def warn_no_region() -> None:
-    """Say that the unit Box is used, where it is hardly ever meant."""
-    warn_once(
-        "No region was given, so decisions are made in the unit Box, where every variable is chosen on its own. If all "
-        "costs are positive the best decision there is to do nothing, and every model that predicts positive costs has "
-        "a perfect score. Pass the region of your decisions, for example region=Simplex(), or region=Box() if it is "
-        "meant."
-    )
-
-
-def has_capability(region: Region, name: str) -> bool:
-    """Whether ``region`` offers the optional method ``name`` with its present parameters."""
-    return hasattr(region, name)

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from ..deadline import check_time
-from ._highs import map_rows, solve_rows, worst_rows
+from .._utils.deadline import check_time
+from ._oracles.highs import map_rows, solve_rows, worst_rows
 from .base import CertifiedFloat
-from .polyhedral_base import InequalityForm, PolyhedralRegion
+from .polyhedral import InequalityForm, PolyhedralRegion
 
 CHUNK = 2**16  # numbers per block of rows in dynamic programming, so that all of its arrays stay in the cache
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from ..deadline import check_time
-from ._highs import coordinate_bounds, solve_rows, worst_rows
+from .._utils.deadline import check_time
+from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from .base import CertifiedFloat, Region
-from .polyhedral_base import InequalityForm, PolyhedralRegion
+from .per_sample import RowRegion
+from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import RowPolyhedron, count_decisions, read_constraints, read_numbers, side_shapes, stack_sides
-from .rows import RowRegion
 
 TABLE = 2**26  # bytes of the table of choices in dynamic programming
 CHUNK = 2**17  # numbers per block of rows in dynamic programming, so that it stays in the cache

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.optimize import LinearConstraint
 
-from ._highs import coordinate_bounds, solve_rows, worst_rows
-from .polyhedral_base import InequalityForm, PolyhedralRegion
-from .rows import RowRegion
+from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
+from .per_sample import RowRegion
+from .polyhedral import InequalityForm, PolyhedralRegion
 
 
 def read_numbers(what: str, value: Any) -> np.ndarray:

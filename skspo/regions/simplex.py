@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from ._row_names import row_error
 from .base import CertifiedFloat
-from .polyhedral_base import InequalityForm, PolyhedralRegion
+from .per_sample import RowRegion
+from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
-from .rows import RowRegion
 
 
 class Simplex(PolyhedralRegion):

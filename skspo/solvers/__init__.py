@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ..objective import MANY_SAMPLES, LinearObjective
+from .._training.objective import MANY_SAMPLES, LinearObjective
 from ..regions.base import Region
 from .base import Result, Solver, check_rows_at_hand, check_solver_serves, history_of
-from .bundle import BundleSolver
+from .bundle.solver import BundleSolver
 from .conic import ConicSolver
-from .interior_point import InteriorPointSolver, is_simple, predicted_work
+from .interior_point.solver import InteriorPointSolver, is_simple, predicted_work
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
 from .newton import predicted_work as newton_work

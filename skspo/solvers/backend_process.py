@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..regions._cones import cone_size, cones_of
+from ..regions._oracles.cones import cone_size, cones_of
 from . import _backend_worker
 
 #: numbers in the constraints from which on a program is solved by another process: it takes a second or so then

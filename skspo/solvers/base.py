@@ -9,10 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._process import one_blas_thread
-from ..deadline import StepTimer
+from .._training.certificate import ZERO_BOUND, Bound
+from .._training.objective import LinearObjective
+from .._utils.deadline import StepTimer
+from .._utils.threads import one_blas_thread
 from ..losses import Loss
-from ..objective import ZERO_BOUND, Bound, LinearObjective
 from ..regions.base import CAPABILITIES, Region
 
 
@@ -39,7 +40,7 @@ class Solver(BaseEstimator):
     name: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     losses: ClassVar[tuple[str, ...]] = ("SPO+",)
-    #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (see ``skspo.chunked``)
+    #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (``_training.chunked``)
     sums_suffice: ClassVar[bool] = False
     #: whether decisions that are not optimal do little harm; other solvers take every decision as exact
     tolerates_inexact: ClassVar[bool] = False

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from .._process import quiet
-from ..backends import import_cvxpy, is_failure
-from ..objective import ZERO_BOUND, LinearObjective
+from .._training.certificate import ZERO_BOUND
+from .._training.objective import LinearObjective
+from .._utils.optional import import_cvxpy, is_failure
+from .._utils.threads import quiet
 from .backend_process import is_large, solve_in_process
 from .base import Progress, Result, Solver
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from ..deadline import TimeIsUp
-from ..objective import LinearObjective
+from .._training.objective import LinearObjective
+from .._utils.deadline import TimeIsUp
 from .base import Progress, Result, Solver
 
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .._process import one_blas_thread
-from ..deadline import TimeIsUp, check_time
-from ..objective import GAP_FLOOR, LinearObjective
+from .._training.objective import GAP_FLOOR, LinearObjective
+from .._utils.deadline import TimeIsUp, check_time
+from .._utils.threads import one_blas_thread
 from .base import Progress, Result, Solver
 
 #: entries of the matrices M of a block of samples

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._process import one_blas_thread
-from ..deadline import TimeIsUp
-from ..objective import NO_BOUND, ZERO_BOUND, LinearObjective
+from .._training.certificate import NO_BOUND, ZERO_BOUND
+from .._training.objective import LinearObjective
+from .._utils.deadline import TimeIsUp
+from .._utils.threads import one_blas_thread
 from .base import Progress, Result, Solver
 from .smoothed_proof import prove
 

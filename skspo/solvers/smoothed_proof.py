@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ..deadline import TimeIsUp
-from ..mixture import MOST_ELEMENTS, Mixture
-from ..objective import GAP_FLOOR, ZERO_BOUND, Bound, LinearObjective
+from .._training.certificate import ZERO_BOUND, Bound
+from .._training.mixture import MOST_ELEMENTS, Mixture
+from .._training.objective import GAP_FLOOR, LinearObjective
+from .._utils.deadline import TimeIsUp
 from .lbfgs import descend
 
 #: rounds at most, and L-BFGS iterations of a round

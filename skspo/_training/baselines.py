@@ -1,0 +1,84 @@
+"""The two baselines that a model's decisions are compared with: least squares and the mean cost.
+
+They are those of the data that the model was fitted to.  Anything else compares unlike things: a model that has seen
+a hundred samples with one that has seen others, or more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.validation import check_array
+
+from .._utils.scaling import SMALLEST, largest, power_of_two
+from .design import apply_model, check_blocks
+
+
+class Baselines(NamedTuple):
+    """Least squares and the mean cost of some samples; both leave out the offset."""
+
+    mean: np.ndarray  # (d,)
+    coef: np.ndarray | None  # (d, p), or (q,) for a shared model; None if there is no least squares
+    intercept: Any = 0.0
+    why: str = ""  # there is no least squares
+
+    def least_squares(self, X: ArrayLike) -> np.ndarray:
+        """Predictions of least squares."""
+        assert self.coef is not None
+        features: Any = check_array(X, dtype=np.float64, accept_sparse=True)
+        if issparse(features):
+            return features @ self.coef.T + self.intercept
+        return apply_model(features, self.coef, self.intercept)
+
+
+def mean_cost(C: np.ndarray, weight: np.ndarray | None, offset: np.ndarray | None) -> np.ndarray:
+    """Weighted mean of the costs less their known part."""
+    return np.average(C if offset is None else C - offset, axis=0, weights=weight)
+
+
+def fit_baselines(
+    X: Any,
+    C: np.ndarray,
+    weight: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    *,
+    shared: bool = False,
+    fit_intercept: bool = True,
+) -> Baselines:
+    """Fit both baselines; without least squares, and with the reason, if the features are not numbers.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+    C : ndarray of shape (n, d)
+    weight : ndarray of shape (n,), optional
+    offset : ndarray of shape (n, d), optional
+    shared : bool
+        Whether one model serves all costs, each of which has a block of features.
+    fit_intercept : bool
+    """
+    n, d = C.shape
+    mean = mean_cost(C, weight, offset)
+    try:
+        features: Any = check_array(X, dtype=np.float64, accept_sparse=not shared, input_name="X")
+        if shared:
+            check_blocks(features.shape[1], d)
+    except (TypeError, ValueError) as error:  # text or missing values
+        return Baselines(mean, None, why=str(error).splitlines()[0])
+    target = C if offset is None else C - offset
+    if shared:
+        features, target = features.reshape(n * d, -1), target.reshape(-1)
+        weight = None if weight is None else np.repeat(weight, d)
+    # Powers of two: exact, and squares neither overflow nor vanish.
+    unit = 1.0 if issparse(features) else power_of_two(max(largest(features), SMALLEST))
+    cost = power_of_two(largest(target))
+    model = LinearRegression(fit_intercept=fit_intercept).fit(features / unit, target / cost, sample_weight=weight)
+    with np.errstate(over="ignore"):
+        coef, intercept = model.coef_ * (cost / unit), model.intercept_ * cost
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        return Baselines(mean, None, why="its coefficients leave the range of numbers.")
+    return Baselines(mean, coef, float(intercept) if shared else np.broadcast_to(intercept, d).copy())

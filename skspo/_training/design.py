@@ -1,0 +1,496 @@
+"""The linear map from coefficients to predictions, in coordinates that solvers like.
+
+Conventions
+-----------
+    one model per cost     X (n, p)      c_hat_i = B x_i + b        = Theta z_i     Theta (d, q)   Z (n, q)
+    one shared model       X (n, d p)    c_hat_ij = beta.x_ij + b   = Z_i Theta^T   Theta (1, q)   Z (n, d, q)
+
+    Z are standardised features, with a column of ones last if there is an intercept: q = p + 1, else q = p.
+
+What decisions cannot see.  On a region with N w = const, N the ``normals``, a prediction's component along N changes no
+decision.  One model per cost: the rows of Theta have such a component.  A shared model:
+the features of a sample do, and it is removed from Z, but a direction of Theta is hidden only if Z_i Theta^T = 0 for
+every sample; such are the intercept and features that are equal for all items of a sample, on a region where the
+decisions have a constant sum.
+
+Solvers see ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`` and ``to_user`` translate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import scipy.linalg
+from sklearn.linear_model import LinearRegression
+
+from .._utils.deadline import predicted_seconds, time_left
+from .._utils.scaling import SMALLEST, largest, power_of_two
+
+#: part of a shared model's features, or directions of its coefficients, below which they count as hidden
+INVISIBLE = 1e-10
+
+#: products of features that are worked on at a time
+BLOCK_ELEMENTS = 2**22
+
+#: multiplications of scikit-learn's least squares, divided by n p min(n, p)
+REGRESSION = 6.0
+
+#: seconds of a least-squares fit that is made whatever the time limit
+AT_ONCE = 0.1
+
+#: smallest pivot, relative to the length of a column, with which normal equations are accurate
+WELL_CONDITIONED = 1e-3
+
+
+class Standardization(NamedTuple):
+    """Which columns are used, what is subtracted from them and what they are divided by."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+    used: np.ndarray
+
+
+def check_blocks(n_features: int, d: int) -> None:
+    """Raise an error if a shared model cannot cut the features into one block per cost."""
+    if n_features % d:
+        raise ValueError(
+            f"shared=True needs X with {d} consecutive blocks of features, one block for each of the {d} costs, but "
+            f"X has {n_features} features, which is not a multiple of {d}. stack_items makes such an X of a long table."
+        )
+
+
+def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Any) -> np.ndarray:
+    """Predictions (n, d) of coefficients (d, p), or of shared ones (p,), for features as given."""
+    X = np.ascontiguousarray(X)  # some versions of NumPy multiply strided arrays in another order
+    if coef.ndim == 1:
+        return (X.reshape(-1, coef.size) @ coef + intercept).reshape(X.shape[0], -1)
+    return X @ coef.T + intercept
+
+
+class Design:
+    """What both layouts share: the coordinates of features.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), or (n, d p) for a shared model
+    weight : ndarray of shape (n,)
+        Nonnegative, sums to one.
+    normals : ndarray of shape (m, d)
+        Orthonormal directions in which decisions never vary.
+    fit_intercept : bool
+    center : bool
+        Whether columns are centred.  Only allowed if the intercept is free to compensate.
+    standardization : Standardization, optional
+        Use these coordinates instead of deriving them from X (later chunks of a stream).
+    """
+
+    #: whether one coefficient vector serves all costs
+    shared: ClassVar[bool]
+    Z: np.ndarray
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        weight: np.ndarray,
+        normals: np.ndarray,
+        *,
+        fit_intercept: bool,
+        center: bool,
+        standardization: Standardization | None = None,
+    ) -> None:
+        self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
+        rows, row_weight = self._rows(X, weight)
+        n, p = rows.shape
+        self.n_features = p
+        if standardization is None:
+            mean = row_weight @ rows if fit_intercept and center else np.zeros(p)
+            # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
+            largest = np.abs(rows).max(axis=0, initial=0.0)
+            unit = np.exp2(np.floor(np.log2(np.maximum(largest, 1e-300))))
+            spread = unit * np.sqrt(row_weight @ ((rows - mean) / unit) ** 2)
+            # A column that is constant up to rounding carries no information beyond the intercept.
+            used = spread > 16 * np.finfo(float).eps * largest
+            standardization = Standardization(mean, np.where(used, spread, 1.0), used)
+        self.standardization = standardization
+        self.mean, self.scale, self.used = standardization
+        Z = np.empty((n, p + 1 if fit_intercept else p))
+        np.subtract(rows, self.mean, out=Z[:, :p])
+        Z[:, :p] /= self.scale
+        Z[:, :p][:, ~self.used] = 0.0
+        Z[:, p:] = 1.0
+        self._set_features(Z)
+
+    def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Feature vectors, one per row, and their weights, which sum to one."""
+        raise NotImplementedError
+
+    def _set_features(self, Z: np.ndarray) -> None:
+        raise NotImplementedError
+
+    @property
+    def n_coef(self) -> int:
+        """Number of columns of Theta."""
+        return self.Z.shape[-1]
+
+    def gram_pinv(self, room: np.ndarray) -> np.ndarray:
+        """Pseudo-inverse of the Gram matrix with further weights of the samples."""
+        return np.linalg.pinv(self.gram(room), rcond=1e-14, hermitian=True)
+
+    def thinned(self, rows: slice, weight: np.ndarray) -> Self:
+        """Return the same map for some of the rows."""
+        other = copy(self)
+        other.Z, other.weight = self.Z[rows], weight
+        return other
+
+    def with_rows(self, X: np.ndarray, weight: np.ndarray) -> Self:
+        """Return the same map for other features, in the same coordinates."""
+        return type(self)(
+            X,
+            weight,
+            self.normals,
+            fit_intercept=self.fit_intercept,
+            center=False,  # says how to derive coordinates, and these are given
+            standardization=self.standardization,
+        )
+
+    # -- the layout ----------------------------------------------------------------------------------------------------
+
+    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+        """Predictions of the given rows, shape (n_rows, d), of an array or a CVXPY expression."""
+        raise NotImplementedError
+
+    def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Gradient in Theta of sum_i g_i.c_hat_i over the given rows."""
+        raise NotImplementedError
+
+    def gram(self, room: np.ndarray) -> np.ndarray:
+        """Gram matrix of the features, shape (q, q), with the samples weighted by a_i room_i."""
+        raise NotImplementedError
+
+    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+        """Hessian in the entries of Theta of sum_i a_i c_hat_i.M_i c_hat_i / 2 over the given rows."""
+        raise NotImplementedError
+
+    def sensitivity(self, S: np.ndarray) -> np.ndarray:
+        """Gradient in Theta of s_k.c_hat_i for every sample i and every row s_k of S, shape (n, k, size of Theta)."""
+        raise NotImplementedError
+
+    def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Theta that fits C with one weight per sample and cost, by normal equations."""
+        raise NotImplementedError
+
+    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+        """Theta of the least-squares fit to all of C, hidden component included.
+
+        Where it is not unique, or only numerically so, it is the smallest one in the units of X or in those of Z.  The
+        latter does not depend on units: with features of very different sizes LinearRegression drops the small ones.
+        """
+        raise NotImplementedError
+
+    # -- coefficients --------------------------------------------------------------------------------------------------
+
+    def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """L and R, with orthonormal rows and columns: L Theta R is what decisions cannot see of the free columns."""
+        raise NotImplementedError
+
+    def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
+        """Theta without what decisions cannot see (of the free columns, or of all)."""
+        raise NotImplementedError
+
+    def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Theta as solvers see it, and what is kept from them to be added to their result."""
+        raise NotImplementedError
+
+    def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Theta with its hidden component in the free columns as near to the reference as can be, in predictions."""
+        raise NotImplementedError
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Coefficients and intercept for features as given."""
+        raise NotImplementedError
+
+    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
+        """Theta of coefficients for features as given; those of constant columns go into the intercept or vanish."""
+        return self._from_user(coef, intercept, 1.0)
+
+    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
+        """Theta of coefficients for features in another unit."""
+        raise NotImplementedError
+
+    def _regression(self, features: np.ndarray, C: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, Any, float]:
+        """Coefficients and intercept of least squares for features in units of the largest of them, and this unit.
+
+        A power of two changes nothing but the exponents, of which squares then take no heed.
+        """
+        unit = power_of_two(max(largest(features), SMALLEST))
+        n, p = features.shape
+        # There is always a second fit to be made, for the same time or longer: that of the model.
+        if predicted_seconds(REGRESSION * n * p * float(min(n, p))) > max(0.3 * time_left(), AT_ONCE):
+            return *quick_regression(features / unit, C, weight, self.fit_intercept), unit
+        ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
+        return ls.coef_, ls.intercept_, unit
+
+
+def quick_regression(X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool) -> tuple[np.ndarray, Any]:
+    """Coefficients and intercept of least squares, sooner than by scikit-learn's singular value decomposition.
+
+    By normal equations if these are accurate, or by an orthogonal factorisation with pivoting.
+    """
+    C_2d = C[:, None] if C.ndim == 1 else C
+    share = weight[:, None] / weight.sum()
+    mean, level = (share * X).sum(axis=0), (share * C_2d).sum(axis=0)
+    if not fit_intercept:
+        mean, level = np.zeros_like(mean), np.zeros_like(level)
+    Z, target = (X - mean) * np.sqrt(share), (C_2d - level) * np.sqrt(share)
+    B = normal_equations(Z, target)
+    if B is None:
+        # The rank is that of scikit-learn.
+        B = scipy.linalg.lstsq(Z, target, cond=1e-6, lapack_driver="gelsy", check_finite=False)[0]
+    intercept = level - mean @ B
+    return (B[:, 0], float(intercept[0])) if C.ndim == 1 else (B.T, intercept)
+
+
+def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+    """Least squares by a Cholesky factor of Z^T Z; None if that would lose digits."""
+    n, p = Z.shape
+    scale = np.sqrt(np.square(Z).sum(axis=0))
+    if n <= p or not scale.all():
+        return None
+    Z = Z / scale
+    try:
+        factor = scipy.linalg.cho_factor(Z.T @ Z, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    # The squares of the pivots are parts of columns that the columns before do not explain.
+    if np.abs(np.diag(factor[0])).min() < WELL_CONDITIONED:
+        return None
+    B = scipy.linalg.cho_solve(factor, Z.T @ target, check_finite=False)
+    B += scipy.linalg.cho_solve(factor, Z.T @ (target - Z @ B), check_finite=False)
+    return B / scale[:, None]
+
+
+def conjugate_gradients(
+    apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, stop: Callable[[], bool], steps: int = 100
+) -> np.ndarray:
+    """Solve with a positive semidefinite operator on matrices, in at most so many steps."""
+    Y, r = np.zeros_like(right), right
+    p, rr = r, float(np.vdot(r, r))
+    start = rr
+    for _ in range(steps):
+        if stop():
+            break
+        H = apply(p)
+        curvature = float(np.vdot(p, H))
+        if not curvature > 0.0 or rr <= 1e-28 * start:
+            break
+        Y, r = Y + (rr / curvature) * p, r - (rr / curvature) * H
+        new = float(np.vdot(r, r))
+        p, rr = r + (new / rr) * p, new
+    return Y
+
+
+class LinearDesign(Design):
+    """One coefficient vector per cost: predictions X B^T + b."""
+
+    shared = False
+
+    def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return X, weight
+
+    def _set_features(self, Z: np.ndarray) -> None:
+        self.Z = Z
+
+    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+        """Z Theta^T."""
+        return self.Z[rows] @ Theta.T
+
+    def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return sum_i g_i z_i^T, shape (d, q)."""
+        return G.T @ self.Z[rows]
+
+    def gram(self, room: np.ndarray) -> np.ndarray:
+        """Return sum_i a_i room_i z_i z_i^T."""
+        return (self.Z * (self.weight * room)[:, None]).T @ self.Z
+
+    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+        """Return sum_i a_i M_i (x) z_i z_i^T."""
+        Z, (d, q) = self.Z[rows], (M.shape[1], self.n_coef)
+        outer = np.einsum("ij,ik->ijk", Z * self.weight[rows, None], Z)
+        H = M.reshape(-1, d * d).T @ outer.reshape(-1, q * q)
+        return H.reshape(d, d, q, q).transpose(0, 2, 1, 3).reshape(d * q, d * q)
+
+    def sensitivity(self, S: np.ndarray) -> np.ndarray:
+        """Outer products s_k z_i^T."""
+        return np.einsum("kj,iq->ikjq", S, self.Z).reshape(self.Z.shape[0], S.shape[0], S.shape[1] * self.Z.shape[1])
+
+    def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """One system of normal equations per cost."""
+        q = self.n_coef
+        gram, block = np.zeros((weight.shape[1], q, q)), max(1, BLOCK_ELEMENTS // q**2)
+        for start in range(0, self.Z.shape[0], block):
+            rows = slice(start, start + block)
+            outer = (self.Z[rows, :, None] * self.Z[rows, None, :]).reshape(-1, q * q)
+            gram += (weight[rows].T @ outer).reshape(-1, q, q)
+        trace = np.maximum(np.trace(gram, axis1=1, axis2=2), 1e-100)  # zero, if nothing can be seen
+        gram += 1e-12 * trace[:, None, None] * np.eye(q)
+        return np.linalg.solve(gram, ((weight * C).T @ self.Z)[:, :, None])[:, :, 0]
+
+    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+        """One regression per cost."""
+        features = self.Z[:, : self.n_features] if standardized else X
+        coef, intercept, unit = self._regression(features, C, self.weight)
+        intercept = np.broadcast_to(intercept, C.shape[1])
+        if standardized:
+            return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
+        return self._from_user(coef, intercept, unit)
+
+    def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The normals, for every free column."""
+        return self.normals, np.eye(self.n_coef)[:, free]
+
+    def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
+        """Without the component along the normals."""
+        if not self.normals.size:
+            return Theta
+        visible = (Theta.T - (Theta.T @ self.normals.T) @ self.normals).T
+        return visible if free is None else np.where(free, visible, Theta)
+
+    def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The hidden component is kept: nothing depends on it, and large common costs would blur small differences."""
+        visible = self.visible(Theta)
+        return visible, Theta - visible
+
+    def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Drop the hidden component of free columns; the reference, like all that solvers see, has none."""
+        return self.visible(Theta, free)
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Coefficients (d, p) and intercept (d,)."""
+        p = self.n_features
+        coef = np.where(self.used, Theta[:, :p] / self.scale, 0.0)
+        intercept = Theta[:, p] - coef @ self.mean if self.fit_intercept else np.zeros(Theta.shape[0])
+        return coef, intercept
+
+    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
+        """Theta of coefficients (d, p) and intercept (d,)."""
+        Theta = coef * np.where(self.used, self.scale / unit, 0.0)
+        if self.fit_intercept:
+            Theta = np.concatenate([Theta, (intercept + coef @ (self.mean / unit))[:, None]], axis=1)
+        return Theta
+
+
+class SharedDesign(Design):
+    """One coefficient vector for all costs, each of which has features of its own: predictions x_ij.beta + b."""
+
+    shared = True
+
+    def __init__(self, X: np.ndarray, weight: np.ndarray, normals: np.ndarray, **params: Any) -> None:
+        self.d = normals.shape[1]
+        self._bases: dict[bytes, np.ndarray] = {}
+        super().__init__(X, weight, normals, **params)
+
+    def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return X.reshape(X.shape[0] * self.d, -1), np.repeat(weight, self.d) / self.d
+
+    def _set_features(self, Z: np.ndarray) -> None:
+        self.Z = Z.reshape(-1, self.d, Z.shape[1])
+        #: Gram matrix of the features with their hidden component, for least squares
+        self.full_gram = self.gram(np.ones(self.Z.shape[0]))
+        if self.normals.size:
+            visible = self.Z - np.matmul(self.normals.T, np.matmul(self.normals, self.Z))
+            # What is left of a hidden column is rounding, and nothing may be built on it.
+            left, size = (np.abs(x).max(axis=(0, 1), initial=0.0) for x in (visible, self.Z))
+            self.Z = np.where(left > INVISIBLE * size, visible, 0.0)
+            flat = self.Z.reshape(-1, self.n_coef) * np.sqrt(np.repeat(self.weight, self.d))[:, None]
+            #: what hidden directions are found from: R of the QR factorisation of all features
+            self.triangle: Any = np.linalg.qr(flat, mode="r")
+
+    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+        """Z_i Theta^T."""
+        Z = self.Z[rows]
+        return (Z.reshape(-1, self.n_coef) @ Theta.T).reshape((Z.shape[0], self.d), order="C")
+
+    def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return sum_i g_i Z_i, shape (1, q)."""
+        return (G.ravel() @ self.Z[rows].reshape(-1, self.n_coef))[None]
+
+    def gram(self, room: np.ndarray) -> np.ndarray:
+        """Return sum_i a_i room_i Z_i^T Z_i."""
+        flat = self.Z.reshape(-1, self.n_coef)
+        return (flat * np.repeat(self.weight * room, self.d)[:, None]).T @ flat
+
+    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+        """Return sum_i a_i Z_i^T M_i Z_i."""
+        Z, q = self.Z[rows], self.n_coef
+        return (np.matmul(M, Z) * self.weight[rows, None, None]).reshape(-1, q).T @ Z.reshape(-1, q)
+
+    def sensitivity(self, S: np.ndarray) -> np.ndarray:
+        """Features weighted with s_k."""
+        return np.matmul(S, self.Z)
+
+    def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """One system of normal equations."""
+        flat = self.Z.reshape(-1, self.n_coef)
+        gram = (flat * weight.ravel()[:, None]).T @ flat
+        gram += 1e-12 * max(float(np.trace(gram)), 1e-100) * np.eye(self.n_coef)
+        return np.linalg.solve(gram, (weight * C).ravel() @ flat)[None]
+
+    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+        """One regression over all samples and costs."""
+        features, weight = self._rows(X, self.weight)
+        if standardized:
+            features = np.where(self.used, (features - self.mean) / self.scale, 0.0)
+        coef, intercept, unit = self._regression(features, C.ravel(), weight)
+        if standardized:
+            return np.append(coef / unit, intercept)[None, : self.n_coef]
+        return self._from_user(coef, intercept, unit)
+
+    def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Directions in the span of the free columns along which no visible prediction changes."""
+        key = free.tobytes()
+        if key not in self._bases:
+            basis = np.zeros((self.n_coef, 0))
+            if self.normals.size and free.any():
+                _, size, directions = np.linalg.svd(self.triangle[:, free])
+                size = np.append(size, np.zeros(directions.shape[0] - size.size))
+                hidden = size <= INVISIBLE * np.sqrt(self.full_gram.diagonal().max())
+                basis = np.eye(self.n_coef)[:, free] @ directions[hidden].T
+            self._bases[key] = basis
+        return np.ones((1, 1)), self._bases[key]
+
+    def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
+        """Without the hidden directions."""
+        R = self.hidden_basis(np.ones(self.n_coef, dtype=bool) if free is None else free)[1]
+        return Theta - (Theta @ R) @ R.T
+
+    def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All of it: hidden directions are not orthogonal to the others, and a penalty sees both together."""
+        return Theta, np.zeros_like(Theta)
+
+    def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Least squares along the hidden directions, given the others.
+
+        The least-squares fit solves the normal equations, so that its predictions stand for the costs.
+        """
+        R = self.hidden_basis(free)[1]
+        if not R.size:
+            return Theta
+        Theta = self.visible(Theta, free)
+        inner = np.linalg.pinv(R.T @ self.full_gram @ R, rcond=1e-12, hermitian=True)
+        return Theta + ((reference - Theta) @ self.full_gram @ R @ inner) @ R.T
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Coefficients (p,) and intercept, a number."""
+        p = self.n_features
+        coef = np.where(self.used, Theta[0, :p] / self.scale, 0.0)
+        return coef, float(Theta[0, p] - coef @ self.mean) if self.fit_intercept else 0.0
+
+    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
+        """Theta of coefficients (p,) and a number."""
+        Theta = coef * np.where(self.used, self.scale / unit, 0.0)
+        if self.fit_intercept:
+            Theta = np.append(Theta, intercept + coef @ (self.mean / unit))
+        return Theta[None]

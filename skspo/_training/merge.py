@@ -1,0 +1,40 @@
+"""Equal rows are one row, and the order of rows does not matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def merge_rows(sample_weight: np.ndarray | None, *arrays: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Drop rows of weight zero, merge equal rows, and sort.
+
+    A weight of two is then the same problem as a repeated row, bit for bit, and the order of rows does not matter: the
+    optimum of a linear program is not unique, so equal problems must reach the solver as equal numbers.
+
+    Parameters
+    ----------
+    sample_weight : ndarray of shape (n,) or None
+    *arrays : ndarray of shape (n, m) or None
+        What samples have to agree in to be equal.
+
+    Returns
+    -------
+    rows : ndarray of int
+        One row of each kind.
+    weight : ndarray
+        Total weight of its kind.
+    """
+    given = [array for array in arrays if array is not None]
+    weight = np.ones(given[0].shape[0]) if sample_weight is None else sample_weight
+    keep = np.flatnonzero(weight > 0)
+    rows = np.concatenate([array[keep] for array in given], axis=1)
+    # One number per row orders almost all rows; numpy sums each row in the same order wherever it stands.
+    key = (rows * np.cos(np.arange(1.0, rows.shape[1] + 1.0))).sum(axis=1)
+    order = np.argsort(key, kind="stable")
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort((*rows.T[::-1], key))
+    rows = rows[order]
+    new = np.ones(rows.shape[0], dtype=bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    weight = np.add.reduceat(weight[keep][order], np.flatnonzero(new))
+    return keep[order[new]], weight

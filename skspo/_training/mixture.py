@@ -1,0 +1,232 @@
+"""Averages of decisions with the right moments: dual points of which nothing but decisions is known.
+
+Conventions
+-----------
+    V_k (m, d) decisions in conv(S), sorted by sample; i(k) their samples
+    alpha_k > 0 their weights, which sum to one for each sample
+
+Any weights prove a lower bound, v_i = sum_k alpha_k V_k, and where there is no ridge it is charged for the residual R
+of the moments (see ``objective``).  Factors 1 + (V_k - v_i).Y z_i of the weights keep their sums and move moments by
+
+    sum_i a_i Cov_i Y z_i z_i^T,     Cov_i the covariance of the decisions of sample i under its weights,
+
+so that Y solves a linear system: by a factorisation if coefficients are few, else by conjugate gradients, in time
+and memory linear in samples, features and costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, null_space
+
+from .._utils.deadline import TimeIsUp, check_time
+from .certificate import Bound
+from .design import conjugate_gradients
+
+if TYPE_CHECKING:
+    from .objective import LinearObjective
+
+#: conjugate-gradient steps for one set of factors; sets at most, because factors must not be negative, which may cut
+#: one short
+STEPS, SETS = 100, 4
+
+#: most coefficients for which Y is found by a factorisation, the multiplications that it may take, and the numbers of
+#: covariances that are worked on at a time
+DIRECT, DIRECT_WORK, BLOCK_ELEMENTS = 1_000, 1e10, 2**20
+
+#: numbers of all decisions together: 512 MB
+MOST_ELEMENTS = 2**26
+
+#: weights of other decisions that are mixed into given ones, to make room for factors
+SHARES = (1e-9, 1e-7, 1e-5, 1e-3, 1e-2)
+
+
+class Mixture:
+    """Decisions of each sample, to be averaged.
+
+    Samples with a single decision have no choice; arrays of weights belong to the decisions of the others.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+        With rows in memory.
+    V : ndarray of shape (n, d)
+        One decision of each sample.
+    """
+
+    def __init__(self, objective: LinearObjective, V: np.ndarray) -> None:
+        self.objective = objective
+        self.W: np.ndarray = objective.W  # type: ignore[assignment]
+        self.V, self.sample = V, np.arange(objective.n_samples)
+        self._arrange()
+
+    def add(self, samples: np.ndarray, V: np.ndarray) -> None:
+        """Add one decision for each of these samples, if there is memory for it."""
+        if self.V.size + V.size > MOST_ELEMENTS:
+            return
+        self.V, self.sample = np.concatenate([self.V, V]), np.concatenate([self.sample, samples])
+        order = np.argsort(self.sample, kind="stable")
+        self.V, self.sample = self.V[order], self.sample[order]
+        self._arrange()
+
+    def _arrange(self) -> None:
+        obj = self.objective
+        several = (np.bincount(self.sample, minlength=obj.n_samples) > 1)[self.sample]
+        single = self.sample[~several]
+        difference = (self.V[~several] - self.W[single]) * obj.weight[single, None]
+        #: constant and slope of the samples with a single decision
+        self.constant = float(np.einsum("ij,ij->", obj.C[single], difference))
+        self.slope = -2.0 * obj.design.adjoint(difference, single)
+        #: the other samples, where their decisions begin, and which of these samples a decision belongs to
+        self.rows, self.first, self.row = np.unique(self.sample[several], return_index=True, return_inverse=True)
+        self.choices = self.V[several]
+
+    def best_scores(self, U: np.ndarray) -> np.ndarray:
+        """Largest V_k.u_i of each sample."""
+        first = np.searchsorted(self.sample, np.arange(U.shape[0]))
+        return np.maximum.reduceat(np.einsum("ij,ij->i", self.V, U[self.sample]), first)
+
+    def average(self, weight: np.ndarray) -> np.ndarray:
+        """Sums of weighted decisions, for the samples with several."""
+        return np.add.reduceat(weight[:, None] * self.choices, self.first)
+
+    def moments(self, weight: np.ndarray) -> tuple[float, np.ndarray]:
+        """Constant and slope of the bound (see ``LinearObjective.dual_value_from_moments``)."""
+        if not self.rows.size:
+            return self.constant, self.slope
+        obj = self.objective
+        difference = (self.average(weight) - self.W[self.rows]) * obj.weight[self.rows, None]
+        constant = self.constant + float(np.einsum("ij,ij->", obj.C[self.rows], difference))
+        return constant, self.slope - 2.0 * obj.design.adjoint(difference, self.rows)
+
+    def bound(self, weight: np.ndarray, Theta: np.ndarray) -> Bound:
+        """Best bound of these weights and of those that are found when the residual is cancelled.
+
+        Parameters
+        ----------
+        weight : ndarray
+            Positive, with sum one for each sample.
+        Theta : ndarray
+            The result for which the bound is to hold.
+        """
+        obj = self.objective
+        best = obj.dual_value_from_moments(*self.moments(weight), Theta)
+        for _ in range(SETS if self.rows.size else 0):
+            try:
+                # Weights may be so small that their factors overflow; those are not used.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    change = self._factors(weight)
+            except TimeIsUp:
+                break  # bounds that were found hold
+            if change is None:
+                break
+            weight = weight * (1.0 + min(1.0, 0.9 / max(-float(change.min()), 1e-300)) * change)
+            weight = weight / np.add.reduceat(weight, self.first)[self.row]
+            best = max(best, obj.dual_value_from_moments(*self.moments(weight), Theta))
+        return best
+
+    def _factors(self, weight: np.ndarray) -> np.ndarray | None:
+        """Relative changes of the weights that cancel the residual; None if there is none."""
+        obj = self.objective
+        G = self.moments(weight)[1]
+        # An l1 penalty absorbs slopes up to its size; those that reach it are held there.
+        held = (obj.l2 == 0) & (np.abs(G) >= obj.l1 * (1.0 - 1e-9))
+        excess = np.where(held, G - np.clip(G, -obj.l1, obj.l1), 0.0)
+        if not excess.any():
+            return None
+        mean, a = self.average(weight), obj.weight[self.rows, None]
+
+        def change(Y: np.ndarray) -> np.ndarray:
+            P = obj.design.predict(Y, self.rows)
+            return np.einsum("ij,ij->i", self.choices, P[self.row]) - np.einsum("ij,ij->i", mean, P)[self.row]
+
+        def apply(Y: np.ndarray) -> np.ndarray:
+            return np.where(held, 2.0 * obj.design.adjoint(self.average(weight * change(Y)) * a, self.rows), 0.0)
+
+        size = excess.size
+        work = self.rows.size * float(size) ** 2
+        if size <= DIRECT and work <= DIRECT_WORK and obj.deadline.allows(work + float(size) ** 3):
+            Y = self._solve_directly(weight, mean, held, excess, apply)
+        else:
+            Y = conjugate_gradients(apply, excess, lambda: obj.deadline.left() <= 0, STEPS)
+        result = change(Y)
+        return result if np.isfinite(result).all() and result.any() else None
+
+    def _solve_directly(
+        self,
+        weight: np.ndarray,
+        mean: np.ndarray,
+        held: np.ndarray,
+        excess: np.ndarray,
+        apply: Callable[[np.ndarray], np.ndarray],
+    ) -> np.ndarray:
+        """Y from the matrix of ``apply``, which conjugate gradients would need too many steps for."""
+        obj = self.objective
+        # Slopes have no component that decisions cannot see; those that an l1 penalty holds are single entries.
+        hidden = obj.normals.size > 0 and obj.smooth_penalty and not obj.design.shared
+        basis = null_space(obj.normals) if hidden else np.eye(self.choices.shape[1])
+        d = basis.shape[1]
+        matrix: Any = 0.0
+        ends = np.append(self.first, self.row.size)
+        block = max(1, BLOCK_ELEMENTS // d**2)
+        for start in range(0, self.rows.size, block):
+            check_time()
+            stop = min(start + block, self.rows.size)
+            mine = slice(ends[start], ends[stop])
+            centred = (self.choices[mine] - mean[self.row[mine]]) @ basis
+            outer = np.einsum("k,ki,kj->kij", weight[mine], centred, centred)
+            covariances = np.add.reduceat(outer, self.first[start:stop] - ends[start])
+            matrix = matrix + 2.0 * obj.design.curvature(covariances, self.rows[start:stop])
+        inside = (held[:d] if hidden else held).ravel()
+        matrix = matrix[np.ix_(inside, inside)]
+        matrix[np.diag_indices_from(matrix)] += 1e-15 * max(float(np.trace(matrix)) / len(matrix), 1e-300)
+        try:
+            factor = cho_factor(matrix, check_finite=False)
+        except np.linalg.LinAlgError:
+            return conjugate_gradients(apply, excess, lambda: obj.deadline.left() <= 0, STEPS)
+        Y, rest = np.zeros_like(excess), excess
+        for _ in range(3):
+            reduced = np.zeros(inside.size)
+            right = (basis.T @ rest if hidden else rest).ravel()[inside]
+            reduced[inside] = cho_solve(factor, right, check_finite=False)
+            trial = Y + (basis @ reduced.reshape(d, -1) if hidden else reduced.reshape(excess.shape))
+            new = excess - apply(trial)
+            if not np.linalg.norm(new) < np.linalg.norm(rest):
+                break
+            Y, rest = trial, new
+        return Y
+
+
+def mixed_bound(objective: LinearObjective, V: np.ndarray, Theta: np.ndarray, target: float) -> Bound:
+    """Bound of decisions V whose residual is cancelled by mixing in a little of other decisions.
+
+    The others are the optimal ones, and those that attain the loss at Theta.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+        With rows in memory.
+    V : ndarray of shape (n, d)
+        In conv(S).
+    Theta : ndarray
+        The result.
+    target : float
+        Stop as soon as this bound is reached.
+    """
+    mixture = Mixture(objective, V)
+    for other in (objective.W, objective.decisions(Theta)):
+        rows = np.flatnonzero((other != V).any(axis=1))  # type: ignore[union-attr]
+        mixture.add(rows, other[rows])  # type: ignore[index]
+    count = np.diff(np.append(mixture.first, mixture.row.size))[mixture.row]
+    given = np.zeros(mixture.row.size, dtype=bool)
+    given[mixture.first] = True  # the first of each sample
+    best = objective.dual_value(V, Theta)
+    for share in SHARES:
+        if best.value >= target or not mixture.rows.size or objective.deadline.left() <= 0:
+            break
+        weight = np.where(given, 1.0 - share, share / np.maximum(count - 1, 1))
+        best = max(best, mixture.bound(weight, Theta))
+    return best

@@ -1,0 +1,185 @@
+"""Where the rows of data in chunks live: passes over them, and their optimal decisions."""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ..data.chunks import Chunk, ChunkedData
+from ..regions._row_names import ALL_ROWS
+from .objective import LinearObjective
+from .survey import Survey, add, first_row, survey_chunk
+
+
+def build_part(
+    template: LinearObjective, chunk: Chunk, total: float, numbers: range, W: np.ndarray | None = None
+) -> LinearObjective:
+    """Part of the objective that belongs to a chunk, the rows with these numbers, with the optimal decisions."""
+    X, y, weight, offset = chunk.arrays()
+    if y.shape[0] == 0:
+        W = y  # nothing to ask an oracle
+    return template.with_rows(X, y, weight / total, offset, W, numbers)
+
+
+class Every(NamedTuple):
+    """Every ``step``-th of all rows, which together have this share of the weight."""
+
+    step: int = 1
+    share: float = 1.0
+
+    def of(self, start: int) -> tuple[slice, int]:
+        """Which rows of a part whose first one is ``start``, and how many of them came before."""
+        return slice(-start % self.step, None, self.step), -(-start // self.step)
+
+
+ALL = Every()
+
+
+class Rows(ABC):
+    """Sums over rows, computed where they are."""
+
+    #: rows of each part, known after the survey
+    sizes: tuple[int, ...] = ()
+
+    @abstractmethod
+    def first(self) -> tuple[np.ndarray, np.ndarray]:
+        """First row of X and of y."""
+
+    @abstractmethod
+    def survey(self, *args: Any) -> Survey:
+        """Sum of ``survey_chunk(chunk, *args)`` over all chunks."""
+
+    @abstractmethod
+    def prepare(self, template: LinearObjective, total: float) -> None:
+        """Make the parts of the objective and their optimal decisions."""
+
+    @abstractmethod
+    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
+        """Sum of ``task(part, first row of the part, *args)`` over all parts, in a fixed order.
+
+        With ``every`` the parts have some of the rows only, which are counted as if there were no others.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what was kept."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class LocalRows(Rows):
+    """Chunks that are read one after the other; optimal decisions are kept in a temporary file.
+
+    The file has no name, so that the system takes it back however the process ends.
+
+    Parameters
+    ----------
+    data : ChunkedData
+    """
+
+    def __init__(self, data: ChunkedData) -> None:
+        self.data = data
+        self._scratch: Any = None
+        self._kept: list[tuple[int, np.dtype, tuple[int, ...]]] = []  # where and what a chunk's decisions are
+
+    def _chunks(self) -> Iterator[Chunk]:
+        return (chunk for chunk in self.data if chunk.n_rows)
+
+    def first(self) -> tuple[np.ndarray, np.ndarray]:
+        """First row of the first chunk."""
+        for chunk in self._chunks():
+            row = first_row(chunk)
+            assert row is not None
+            return row
+        raise ValueError("There are no rows in the chunks: at least one is needed.")
+
+    def survey(self, *args: Any) -> Survey:
+        """One pass over the raw data."""
+        total: Any = None
+        names: Any = None
+        for chunk in self._chunks():
+            mine = [list(getattr(table, "columns", ())) for table in (chunk.X, chunk.y)]
+            names = mine if names is None else names
+            for first, other in zip(names, mine, strict=True):
+                if first != other:
+                    raise ValueError(f"All chunks must have the same columns: the first has {first}, another {other}.")
+            total = add(total, survey_chunk(chunk, *args))
+        self.sizes = total.sizes
+        return total
+
+    def prepare(self, template: LinearObjective, total: float) -> None:
+        """One pass over the raw data, one call of the oracle per chunk."""
+        self._template, self._total = template, total
+        self._scratch = tempfile.TemporaryFile(buffering=0)  # whatever cannot be written is known at once
+        start = 0
+        for chunk in self._chunks():
+            region = template.region.numbered(ALL_ROWS[start:])
+            W = region.solve_min(region.to_min(chunk.arrays().y))
+            start += len(W)
+            # Many regions decide yes or no: then a byte is enough.
+            small = W.astype(np.int8) if np.abs(W).max(initial=0.0) <= 127 else W
+            self._keep(small if (small == W).all() else W)
+
+    def _keep(self, W: np.ndarray) -> None:
+        """Append decisions to the file."""
+        self._kept.append((self._scratch.tell(), W.dtype, W.shape))
+        left = np.ascontiguousarray(W).data.cast("B")
+        try:
+            while left:
+                left = left[self._scratch.write(left) :]
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{error.strerror}: the optimal decisions, {W.nbytes // W.shape[0]} bytes for each of "
+                f"{sum(self.sizes)} rows, do not fit into {tempfile.gettempdir()}. Set the environment variable TMPDIR "
+                "to a folder with more room, and start Python again",
+            ) from error
+
+    def _decisions(self, k: int) -> np.ndarray:
+        """Decisions of a chunk, from the file."""
+        position, dtype, shape = self._kept[k]
+        self._scratch.seek(position)
+        return np.fromfile(self._scratch, dtype, int(np.prod(shape))).reshape(shape)
+
+    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
+        """One pass over the data."""
+        total, start = None, 0
+        for k, (chunk, size) in enumerate(_together(self._chunks(), self.sizes)):
+            rows, before = every.of(start)
+            numbers = ALL_ROWS[start:][rows]
+            start += size
+            W = self._decisions(k)[rows].astype(np.float64)
+            if len(W):
+                part = build_part(self._template, chunk.take(rows), every.share * self._total, numbers, W)
+                total = add(total, task(part, before, *args))
+        return total
+
+    def close(self) -> None:
+        """Give the temporary file back."""
+        if self._scratch is not None:
+            self._scratch.close()
+
+
+def _together(chunks: Iterable[Chunk], sizes: tuple[int, ...]) -> Iterator[tuple[Chunk, int]]:
+    """Chunks and their sizes, which must be those of the first pass."""
+    expected = iter(sizes)
+    for chunk in chunks:
+        size = next(expected, 0)
+        if chunk.n_rows != size:
+            break
+        yield chunk, size
+    else:
+        if next(expected, None) is None:
+            return
+    raise ValueError(
+        "The chunks had other numbers of rows when they were read again: the source must give the same rows in the "
+        "same order every time."
+    )

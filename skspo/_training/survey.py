@@ -1,0 +1,147 @@
+"""One pass over data in chunks: means, spreads, least squares and sizes, from factors that can be added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lstsq
+from sklearn.linear_model import LinearRegression
+
+from .._utils.scaling import check_units, largest, power_of_two
+from ..data.chunks import Chunk
+from .baselines import mean_cost
+from .design import LinearDesign, SharedDesign, Standardization
+from .objective import ROUNDING, Coordinates
+
+
+def add(*results: Any) -> Any:
+    """Sum of the results of parts; None is that of a part without rows."""
+    total: Any = None
+    for result in results:
+        if total is None:
+            total = result
+        elif isinstance(result, tuple) and not hasattr(result, "_fields"):
+            total = tuple(a + b for a, b in zip(total, result, strict=True))
+        elif result is not None:
+            total = total + result
+    return total
+
+
+def triangle(table: np.ndarray) -> np.ndarray:
+    """R of the QR factorisation."""
+    R: Any = np.linalg.qr(table, mode="r")
+    return R
+
+
+class Survey(NamedTuple):
+    """What is to be known of the data before training; ``+`` is the survey of both."""
+
+    sizes: tuple[int, ...]  # rows of each part
+    factor: np.ndarray  # R of sqrt(weight) [1 X-first C U], one row per feature vector; U = C - offset, if there is one
+    weight: float
+    size: float  # Frobenius norm of the visible part of sqrt(weight) C
+    largest: np.ndarray  # of |X|, by feature
+    mean: np.ndarray  # of the costs less their known part, in the user's sense
+
+    def __add__(self, other: Survey) -> Survey:  # type: ignore[override]
+        """Survey of both."""
+        if self.factor.shape[1] != other.factor.shape[1]:
+            raise ValueError("Either all chunks have an offset, or none.")
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        return Survey(
+            self.sizes + other.sizes,
+            triangle(np.concatenate([self.factor, other.factor])),
+            weight,
+            float(np.hypot(self.size, other.size)),
+            np.maximum(self.largest, other.largest),
+            (1.0 - share) * self.mean + share * other.mean,
+        )
+
+
+def first_row(chunk: Chunk) -> tuple[np.ndarray, np.ndarray] | None:
+    """First row of a chunk, to which all features are compared."""
+    if chunk.n_rows == 0:
+        return None
+    rows = chunk.head().checked()
+    return rows.X, rows.y
+
+
+def survey_chunk(
+    chunk: Chunk, reference: np.ndarray, normals: np.ndarray, to_min: Callable[[np.ndarray], np.ndarray], shared: bool
+) -> Survey:
+    """Survey of one chunk, after checking it."""
+    X, y, weight, offset = chunk.checked()
+    if X.shape[1] != reference.size or y.shape[1] != normals.shape[1]:
+        raise ValueError(
+            f"All chunks must have the same columns: the first has {reference.size} features and {normals.shape[1]} "
+            f"costs, another {X.shape[1]} and {y.shape[1]}."
+        )
+    n, d = y.shape
+    C = to_min(y)
+    visible = C - (C @ normals.T) @ normals if normals.size else C
+    # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
+    unit = np.ldexp(1.0, np.frexp(np.abs(visible).max(initial=0.0))[1] - 1)
+    size = float(unit * np.sqrt(weight @ np.square(visible / unit).sum(axis=1))) if unit > 0 else 0.0
+    targets = [C] if offset is None else [C, C - to_min(offset)]
+    rows, root = X - reference, np.sqrt(weight)
+    if shared:
+        rows, root = rows.reshape(n * d, -1), np.repeat(root, d) / np.sqrt(d)
+        targets = [target.reshape(-1, 1) for target in targets]
+        X = X.reshape(n * d, -1)
+    table = np.concatenate([np.ones((rows.shape[0], 1)), rows, *targets], axis=1) * root[:, None]
+    mean = mean_cost(y, weight, offset) if weight.any() else np.zeros(d)
+    return Survey((n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0), mean)
+
+
+def _column_norms(rows: np.ndarray) -> np.ndarray:
+    """Lengths of columns, whose squares may overflow or vanish."""
+    units = np.array([power_of_two(largest(column)) for column in rows.T])
+    return units * np.linalg.norm(rows / units, axis=0)
+
+
+def coordinates_of(
+    survey: Survey, reference: np.ndarray, normals: np.ndarray, *, fit_intercept: bool, center: bool, shared: bool
+) -> Coordinates:
+    """The same coordinates as those of local data, from their survey."""
+    d, p = normals.shape[1], survey.largest.size
+    R = survey.factor / np.sqrt(survey.weight)
+    ones, X = R[:, :1], R[:, 1 : p + 1]
+    target = R[:, -1:] if shared else R[:, -d:]
+    raw = X + ones * reference[:p]  # what was subtracted comes back
+    mean = raw[0] / ones[0, 0]
+    deviation, below = X[1:], target[1:]
+    rounding = 16 * np.finfo(float).eps * survey.largest
+    # Least squares would take what rounding leaves of a constant column for a feature.
+    deviation = np.where(_column_norms(deviation) > rounding, deviation, 0.0)
+    centred = fit_intercept and center
+    spread = _column_norms(deviation if centred else raw)
+    used = spread > rounding
+    standardization = Standardization(mean if centred else np.zeros(p), np.where(used, spread, 1.0), used)
+    costs = R[:, p + 1 : p + 2] * np.sqrt(d) if shared else R[:, p + 1 : p + 1 + d]
+    unit = power_of_two(largest(costs))
+    size, whole = survey.size / np.sqrt(survey.weight), unit * float(np.linalg.norm(costs / unit))
+    same = size <= ROUNDING * whole
+    cost_scale = (whole if same else size) or 1.0
+    check_units(standardization, cost_scale)
+    cond = LinearRegression().tol  # the least-squares fit of local data is scikit-learn's, with its cut-off
+    if fit_intercept:
+        coef = lstsq(deviation, below / unit, cond=cond)[0].T * unit
+        intercept = target[0] / ones[0, 0] - coef @ mean
+    else:
+        coef = lstsq(raw, target / unit, cond=cond)[0].T * unit
+        intercept = np.zeros(target.shape[1])
+    design = (SharedDesign if shared else LinearDesign)(
+        np.zeros((1, d * p if shared else p)),
+        np.ones(1),
+        normals,
+        fit_intercept=fit_intercept,
+        center=center,
+        standardization=standardization,
+    )
+    Theta = design.from_user(coef[0], float(intercept[0])) if shared else design.from_user(coef, intercept)
+    coordinates = Coordinates(standardization, float(cost_scale), *design.split(Theta / cost_scale), bool(same))
+    known = R.shape[1] > p + 1 + costs.shape[1]
+    return coordinates if known or shared else coordinates.without_rounding()

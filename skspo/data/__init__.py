@@ -1,0 +1,6 @@
+"""Data as users have them: in chunks, and in tables with one row per item."""
+
+from .chunks import Chunk, ChunkedData
+from .items import StackedItems, stack_items
+
+__all__ = ["Chunk", "ChunkedData", "StackedItems", "stack_items"]

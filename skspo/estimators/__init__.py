@@ -1,0 +1,20 @@
+"""Estimators of costs, for people who have to decide."""
+
+from ._cv import SPOPlusRegressorCV
+from ._mlp import SPOMLPRegressor
+from ._path import spo_plus_path
+from ._report import DecisionReport, decision_report
+from ._spo import SPORegressor
+from ._spo_plus import SPOPlusRegressor
+from ._two_stage import TwoStageRegressor
+
+__all__ = [
+    "DecisionReport",
+    "SPOMLPRegressor",
+    "SPOPlusRegressor",
+    "SPOPlusRegressorCV",
+    "SPORegressor",
+    "TwoStageRegressor",
+    "decision_report",
+    "spo_plus_path",
+]

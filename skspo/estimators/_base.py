@@ -1,0 +1,142 @@
+"""``decide``, ``score`` and ``report``: what all estimators of costs share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._training.fitted import check_cost_names, check_metadata, metadata_checked
+from .._utils.versioning import VersionedState
+from ..data.chunks import is_dask
+from ..losses import check_offset
+from ..metrics import normalized_spo_loss
+from ..regions.base import Region
+from ._report import DecisionReport, decision_report, visual_block
+
+
+class DecisionMixin(VersionedState):
+    """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
+
+    region_: Region
+
+    @property
+    def _trains_on_region(self) -> bool:
+        """Whether training depends on the region, and so on ``region_params``."""
+        return True
+
+    def decide(self, X: ArrayLike, offset: ArrayLike | None = None, region_params: Any = None) -> np.ndarray:
+        """Decisions for the predicted costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+        Returns
+        -------
+        W : ndarray of shape (n_samples, d)
+            One feasible decision per sample.
+
+        Warns
+        -----
+        UserWarning
+            Once for each model, if ``offset`` or ``region_params`` was given to ``fit`` and is not now, or the other
+            way round.
+        """
+        check_metadata(self, "decide", offset=offset, region_params=region_params)
+        if is_dask(X):
+            from ._dask import map_decide
+
+            return map_decide(self, X, offset, region_params)
+        with metadata_checked():
+            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+        C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
+        return self.region_.with_rows(region_params, *C_hat.shape).argmin(C_hat)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> float:
+        """Minus the normalized SPO loss: 0 is as good as knowing the costs.
+
+        It is a number without units, also if all best costs are zero (see :func:`normalized_spo_loss`).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d)
+            True costs, offset included.  A data frame must have the columns of ``fit``, in the same order.
+        sample_weight : array-like of shape (n_samples,), optional
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+        Returns
+        -------
+        score : float
+
+        Warns
+        -----
+        UserWarning
+            As ``decide`` does; a search over folds warns once.
+        """
+        check_metadata(self, "score", offset=offset, region_params=region_params)
+        check_cost_names(self, y)
+        if is_dask(X, y):
+            from ._dask import score_partitions
+
+            return score_partitions(self, X, y, sample_weight, offset, region_params)
+        with metadata_checked():
+            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+        return -float(
+            normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight, region_params=region_params)
+        )
+
+    @staticmethod
+    def _plus(C_hat: np.ndarray, offset: ArrayLike | None) -> np.ndarray:
+        """Predictions with the known part of the costs."""
+        known = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
+        return C_hat if known is None else C_hat + known.reshape(C_hat.shape)
+
+    def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
+        """Readable account of the decisions, beside least squares and a constant prediction.
+
+        Both were fitted to the same data as the model, which keeps them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d)
+            True costs.
+        **kwargs
+            Passed to :func:`skspo.decision_report`, for example ``offset``; ``X_train`` and ``C_train`` after
+            ``partial_fit``, which keeps no baselines.
+
+        Returns
+        -------
+        report : DecisionReport
+            Prints as a table; ``to_dict()`` has the figures.
+        """
+        return decision_report(self, X, y, **kwargs)
+
+    def _sk_visual_block_(self) -> Any:
+        # scikit-learn's hook for its diagrams, in notebooks and inside pipelines; it falls back to the plain diagram
+        # should this raise.
+        return visual_block(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # Decisions have several components, and the score is a loss, at most zero, not an R^2.
+        tags.target_tags.single_output = False
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,89 @@
+"""Predictions, decisions and scores of dask collections, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._training.fitted import metadata_checked
+from ..data.chunks import Chunk
+from ..metrics import _spo_losses, largest_costs, normalize
+
+if TYPE_CHECKING:
+    pass
+from .._training.dask_rows import DaskRows, _example, _is_frame, _partitions, import_dask
+
+
+def map_predict(estimator: Any, X: Any, offset: Any = None) -> Any:
+    """Lazy ``predict``: a dask array with the partitions of X."""
+    return _map(estimator, "predict", X, offset)
+
+
+def map_decide(estimator: Any, X: Any, offset: Any = None, region_params: Any = None) -> Any:
+    """Lazy ``decide``: a dask array with the partitions of X."""
+    if region_params is not None:
+        raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
+    return _map(estimator, "decide", X, offset)
+
+
+def _map(estimator: Any, method: str, X: Any, offset: Any) -> Any:
+    dask = import_dask()
+    import dask.array as da
+
+    check_is_fitted(estimator)
+    # One row says what comes out, and whether the features are those of the fit.
+    with metadata_checked():
+        columns = getattr(estimator, method)(_example(X)).shape[1:]
+    model = dask.delayed(estimator)  # once in the graph, not once per partition
+    call = dask.delayed(_call)
+    lengths = (np.nan,) * X.npartitions if _is_frame(X) else X.chunks[0]
+    parts = [
+        da.from_delayed(call(model, method, columns, k, *block), shape=(n, *columns), dtype=np.float64)
+        for k, (block, n) in enumerate(zip(_partitions(X, offset), lengths, strict=True))
+    ]
+    return da.concatenate(parts)
+
+
+def _call(estimator: Any, method: str, columns: tuple[int, ...], partition: int, X: Any, offset: Any) -> np.ndarray:
+    with _in_partition(partition), metadata_checked():
+        return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *columns))
+
+
+@contextmanager
+def _in_partition(partition: int) -> Iterator[None]:
+    """Note in an error where it was: rows before this partition need not have been counted."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This is about partition {partition}; rows are counted within it.")
+        raise
+
+
+def score_partitions(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, region_params: Any = None
+) -> float:
+    """Minus the normalized SPO loss, from sums of each partition: computed, because a score is a number."""
+    check_is_fitted(estimator)
+    rows = DaskRows(estimator, X, y, sample_weight, offset, region_params)
+    model = rows._dask.delayed(estimator)
+    run = rows._dask.delayed(_score)
+    sums = rows._tree([run(model, k, chunk) for k, chunk in enumerate(rows._chunks)])
+    if sums is None:
+        raise ValueError("There are no rows in X: at least one is needed.")
+    loss, size, largest, weight = sums
+    return -normalize(loss / weight, size / weight, largest / weight)
+
+
+def _score(estimator: Any, partition: int, chunk: Chunk) -> tuple[float, float, float, float] | None:
+    """Weighted sums of losses, of the sizes of best costs, of the largest costs, and of weights."""
+    if chunk.n_rows == 0:
+        return None
+    with _in_partition(partition), metadata_checked():
+        _, y, weight, _ = chunk.checked()
+        C_hat = estimator.predict(chunk.X, offset=chunk.offset)
+        loss, best = _spo_losses(y, C_hat.reshape(y.shape), estimator.region_)
+    return float(weight @ loss), float(weight @ np.abs(best)), float(weight @ largest_costs(y)), float(weight.sum())

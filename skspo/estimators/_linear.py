@@ -1,0 +1,221 @@
+"""What all linear SPO+ estimators share: parameters, the run of the solvers, attributes and ``predict``."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._training.baselines import Baselines
+from .._training.design import apply_model
+from .._training.fitted import check_metadata
+from .._training.inputs import remember
+from .._training.objective import LinearObjective
+from .._utils.deadline import check_time_limit
+from ..data.chunks import is_dask
+from ..regions.base import Region
+from ..regions.check import check_region
+from ..solvers import Result, Solver, history_of, make_solvers
+from ..solvers.driver import run_solvers
+
+
+def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
+    """Text of the warning after a fit that proved less than it was asked for; empty if there is nothing to say.
+
+    It says what happened, what that means for the model and its bound, and what to do.
+    """
+    why = result.message
+    late = objective.deadline.reached
+    if result.converged:
+        return ""
+    if objective.inexact:
+        # The region has said that there is no bound; what is left to say is that there was more to do.
+        limited = solver.max_iter is not None and result.n_iter >= solver.max_iter
+        if not (late or limited):
+            return ""
+        return (
+            f"The {solver.name} solver stopped early: {why}. The coefficients are the best found. Increase "
+            f"{'time_limit' if late else 'max_iter'} to go on."
+        )
+    if not objective.loss.has_dual_bound and not result.wrong_bound:
+        return (
+            f"The {solver.name} solver stopped early: {why}. The coefficients are the best found, at least as good as "
+            "the start. Increase max_iter or time_limit to go on."
+        )
+    gap = objective.relative_gap(result.objective, result.lower_bound)
+    if result.wrong_bound:
+        return (
+            f"The lower bound of the {solver.name} solver was wrong: a known model has a smaller objective. It was "
+            f"replaced by 0, which always holds, so that the relative duality gap is {gap:.1e}, above "
+            f"tol={solver.tol:g}. The coefficients are the best found. Try another solver, or rescale the data."
+        )
+    return (
+        f"The {solver.name} solver stopped at a relative duality gap of {gap:.1e}, above tol={solver.tol:g}"
+        f"{f', because {why}' if why else ''}. The coefficients are the best found, and lower_bound_ holds. Increase "
+        f"{'time_limit' if late else 'max_iter'} or tol, or try another solver."
+    )
+
+
+class LinearSPOPlusMixin:
+    """What every linear SPO+ estimator shares: validation, the solver's run, attributes and ``predict``."""
+
+    region: Region | None
+    surrogate_region: Region | None
+    l1_ratio: float
+    prior: str
+    fit_intercept: bool
+    shared: bool
+    solver: str | Solver
+    tol: float
+    max_iter: int | None
+    time_limit: float | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    _y_is_1d: bool
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        check_metadata(self, "predict", offset=offset)
+        if is_dask(X):
+            from ._dask import map_predict
+
+            return map_predict(self, X, offset)
+        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        C_hat = apply_model(X_arr, self.coef_, self.intercept_)
+        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
+
+    def _check_params(self) -> None:
+        largest = np.finfo(float).max
+        for name, high, what in (
+            ("alpha", largest, "of at least 0"),
+            ("l1_ratio", 1.0, "between 0 and 1"),
+            ("tol", largest, "of at least 0"),
+        ):
+            value = getattr(self, name, 0.0)  # the cross-validated estimator has no alpha
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) <= high:
+                raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
+        if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
+            raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
+        for name in ("fit_intercept", "shared"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        for name, what in (("max_iter", "an integer of at least 1"), ("n_jobs", "an integer other than 0")):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
+                raise ValueError(f"{name} must be None or {what}, got {value!r}.")
+        check_time_limit(self.time_limit)
+
+    def _fits(self, d: int, n_features: int) -> bool:
+        """Whether there are coefficients for so many costs and features."""
+        shape = (n_features // d,) if self.shared else (d, n_features)
+        return hasattr(self, "coef_") and self.coef_.shape == shape
+
+    def _check_regions(
+        self, C: np.ndarray, region_params: Any = None, n_jobs: int | None = None
+    ) -> tuple[Region, Region, Region]:
+        """Region to be remembered, and regions of these samples: of their decisions, and of the training loss.
+
+        Oracles get ``n_jobs`` if they have none.
+        """
+        n, d = C.shape
+        region = check_region(self.region, n_dim=d)
+        regions = [region]
+        if self.surrogate_region is not None:
+            try:
+                surrogate = check_region(self.surrogate_region, n_dim=d)
+            except (TypeError, ValueError) as error:
+                error.add_note("This is about surrogate_region, the region to train on.")
+                raise
+            if surrogate.sense != region.sense:
+                raise ValueError(
+                    f"region has sense={region.sense!r} and surrogate_region has sense={surrogate.sense!r}: "
+                    "they must agree."
+                )
+            regions.append(surrogate)
+        if n_jobs is not None:
+            for r in regions:
+                if r.get_params(deep=False).get("n_jobs", 0) is None:
+                    r.set_params(n_jobs=n_jobs)
+        views = []
+        for r in regions:
+            try:
+                views.append(r.with_rows(region_params, n, d))
+            except (TypeError, ValueError) as error:
+                if r is not region:
+                    error.add_note("This is about surrogate_region, which gets the same region_params.")
+                raise
+        return region, views[0], views[-1]
+
+    def _solve(
+        self,
+        objective: LinearObjective,
+        start: np.ndarray | None = None,
+        solver: str | Solver | None = None,
+        tol: float | None = None,
+    ) -> tuple[Result, Solver]:
+        """Result of the solvers, checked (see ``driver``), and the solver that found it.
+
+        The solver and its tolerance are those of the estimator, unless they are given.
+        """
+        solvers = make_solvers(
+            self.solver if solver is None else solver,
+            objective.region,
+            objective,
+            tol=self.tol if tol is None else tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+        return run_solvers(objective, solvers, start)
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    duality_gap_: float
+
+    def _store(
+        self,
+        objective: LinearObjective,
+        result: Result,
+        region: Region,
+        solver: str,
+        seen: dict[str, Any],
+        mean_cost: np.ndarray | None = None,
+        **more: Any,
+    ) -> None:
+        """Store what was learned; with the mean cost of all data, also the baselines."""
+        coef, intercept = objective.to_user(result.coef)
+        bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
+        if mean_cost is not None:
+            more["_baselines"] = Baselines(mean_cost, *objective.least_squares_to_user())
+        learned = {
+            "coef_": coef,
+            "intercept_": intercept,
+            # Rounding must not put the value below a bound of zero.  Without a bound it is what was evaluated.
+            "objective_": max(result.objective, bound) * objective.scale,
+            "lower_bound_": bound * objective.scale,
+            "duality_gap_": objective.relative_gap(result.objective, result.lower_bound),
+            "certificate_radius_": float(result.radius),
+            "history_": history_of(objective),
+            "n_iter_": max(result.n_iter, 1),
+            "solver_": solver,
+            "region_": region,
+        }
+        # A stream of chunks ends with a fit.
+        remember(self, learned | seen | more, forget=("_stream",))

@@ -1,0 +1,557 @@
+"""SPOMLPRegressor: the paper's two-layer network, or any depth, trained for its decisions with Adam in NumPy."""
+
+from __future__ import annotations
+
+import numbers
+import sys
+import time
+import warnings
+from copy import deepcopy
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._training.baselines import fit_baselines
+from .._training.fitted import check_metadata
+from .._training.inputs import TrainingData, check_training_data, remember, rewound
+from .._training.merge import merge_rows
+from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
+from ..regions.base import Region
+from ..regions.check import check_region
+from ._base import DecisionMixin
+
+LOSSES: dict[str, type[Loss]] = {
+    "spo+": SPOPlusLoss,
+    "spo": SPOLoss,
+    "squared_error": SquaredLoss,
+    "absolute_error": AbsoluteLoss,
+}
+
+
+def _relu_slope(a: np.ndarray) -> np.ndarray:
+    return (a > 0).astype(a.dtype)
+
+
+#: activations: the function, and its slope in terms of its value
+ACTIVATIONS: dict[str, tuple[Any, Any]] = {
+    "relu": (lambda z: np.maximum(z, 0.0), _relu_slope),
+    "tanh": (np.tanh, lambda a: 1.0 - a * a),
+    "logistic": (expit, lambda a: a * (1.0 - a)),
+    "identity": (lambda z: z, np.ones_like),
+}
+
+
+class Adam:
+    """Adam (Kingma and Ba, 2015) on a list of arrays, which are changed in place."""
+
+    def __init__(self, params: list[np.ndarray], rate: float) -> None:
+        self.rate, self.step = rate, 0
+        self.first = [np.zeros_like(p) for p in params]
+        self.second = [np.zeros_like(p) for p in params]
+
+    def update(self, params: list[np.ndarray], grads: list[np.ndarray]) -> None:
+        """Take one step."""
+        self.step += 1
+        rate = self.rate * np.sqrt(1.0 - 0.999**self.step) / (1.0 - 0.9**self.step)
+        for p, g, m, v in zip(params, grads, self.first, self.second, strict=True):
+            m += 0.1 * (g - m)
+            v += 0.001 * (g * g - v)
+            p -= rate * m / (np.sqrt(v) + 1e-8)
+
+
+class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Neural network of costs, trained for its decisions.
+
+    Conventions are those of scikit-learn's MLPRegressor; features should be scaled, for example with StandardScaler.
+    Costs need not be: they are divided by their typical size for training, and the network is given back in their
+    units.
+
+    Parameters
+    ----------
+    region : Region or None, default=None
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
+    loss : {"spo+", "spo", "squared_error", "absolute_error"}, default="spo+"
+        What to minimise.  "spo", the decision loss itself, needs a region where decisions move smoothly with the costs.
+    hidden_layer_sizes : tuple of int, default=(256,)
+        Number of units of each hidden layer; an empty tuple is a linear model.
+    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+        Activation of the hidden units.
+    shared : bool, default=False
+        Whether one network serves all costs, each of which has features of its own: X then holds d consecutive blocks
+        of q features, one block per cost (see :func:`stack_items`), and the network predicts a cost from its block.
+    learning_rate_init : float, default=0.001
+        Step size of Adam.
+    batch_size : int or "auto", default="auto"
+        Samples per step; "auto" means min(200, n_samples).
+    alpha : float, default=0.0001
+        Strength of the l2 penalty on weights, divided by the number of samples as in MLPRegressor.
+    max_iter : int, default=200
+        Largest number of epochs.
+    early_stopping : bool, default=False
+        Hold out some samples, stop when their loss no longer improves, and keep the best network.
+    validation_fraction : float, default=0.1
+        Share of the samples to hold out.
+    n_iter_no_change : int, default=10
+        Epochs without an improvement by ``tol`` after which training stops.
+    tol : float, default=0.0001
+        Improvement of the loss, relative to the best so far, that counts.
+    random_state : int, RandomState instance or None, default=None
+        Weights at the start, order of samples, and held-out samples.
+    verbose : int, default=0
+        1 prints the loss of every epoch.
+    warm_start : bool, default=False
+        Go on from the previous fit.
+
+    Attributes
+    ----------
+    coefs_, intercepts_ : list of ndarray
+        Weights and biases of each layer, for features and costs in their own units.
+    loss_ : float
+        Mean loss, without penalty, over the last epoch.
+    best_loss_ : float
+        Smallest loss of an epoch, on held-out samples with early stopping.
+    loss_curve_ : list of float
+        ``loss_`` after every epoch.
+    validation_losses_ : list of float
+        Losses of the held-out samples after every epoch, with early stopping.
+    n_iter_ : int
+        Number of epochs.
+    n_layers_ : int
+        Number of layers, with input and output.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score``, ``report`` and ``partial_fit`` refuse
+        a frame with other names, or with these in another order.
+
+    See Also
+    --------
+    SPOPlusRegressor : The linear model, trained exactly.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, SPOMLPRegressor
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(200, degree=4, random_state=0)
+    >>> model = SPOMLPRegressor(Simplex(), hidden_layer_sizes=(16,), random_state=0)
+    >>> for _ in range(50):
+    ...     model = model.partial_fit(X, C)
+    >>> bool(model.loss_curve_[-1] < model.loss_curve_[0])
+    True
+    """
+
+    coefs_: list[np.ndarray]
+    intercepts_: list[np.ndarray]
+    loss_curve_: list[float]
+    best_loss_: float
+    _rng: Any
+    _adam: Adam
+    _scale: float
+    _center: np.ndarray
+    _y_is_1d: bool
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        *,
+        loss: str = "spo+",
+        hidden_layer_sizes: Any = (256,),
+        activation: str = "relu",
+        shared: bool = False,
+        learning_rate_init: float = 0.001,
+        batch_size: int | str = "auto",
+        alpha: float = 0.0001,
+        max_iter: int = 200,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self.region = region
+        self.loss = loss
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.shared = shared
+        self.learning_rate_init = learning_rate_init
+        self.batch_size = batch_size
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    # -- fitting -------------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOMLPRegressor:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors, one column per decision variable.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the network is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+        Returns
+        -------
+        self : SPOMLPRegressor
+        """
+        sizes = self._check_params()
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
+        plain = self._check_region(data.C.shape[1])
+        region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
+        rng = check_random_state(self.random_state)
+        again = self.warm_start and hasattr(self, "coefs_")
+        train, test = self._split(data.X.shape[0], rng)
+        network = _Network(self, region.take(train), data.take(train), sizes, rng, self if again else None)
+        held_out = None if test is None else (region.take(test), data.take(test))
+        curve: list[float] = list(self.loss_curve_) if again else []
+        validation: list[float] = []
+        best, best_params, idle, stopped = np.inf, network.copy(), 0, False
+        start = time.perf_counter()
+        for epoch in range(1, self.max_iter + 1):
+            curve.append(network.epoch(rng))
+            watched = curve[-1]
+            if held_out is not None:
+                watched = network.evaluate(*held_out)
+                validation.append(watched)
+            if self.verbose:
+                print(
+                    f"epoch {epoch}  loss {curve[-1]:.6g}"
+                    + (f"  held out {watched:.6g}" if held_out is not None else "")
+                    + f"  {time.perf_counter() - start:.1f} s",
+                    file=sys.stderr,
+                )
+            if not np.isfinite(watched):
+                raise ValueError(
+                    "Training diverged: the loss is not finite any more. Scale the features, for example with "
+                    "StandardScaler, or use a smaller learning_rate_init."
+                )
+            idle = 0 if watched < best - self.tol * abs(best if np.isfinite(best) else 0.0) else idle + 1
+            if watched < best:
+                best = watched
+                if held_out is not None:
+                    best_params = network.copy()
+            if idle >= self.n_iter_no_change or watched == 0.0:
+                stopped = True
+                break
+        if held_out is not None:
+            network.params = best_params
+        # One factorisation of the features: less than an epoch.
+        more: dict[str, Any] = {
+            "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))
+        }
+        if held_out is not None:
+            more["validation_losses_"] = validation
+        self._store(network, plain, data.seen, curve, best, **more)
+        if not stopped:
+            warnings.warn(
+                f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
+                "learning_rate_init.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOMLPRegressor:
+        """Train for one epoch over the given samples, going on from earlier ones.
+
+        The first call sets the typical size of the costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+        offset, region_params
+            As in ``fit``.
+
+        Returns
+        -------
+        self : SPOMLPRegressor
+        """
+        sizes = self._check_params()
+        first = not hasattr(self, "coefs_")
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
+        known = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
+        if not first and data.C.shape[1] != known:
+            raise ValueError(
+                f"y has {data.C.shape[1]} columns, but the network so far has {known} costs: every "
+                "chunk must have the same ones. To start anew, use fit or a new estimator."
+            )
+        plain = self._check_region(data.C.shape[1])
+        region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
+        rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
+        network = _Network(self, region, data, sizes, rng, None if first else self)
+        with rewound(rng, lambda: self.__dict__.get("_adam") is network.adam):
+            loss = network.epoch(rng)
+            curve = [*getattr(self, "loss_curve_", []), loss]
+            self._store(network, plain, data.seen, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng)
+        return self
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the network predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        check_metadata(self, "predict", offset=offset)
+        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        A = X_arr.reshape(-1, self.coefs_[0].shape[0])
+        function = ACTIVATIONS[self._activation][0]
+        for i, (coef, intercept) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
+            A = A @ coef + intercept
+            if i + 1 < len(self.coefs_):
+                A = function(A)
+        return self._plus(A.ravel() if self._y_is_1d else A.reshape(X_arr.shape[0], -1), offset)
+
+    @property
+    def _trains_on_region(self) -> bool:
+        return LOSSES[self.loss].decides
+
+    # -- checks --------------------------------------------------------------------------------------------------------
+
+    def _check_params(self) -> list[int]:
+        sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=object)).ravel().tolist()
+        if not all(_is_whole(size) and size >= 1 for size in sizes):
+            raise ValueError(f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}.")
+        for name, allowed in (("loss", LOSSES), ("activation", ACTIVATIONS)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}.")
+        for name in ("max_iter", "n_iter_no_change"):
+            if not (_is_whole(getattr(self, name)) and getattr(self, name) >= 1):
+                raise ValueError(f"{name} must be an integer of at least 1, got {getattr(self, name)!r}.")
+        if not isinstance(self.shared, (bool, np.bool_)):
+            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
+        if self.batch_size != "auto" and not (_is_whole(self.batch_size) and int(self.batch_size) >= 1):
+            raise ValueError(f"batch_size must be 'auto' or an integer of at least 1, got {self.batch_size!r}.")
+        for name, low, high, what in (
+            ("learning_rate_init", np.nextafter(0, 1), np.finfo(float).max, "a positive number"),
+            ("alpha", 0.0, np.finfo(float).max, "a number of at least 0"),
+            ("tol", 0.0, np.finfo(float).max, "a number of at least 0"),
+            ("validation_fraction", np.nextafter(0, 1), np.nextafter(1, 0), "a number between 0 and 1"),
+        ):
+            value = getattr(self, name)
+            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not real or not low <= float(value) <= high:
+                raise ValueError(f"{name} must be {what}, got {value!r}.")
+        return [int(size) for size in sizes]
+
+    def _check_region(self, d: int) -> Region:
+        region = check_region(self.region, n_dim=d)
+        if self.loss == "spo" and not hasattr(region, "derivative"):
+            raise ValueError(
+                f"loss='spo' needs decisions that move smoothly with the costs, which they do not on "
+                f"{type(region).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
+                "LogBarrierSimplex, Ellipsoid, LqBall, Markowitz), or the linear SPORegressor."
+            )
+        return region
+
+    @staticmethod
+    def _merge(region: Region, data: TrainingData) -> tuple[Region, TrainingData]:
+        """Merge equal samples: a weight of two is a repeated row."""
+        rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region.row_table(data.X.shape[0]))
+        return region.take(rows), data.take(rows)._replace(weight=weight)
+
+    def _split(self, n: int, rng: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Rows to train on and rows to hold out."""
+        if not self.early_stopping:
+            return np.arange(n), None
+        count = max(1, round(self.validation_fraction * n))
+        if count >= n:
+            raise ValueError(f"early_stopping needs at least two different samples of positive weight, got {n}.")
+        order = rng.permutation(n)
+        return np.sort(order[count:]), np.sort(order[:count])
+
+    def _store(
+        self, network: _Network, region: Region, seen: dict[str, Any], curve: list[float], best: float, **more: Any
+    ) -> None:
+        coefs, intercepts = network.in_user_units()
+        learned = {
+            "coefs_": coefs,
+            "intercepts_": intercepts,
+            "n_layers_": len(coefs) + 1,
+            "region_": region,
+            "loss_curve_": curve,
+            "loss_": curve[-1],
+            "best_loss_": best,
+            "n_iter_": len(curve),
+            "_activation": self.activation,
+            "_adam": network.adam,
+            "_scale": network.scale,
+            "_center": network.center,
+        }
+        remember(self, learned | seen | more)
+
+
+class _Network:
+    """Parameters and one epoch of training, in units where costs are of order one."""
+
+    def __init__(
+        self,
+        model: SPOMLPRegressor,
+        region: Region,
+        data: TrainingData,
+        hidden: list[int],
+        rng: Any,
+        previous: SPOMLPRegressor | None,
+    ) -> None:
+        self.model, self.region = model, region
+        self.loss = LOSSES[model.loss](region)
+        self.function, self.slope = ACTIVATIONS[model.activation]
+        X, y = data.X, data.C
+        self.weight: np.ndarray = data.weight  # type: ignore[assignment]
+        unknown = y if data.offset is None else y - data.offset
+        items = y.shape[1] if model.shared else 1  # how often the network is applied to a sample
+        sizes = [X.shape[1] // items, *hidden, y.shape[1] // items]
+        self.n_inputs = sizes[0]
+        if previous is None:
+            self.center = np.average(unknown.reshape(-1, sizes[-1]), axis=0, weights=np.repeat(self.weight, items))
+            size = float(np.sqrt(np.average(np.square(y).sum(axis=1), weights=self.weight)))
+            self.scale = size if size > 0 else 1.0
+            self.params = _glorot(sizes, model.activation, rng)
+            self.adam = Adam(self.params, model.learning_rate_init)
+        else:
+            shapes = [coef.shape for coef in previous.coefs_]
+            if shapes != list(pairwise(sizes)):
+                raise ValueError(
+                    f"The network has layers {shapes}, but the parameters and data ask for {sizes}. Fit with "
+                    "warm_start=False to start anew."
+                )
+            self.center, self.scale = previous._center, previous._scale
+            coefs, intercepts = list(previous.coefs_), list(previous.intercepts_)
+            coefs[-1], intercepts[-1] = coefs[-1] / self.scale, (intercepts[-1] - self.center) / self.scale
+            self.params = [p.copy() for pair in zip(coefs, intercepts, strict=True) for p in pair]
+            self.adam = deepcopy(previous._adam)  # should training fail, the old one is as it was
+            self.adam.rate = model.learning_rate_init
+        self.X = X
+        self.C = region.to_min(y) / self.scale
+        self.offset = self.known_part(region, data)
+        # Of the costs as given: rounding may decide a tie differently after a division.
+        self.W = region.solve_min(region.to_min(y)) if self.loss.decides else None
+
+    def known_part(self, region: Region, data: TrainingData) -> np.ndarray:
+        """What is added to the network's output for each sample: the mean cost and the offset."""
+        known = np.broadcast_to(self.center, data.C.shape)
+        return region.to_min(known if data.offset is None else known + data.offset) / self.scale
+
+    def copy(self) -> list[np.ndarray]:
+        return [p.copy() for p in self.params]
+
+    def in_user_units(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        coefs, intercepts = self.params[::2], self.params[1::2]
+        coefs[-1], intercepts[-1] = coefs[-1] * self.scale, intercepts[-1] * self.scale + self.center
+        return coefs, intercepts
+
+    def forward(self, X: np.ndarray) -> list[np.ndarray]:
+        """Values of all layers; the last one is the prediction, less the mean cost, in the user's sense."""
+        values = [X.reshape(-1, self.n_inputs)]
+        last = len(self.params) // 2 - 1
+        for i in range(last + 1):
+            Z = values[-1] @ self.params[2 * i] + self.params[2 * i + 1]
+            values.append(Z if i == last else self.function(Z))
+        return values
+
+    def gradients(self, rows: np.ndarray) -> tuple[float, list[np.ndarray]]:
+        """Weighted mean loss of some rows and the gradient of it and of their share of the penalty."""
+        values = self.forward(self.X[rows])
+        weight = self.weight[rows]
+        total = float(weight.sum())
+        region = self.region.take(rows)
+        C_hat = region.to_min(values[-1].reshape(rows.size, -1)) + self.offset[rows]
+        W = None if self.W is None else self.W[rows]
+        losses, G = self.loss.value_gradient_min(region, self.C[rows], C_hat, W)
+        delta = (region.to_min(G) * (weight / total)[:, None]).reshape(values[-1].shape)
+        grads: list[np.ndarray] = [np.zeros(0)] * len(self.params)
+        for i in range(len(self.params) // 2 - 1, -1, -1):
+            grads[2 * i] = values[i].T @ delta + (self.model.alpha / rows.size) * self.params[2 * i]
+            grads[2 * i + 1] = delta.sum(axis=0)
+            if i:
+                delta = (delta @ self.params[2 * i].T) * self.slope(values[i])
+        return float(weight @ losses) / total, grads
+
+    def epoch(self, rng: Any) -> float:
+        """Train on every sample once; return the mean loss met on the way, in the user's units."""
+        n = self.X.shape[0]
+        batch = min(200, n) if self.model.batch_size == "auto" else min(int(self.model.batch_size), n)
+        order = rng.permutation(n)
+        total = mass = 0.0
+        for start in range(0, n, batch):
+            rows = order[start : start + batch]
+            share = float(self.weight[rows].sum())
+            loss, grads = self.gradients(rows)
+            self.adam.update(self.params, grads)
+            total, mass = total + share * loss, mass + share
+        return total / mass * self.unit()
+
+    def unit(self) -> float:
+        """Turn a loss into the user's units: squared ones for the squared error."""
+        return self.scale**2 if isinstance(self.loss, SquaredLoss) else self.scale
+
+    def evaluate(self, region: Region, data: TrainingData) -> float:
+        """Mean loss of other samples, in the user's units."""
+        C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.known_part(region, data)
+        C = region.to_min(data.C) / self.scale
+        W = region.solve_min(region.to_min(data.C)) if self.loss.decides else None
+        return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
+
+
+def _glorot(sizes: list[int], activation: str, rng: Any) -> list[np.ndarray]:
+    """Uniform weights of the size that keeps the variance of the layers (Glorot and Bengio, 2010)."""
+    params = []
+    factor = 2.0 if activation == "logistic" else 6.0
+    for fan_in, fan_out in pairwise(sizes):
+        bound = np.sqrt(factor / (fan_in + fan_out))
+        params += [rng.uniform(-bound, bound, (fan_in, fan_out)), rng.uniform(-bound, bound, fan_out)]
+    return params
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

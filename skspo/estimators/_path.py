@@ -1,0 +1,356 @@
+"""Models along a path of penalties."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from .._training.inputs import TrainingData, check_training_data
+from .._training.objective import LinearObjective
+from .._utils.deadline import Deadline, TimeIsUp
+from ..losses import SPOPlusLoss
+from ..regions.base import Region
+from ..solvers import Result, Solver
+from ..solvers.driver import check_decided, check_oracle, without_bound
+from ._linear import LinearSPOPlusMixin
+
+#: ends of the automatic grid, in units of the gradient's norm at the model of an infinite alpha
+LARGEST, SMALLEST = 1e2, 1e-3
+
+#: a fit gets at least this many times the seconds that others took beyond their share of the time
+SHARE_OF_OVERHEAD = 4.0
+
+
+class Outcome(NamedTuple):
+    """How well a fit converged."""
+
+    solver: str
+    gap: float
+    converged: bool
+    message: str
+    late: bool  # whether it stopped for lack of time
+    inexact: bool  # whether the oracle was found not to be optimal
+
+
+class Point(NamedTuple):
+    """One model of a path."""
+
+    objective: LinearObjective
+    result: Result
+    outcome: Outcome
+    fitted: bool = True  # or a copy of the one before
+
+
+class PathMixin(LinearSPOPlusMixin):
+    """Models for a sequence of penalties, which all share one objective."""
+
+    alphas: ArrayLike | None
+    n_alphas: int
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        whole = isinstance(self.n_alphas, numbers.Integral) and not isinstance(self.n_alphas, bool)
+        if not whole or self.n_alphas < 1:
+            raise ValueError(f"n_alphas must be an integer of at least 1, got {self.n_alphas!r}.")
+
+    def _objective(self, region: Region, data: TrainingData, standardized: bool = True) -> LinearObjective:
+        return LinearObjective(
+            SPOPlusLoss(region),
+            region,
+            data.X,
+            data.C,
+            data.weight,
+            offset=data.offset,
+            prior=self.prior,
+            fit_intercept=self.fit_intercept,
+            shared=self.shared,
+            standardized=standardized,
+        )
+
+    def _grid(self, objective: LinearObjective) -> np.ndarray:
+        """Candidates in decreasing order."""
+        if self.alphas is None:
+            try:
+                return automatic_alphas(objective, float(self.l1_ratio), int(self.n_alphas))
+            except TimeIsUp:  # any grid will do
+                return np.geomspace(LARGEST, SMALLEST, int(self.n_alphas))
+        try:
+            alphas = np.asarray(self.alphas, dtype=np.float64)
+        except (TypeError, ValueError):
+            alphas = np.array(np.nan)
+        if alphas.ndim != 1 or not alphas.size or not (alphas >= 0).all():
+            raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {self.alphas!r}.")
+        if np.isinf(alphas).any() and not objective.anchored:
+            raise ValueError(
+                "alphas contains infinity, which means least squares and needs prior='least_squares'; got "
+                f"prior={self.prior!r}. Use a large number."
+            )
+        return np.sort(alphas)[::-1]
+
+    def _path(
+        self,
+        objective: LinearObjective,
+        alphas: np.ndarray,
+        deadline: Deadline,
+        judge: Callable[[Point], None] = lambda point: None,
+    ) -> list[Point]:
+        """Models for decreasing alphas, each started from the one before.
+
+        ``judge`` is called with each of them, and what it takes is part of the model's share of the time.  Where the
+        shares are so short that nothing fits into them, some of the models stand for their successors as well.
+        """
+        points: list[Point] = []
+        overhead, skip = 0.0, 0.0  # seconds that a fit took beyond its share; successors that have no fit of their own
+        for k, alpha in enumerate(alphas):
+            left = deadline.left()
+            if points and (skip >= 1 or left <= overhead) and not np.isinf(alpha):
+                skip -= 1
+                points.append(self._not_fitted(objective, float(alpha), points[-1], deadline))
+                continue
+            share = left / (len(alphas) - k)
+            seconds = max(share, SHARE_OF_OVERHEAD * overhead)
+            end = deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0)
+            points.append(self._fitted(objective, float(alpha), points, end))
+            judge(points[-1])
+            if left < np.inf:
+                overhead = max(overhead, left - deadline.left() - seconds)
+                skip += (seconds - share) / max(share, 1e-300)
+        return points
+
+    def _fitted(self, objective: LinearObjective, alpha: float, points: list[Point], deadline: Deadline) -> Point:
+        """Model for one alpha, started from the last one."""
+        if np.isinf(alpha):
+            # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
+            at = objective.with_penalty(0.0, 0.0)
+            at.deadline = deadline
+            try:
+                with deadline.enforced():
+                    check_decided(at)
+                    value = at.value(at.prior)
+                    at.trivial_value()
+                    result = Result(at.prior, value, value, 1, True, radius=np.inf)
+                    check_oracle(at, result)
+                    result = without_bound(at, result)
+            except TimeIsUp as error:
+                result = Result(at.prior, np.inf, 0.0, 1, False, str(error), radius=np.inf)
+            name = "least_squares"
+        else:
+            at = objective.with_penalty(alpha, float(self.l1_ratio))
+            at.deadline = deadline
+            result, solver = self._solve(at, points[-1].result.coef if points else None)
+            name = solver.name
+        gap = at.relative_gap(result.objective, result.lower_bound)
+        outcome = Outcome(name, gap, result.converged, result.message, at.deadline.reached, at.inexact)
+        return Point(at, result, outcome)
+
+    def _not_fitted(self, objective: LinearObjective, alpha: float, last: Point, deadline: Deadline) -> Point:
+        """Model of another alpha, for lack of time."""
+        at = objective.with_penalty(alpha, float(self.l1_ratio))
+        Theta = last.result.coef
+        value = last.result.objective - last.objective.penalty(Theta) + at.penalty(Theta)
+        message = f"{deadline.message} before this fit"
+        result = Result(Theta, value, 0.0, 0, False, message, radius=np.inf)
+        gap = at.relative_gap(result.objective, result.lower_bound)
+        outcome = Outcome(last.outcome.solver, gap, False, message, True, at.inexact)
+        return Point(at, result, outcome, fitted=False)
+
+
+class PathEstimator(PathMixin, BaseEstimator):
+    """The parameters of ``spo_plus_path``."""
+
+    surrogate_region = None
+    n_jobs = None
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        *,
+        alphas: ArrayLike | None = None,
+        n_alphas: int = 20,
+        l1_ratio: float = 0.0,
+        prior: str = "least_squares",
+        fit_intercept: bool = True,
+        shared: bool = False,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.region = region
+        self.alphas = alphas
+        self.n_alphas = n_alphas
+        self.l1_ratio = l1_ratio
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.shared = shared
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+def spo_plus_path(
+    X: ArrayLike,
+    C: ArrayLike,
+    region: Region | None = None,
+    *,
+    alphas: ArrayLike | None = None,
+    n_alphas: int = 20,
+    l1_ratio: float = 0.0,
+    prior: str = "least_squares",
+    fit_intercept: bool = True,
+    shared: bool = False,
+    standardize: bool = True,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: Any = None,
+    solver: str | Solver = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Linear SPO+ models for a decreasing sequence of penalties, each started from the one before.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Features.
+    C : array-like of shape (n_samples, d) or (n_samples,)
+        Cost vectors.
+    region : Region or None, default=None
+        Feasible region; None means the unit Box, and a warning.
+    alphas : array-like or None, default=None
+        Strengths of the penalty, at least 0; infinity is least squares, with ``prior="least_squares"`` only.  None
+        means an automatic grid.
+    n_alphas : int, default=20
+        Length of the automatic grid.
+    l1_ratio, prior, fit_intercept, shared
+        As in :class:`SPOPlusRegressor`.
+    standardize : bool, default=True
+        Whether ``alphas`` refer to standardised features and normalised costs (see :class:`SPOPlusRegressorCV`), or,
+        as in :class:`SPOPlusRegressor`, to the data as given.
+    sample_weight : array-like of shape (n_samples,), optional
+        Nonnegative weights of the samples.
+    offset, region_params
+        As in :meth:`SPOPlusRegressor.fit`.
+    solver, tol, max_iter, random_state, verbose
+        As in :class:`SPOPlusRegressor`.
+    time_limit : float or None, default=None
+        Seconds for the whole path; each model gets an equal share of what is left when its turn comes.  If that is not
+        enough to fit anything, some models stand for those of the next smaller alphas as well.
+
+    Returns
+    -------
+    alphas : ndarray of shape (n_alphas,)
+        In decreasing order.
+    coefs : ndarray of shape (n_alphas, d, n_features), or (n_alphas, q) if shared
+    intercepts : ndarray of shape (n_alphas, d), or (n_alphas,) if shared
+    objectives : ndarray of shape (n_alphas,)
+        Objectives, penalty included, in units of cost.
+    gaps : ndarray of shape (n_alphas,)
+        Relative duality gaps.
+
+    See Also
+    --------
+    SPOPlusRegressorCV : Chooses among the models of the path.
+
+    Examples
+    --------
+    >>> from skspo import EntropySimplex, spo_plus_path
+    >>> from skspo.datasets import make_portfolio
+    >>> X, C = make_portfolio(50, 3, 5, degree=4, random_state=0)
+    >>> alphas, coefs, intercepts, objectives, gaps = spo_plus_path(X, C, EntropySimplex(), n_alphas=5)
+    >>> coefs.shape
+    (5, 5, 3)
+    >>> bool(gaps.max() <= 1e-6)
+    True
+    """
+    model = PathEstimator(
+        region,
+        alphas=alphas,
+        n_alphas=n_alphas,
+        l1_ratio=l1_ratio,
+        prior=prior,
+        fit_intercept=fit_intercept,
+        shared=shared,
+        solver=solver,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        random_state=random_state,
+        verbose=verbose,
+    )
+    model._check_params()
+    deadline = Deadline(time_limit)
+    data = check_training_data(model, X, C, sample_weight, offset, reset=True)
+    _, region, _ = model._check_regions(data.C, region_params)
+    with deadline.enforced():
+        objective = model._objective(region, data, standardized=standardize)
+        grid = model._grid(objective)
+    points = model._path(objective, grid, deadline)
+    warn_about([point.outcome for point in points], tol, "on the path")
+    coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
+    values = np.array([point.result.objective * objective.scale for point in points])
+    return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])
+
+
+def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int) -> np.ndarray:
+    """Decreasing grid from the prior to practically no penalty, in the units of the objective's penalty."""
+    Theta = objective.prior.copy()
+    if not objective.anchored:
+        p = objective.design.n_features
+        Theta[:, p:] = objective.least_squares[:, p:]  # the mean cost
+    check_decided(objective)
+    G = objective.loss_gradient(Theta)[1]
+    unit = objective.with_penalty(1.0, l1_ratio)
+    ridge, lasso = unit.l2 > 0, unit.l1 > 0
+    size = float(np.linalg.norm(G[:, ridge] / unit.l2[ridge])) if ridge.any() else np.inf
+    largest, smallest = LARGEST * size, SMALLEST * size
+    if lasso.any():
+        first = float(np.abs(G[:, lasso] / unit.l1[lasso]).max())
+        largest = min(largest, first)
+        smallest = min(smallest, SMALLEST * first)
+    if not largest > 0:
+        # The prior is optimal already, for every alpha.
+        largest, smallest = LARGEST, SMALLEST
+    if not objective.anchored:
+        return np.geomspace(largest, smallest, n_alphas)
+    return np.concatenate([[np.inf], np.geomspace(largest, smallest, n_alphas - 1)])
+
+
+def warn_about(outcomes: list[Outcome], tol: float, where: str) -> None:
+    """One warning for any number of fits that did not reach the tolerance."""
+    # An oracle that is not optimal has no gaps, and the region has said so.
+    missed = [outcome for outcome in outcomes if not outcome.converged and not outcome.inexact]
+    if missed:
+        worst = max(missed, key=lambda outcome: outcome.gap)
+        why = f"{worst.solver}: {worst.message}" if worst.message else worst.solver
+        limit = "time_limit" if worst.late else "max_iter"
+        warnings.warn(
+            f"{len(missed)} of {len(outcomes)} fits {where} stopped above tol={tol:g}, the worst at a relative duality "
+            f"gap of {worst.gap:.1e} ({why}). Their coefficients are the best found, and lower bounds hold. Increase "
+            f"{limit} or tol, or try another solver.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    late = [outcome for outcome in outcomes if outcome.inexact and outcome.late]
+    if late:
+        warnings.warn(
+            f"{len(late)} of {len(outcomes)} fits {where} stopped early: {late[0].message}. Their coefficients are the "
+            "best found. Increase time_limit to go on.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,326 @@
+"""A readable account of how good a model's decisions are, beside the two baselines that everyone should ask for."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._training.baselines import Baselines, fit_baselines
+from .._training.fitted import (
+    check_cost_names,
+    check_metadata,
+    fitted_region,
+    innermost,
+    innermost_features,
+    metadata_checked,
+)
+from ..losses import check_costs, check_offset, check_weight
+from ..metrics import _spo_losses
+from ..regions.base import Region
+from ..regions.check import check_region
+
+#: columns of the table: key, title, format
+COLUMNS = (
+    ("spo_loss", "regret", "{:.4g}"),
+    ("normalized_spo_loss", "of best cost", "{:.2%}"),
+    ("share_optimal", "optimal", "{:.1%}"),
+    ("rmse", "RMSE", "{:.4g}"),
+)
+
+LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
+
+
+class DecisionReport:
+    """Result of :func:`~skspo.decision_report`: prints as a table, also in notebooks.
+
+    Attributes
+    ----------
+    rows : dict of str to dict of str to float
+        Figures by model; the first is the model reported on.  NaN where a figure does not exist.
+    n_samples : int
+        Number of samples.
+    region : Region
+        Where decisions were made.
+    certificate : dict
+        "solver", "objective", "lower_bound" and "duality_gap" of the fit; empty if the model has none.
+    note : str
+        What the baselines were fitted to.
+    """
+
+    def __init__(
+        self,
+        rows: dict[str, dict[str, float]],
+        *,
+        n_samples: int,
+        region: Region,
+        certificate: dict[str, Any],
+        note: str,
+    ) -> None:
+        self.rows = rows
+        self.n_samples = n_samples
+        self.region = region
+        self.certificate = certificate
+        self.note = note
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as a dictionary.
+
+        Returns
+        -------
+        report : dict
+            "models" (figures by model), "n_samples", "region" (as text) and "certificate".
+        """
+        return {
+            "models": {name: dict(row) for name, row in self.rows.items()},
+            "n_samples": self.n_samples,
+            "region": describe_region(self.region),
+            "certificate": dict(self.certificate),
+        }
+
+    def _table(self) -> list[tuple[str, list[str]]]:
+        return [
+            (name, ["-" if np.isnan(row[key]) else form.format(row[key]) for key, _, form in COLUMNS])
+            for name, row in self.rows.items()
+        ]
+
+    def _remarks(self) -> list[str]:
+        remarks = []
+        name, *baselines = self.rows
+        own = self.rows[name]["spo_loss"]
+        ratios = [
+            f"{own / self.rows[other]['spo_loss']:.2f} times that of {other}"
+            for other in baselines
+            if self.rows[other]["spo_loss"] > 0
+        ]
+        if ratios:
+            remarks.append(f"Its regret is {' and '.join(ratios)}.")
+        remarks.append(self.note)
+        if self.certificate:
+            remarks.append(
+                "Fit: {solver}, objective {objective:.6g}, lower bound {lower_bound:.6g}, relative gap "
+                "{duality_gap:.1e}.".format(**self.certificate)
+            )
+        return remarks
+
+    def _title(self) -> str:
+        return f"Decisions on {self.n_samples:,} samples, {describe_region(self.region)}"
+
+    def __str__(self) -> str:
+        table = self._table()
+        width = max(len(name) for name in self.rows)
+        widths = [max(len(t), *(len(cells[k]) for _, cells in table)) for k, (_, t, _) in enumerate(COLUMNS)]
+        lines = [self._title(), ""]
+        for name, cells in [("", [title for _, title, _ in COLUMNS]), *table]:
+            lines.append(f"{name:<{width}}  " + "  ".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True)))
+        return "\n".join([*lines, "", *self._remarks()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in ("", *(title for _, title, _ in COLUMNS)))
+        body = "".join(
+            f"<tr><th style='text-align: left'>{html.escape(name)}</th>"
+            + "".join(f"<td style='text-align: right'>{html.escape(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for name, cells in self._table()
+        )
+        remarks = "<br>".join(html.escape(remark) for remark in self._remarks())
+        return (
+            f"<div><p><b>{html.escape(self._title())}</b></p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table><p>{remarks}</p></div>"
+        )
+
+
+def decision_report(
+    estimator: Any,
+    X: ArrayLike,
+    C: ArrayLike,
+    *,
+    X_train: ArrayLike | None = None,
+    C_train: ArrayLike | None = None,
+    region: Region | None = None,
+    name: str | None = None,
+    sample_weight: ArrayLike | None = None,
+    sample_weight_train: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    offset_train: ArrayLike | None = None,
+    region_params: Any = None,
+) -> DecisionReport:
+    """How good the decisions of a fitted model are, beside least squares and a constant prediction.
+
+    The two baselines are fitted to the same data as the model: least squares, with the features that the last step of a
+    pipeline sees, and the mean cost.  Without these data there is nothing to compare with, and no ratio is printed.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Any regressor of costs.
+    X : array-like of shape (n_samples, n_features)
+        Features, best of samples that the model has not seen.
+    C : array-like of shape (n_samples, d)
+        True costs.
+    X_train, C_train : array-likes, optional
+        What the model was fitted to, for models that do not keep the baselines themselves: regressors from elsewhere,
+        and models after ``partial_fit``.  Estimators of skspo keep those of their fit.
+    region : Region or None, default=None
+        Where decisions are made; None means the estimator's own ``region_``.
+    name : str or None, default=None
+        Name of the model in the table; None means that of its class.
+    sample_weight, sample_weight_train : array-like of shape (n_samples,), optional
+        Weights of the samples in all figures, and of those of ``X_train``.
+    offset, offset_train : array-likes of shape (n_samples, d) or (d,), optional
+        Known part of the costs ``C`` and ``C_train``: models predict the rest.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+    Returns
+    -------
+    report : DecisionReport
+        Prints as a table.  For each model: the mean regret (SPO loss), what it is of the mean best cost (the normalized
+        SPO loss), the share of samples with an optimal decision, and the root mean squared error of the predicted
+        costs, for reference: a model of decisions need not be good at it.
+
+    See Also
+    --------
+    skspo.plotting.RegretDisplay : The regret of each sample as a picture.
+
+    Examples
+    --------
+    >>> from skspo import ShortestPath, SPOPlusRegressor, decision_report
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(300, grid=(3, 3), degree=6, random_state=0)
+    >>> model = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit(X[:200], C[:200])
+    >>> report = decision_report(model, X[200:], C[200:])
+    >>> print(report)
+    Decisions on 100 samples, ShortestPath, 12 variables
+    <BLANKLINE>
+                         regret  of best cost  optimal  RMSE
+    SPOPlusRegressor ...
+    least squares ...
+    constant prediction ...
+    <BLANKLINE>
+    Its regret is ... times that of least squares and ... times that of constant prediction.
+    The baselines were fitted to the same data as the model.
+    Fit: interior-point, objective ..., lower bound ..., relative gap ...
+    >>> sorted(report.to_dict()["models"]["least squares"])
+    ['normalized_spo_loss', 'rmse', 'share_optimal', 'spo_loss']
+    """
+    if (X_train is None) != (C_train is None):
+        raise ValueError("X_train and C_train must be given together.")
+    inner = innermost(estimator)
+    check_metadata(estimator, "report", offset=offset, region_params=region_params)
+    check_cost_names(estimator, C, "C")
+    with metadata_checked():  # the offset is added below, for all models alike
+        C_hat = estimator.predict(X)
+    C_arr, C_hat = check_costs(C, C_hat)
+    region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
+    weight = check_weight(sample_weight, C_arr)
+    known = check_offset(offset, C_arr.shape)
+
+    def figures(predicted: np.ndarray) -> dict[str, float]:
+        return _figures(C_arr, predicted, region, weight, known, region_params)
+
+    rows = {type(inner).__name__ if name is None else name: figures(C_hat)}
+    baselines: Baselines | None
+    if X_train is not None and C_train is not None:
+        check_cost_names(estimator, C_train, "C_train")
+        C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
+        baselines = fit_baselines(
+            innermost_features(estimator, X_train),
+            C_fit,
+            check_weight(sample_weight_train, C_fit),
+            check_offset(offset_train, C_fit.shape),
+            shared=bool(getattr(inner, "shared", False)),
+            fit_intercept=bool(getattr(inner, "fit_intercept", True)),
+        )
+        note = "The baselines were fitted to the training data given."
+    else:
+        baselines = getattr(inner, "_baselines", None)
+        note = "The baselines were fitted to the same data as the model."
+    if baselines is None:
+        note = (
+            "There is nothing to compare with, because this model does not keep baselines. Pass X_train and C_train, "
+            "the data that it was fitted to."
+        )
+    else:
+        if baselines.coef is None:
+            note += f" No least squares: {baselines.why}"
+            if X_train is None:
+                note += " X_train and C_train, the data that the model was fitted to, are another way to get it."
+        else:
+            rows[LEAST_SQUARES] = figures(baselines.least_squares(innermost_features(estimator, X)))
+        rows[CONSTANT] = figures(np.broadcast_to(baselines.mean, C_arr.shape))
+    return DecisionReport(
+        rows,
+        n_samples=len(C_arr),
+        region=region,
+        certificate=certificate_of(inner),
+        note=note,
+    )
+
+
+def _figures(
+    C: np.ndarray,
+    C_hat: np.ndarray,
+    region: Region,
+    weight: np.ndarray | None,
+    offset: np.ndarray | None,
+    region_params: Any,
+) -> dict[str, float]:
+    """Figures of one model, which predicts the costs less the offset."""
+    C_hat = C_hat.reshape(C.shape)
+    loss, z = _spo_losses(C, C_hat, region, "oracle", offset, region_params)
+    C_hat = C_hat if offset is None else C_hat + offset
+    size = np.average(np.abs(z), weights=weight)
+    # Costs of two equal decisions differ by rounding.
+    optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C).max(axis=1))
+    mean = np.average(loss, weights=weight)
+    return {
+        "spo_loss": float(mean),
+        "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
+        "share_optimal": float(np.average(optimal, weights=weight)),
+        "rmse": float(np.sqrt(np.average(np.square(C_hat - C).mean(axis=1), weights=weight))),
+    }
+
+
+def describe_region(region: Region) -> str:
+    """Name of a region with its size and its sense, in a few words: the parameters may be large arrays."""
+    words = [type(region).__name__]
+    if region.n_dim is not None:
+        words.append(f"{region.n_dim} variables")
+    if region.sense == "max":
+        words.append("maximised")
+    return ", ".join(words)
+
+
+def certificate_of(estimator: Any) -> dict[str, Any]:
+    """Return solver, objective, bound and gap of a fitted estimator; empty if it has none."""
+    if not hasattr(estimator, "duality_gap_"):
+        return {}
+    return {
+        "solver": estimator.solver_,
+        "objective": float(estimator.objective_),
+        "lower_bound": float(estimator.lower_bound_),
+        "duality_gap": float(estimator.duality_gap_),
+    }
+
+
+def visual_block(estimator: Any) -> Any:
+    """Block of scikit-learn's HTML diagram: below the name the region and, once fitted, the certificate."""
+    from sklearn.utils._repr_html.estimator import _VisualBlock
+
+    region = getattr(estimator, "region_", estimator.region)
+    caption = "Box" if region is None else describe_region(region)
+    certificate = certificate_of(estimator)
+    if certificate:
+        caption += "; {solver}, relative gap {duality_gap:.1e}".format(**certificate)
+    name, inner = type(estimator).__name__, getattr(estimator, "regressor", None)
+    if inner is None:
+        return _VisualBlock("single", estimator, names=name, name_details=str(estimator), name_caption=caption)
+    # A diagram of two estimators has no caption.
+    inner = getattr(estimator, "regressor_", inner)
+    names = [f"regressor: {type(inner).__name__}, deciding in {caption}"]
+    return _VisualBlock("parallel", [inner], names=names, name_details=[str(inner)])

@@ -1,0 +1,282 @@
+"""SPORegressor: a linear model that minimises the decision loss itself."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from .._training.inputs import check_training_data
+from .._training.objective import LinearObjective
+from .._utils.deadline import Deadline, TimeIsUp
+from ..losses import SPOLoss, SPOPlusLoss
+from ..regions.base import Region
+from ..solvers import Result, Solver, check_solver_serves, make_solvers
+from ..solvers.driver import check_decided, guarded, run_solvers, without_bound
+from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver, least_absolute
+from ..solvers.spo.milp import MILPSolver
+from ._base import DecisionMixin
+from ._linear import LinearSPOPlusMixin, shortfall
+
+#: solvers of the SPO loss, by name
+SPO_SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (SPOGradientSolver, LineSearchSolver, MILPSolver)}
+
+INITS = ("spo+", "least_squares", "absolute_error")
+
+
+class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Linear model of costs that minimises the SPO loss: what its decisions cost beyond the best ones.
+
+    The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit and never ends with a
+    larger objective, so that on the training data the decisions are at least as good; nor with a larger one than least
+    squares or the zero model.
+
+    Parameters
+    ----------
+    region : Region or None, default=None
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
+    solver : {"auto", "lbfgs", "line-search", "milp"} or Solver, default="auto"
+        "lbfgs" follows the gradient, where decisions move smoothly with the costs (``EntropySimplex``,
+        ``LogBarrierSimplex``, ``Ellipsoid``, ``LqBall``, ``Markowitz``); "line-search" needs nothing but ``argmin`` and
+        is for polyhedra and integer regions; "milp" finds the optimum of small problems over polyhedra with few
+        vertices.  "auto" takes the first that the region allows, never "milp".
+    init : {"spo+", "least_squares", "absolute_error"}, default="spo+"
+        Where to start.  The guarantee above is relative to this start.
+    n_restarts : int or None, default=None
+        Further descents, from random points around the best one.  None means 2 for lbfgs, and up to 200, as long as
+        line searches are left, for line-search.
+    alpha : float, default=0.0
+        Strength of the penalty.  The loss does not change when predictions are multiplied by a positive number, so the
+        penalty is that of coefficients scaled to the norm of the start: it weighs slopes against the intercept.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    shared : bool, default=False
+        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
+        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+    tol : float, default=1e-6
+        lbfgs: size of the gradient; line-search: relative decrease that counts; milp: relative gap.  The start is
+        fitted with the same tolerance.
+    max_iter : int or None, default=None
+        Iterations (lbfgs) or line searches of all descents together; None leaves the solver's own.
+    time_limit : float or None, default=None
+        Seconds after which ``fit`` ends with the best model so far, its bound and a warning, as in
+        :class:`SPOPlusRegressor`.
+    random_state : int, RandomState instance or None, default=None
+        Random directions and restarts.
+    n_jobs : int or None, default=None
+        Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
+    verbose : int, default=0
+        1 prints progress.
+    warm_start : bool, default=False
+        Start from the previous fit instead of ``init``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d, n_features), or (q,) if shared
+        Coefficients, of the norm of the start.  Their component that decisions cannot see is set by least squares.
+    intercept_ : ndarray of shape (d,), or float if shared
+        Intercept.
+    objective_ : float
+        Mean SPO loss of the training data plus the penalty.
+    lower_bound_ : float
+        0, which bounds every SPO loss; with solver="milp" the bound of all models whose decisions are unambiguous by a
+        margin (see ``skspo.solvers.spo.milp``).  -inf if the region's oracle was found not to be optimal (see
+        :class:`OracleRegion`): the loss, relative to its decisions, may then be negative.
+    certificate_radius_ : float
+        Infinite for a bound of 0, which holds for every model; NaN for that of "milp", which holds for the models
+        named above, and if there is no bound.
+    duality_gap_ : float
+        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
+    n_iter_ : int
+        Iterations of the solver.
+    history_ : dict of ndarrays
+        What the solver reported on its way, as in :class:`SPOPlusRegressor`.
+    solver_ : str
+        Name of the solver used.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
+        other names, or with these in another order.
+
+    See Also
+    --------
+    SPOPlusRegressor : The convex surrogate, with a certificate.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, SPOPlusRegressor, SPORegressor, spo_loss
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(60, degree=2, noise=0.5, random_state=0)
+    >>> spo_plus = SPOPlusRegressor(region=Simplex()).fit(X, C)
+    >>> spo = SPORegressor(region=Simplex(), max_iter=100, random_state=0).fit(X, C)
+    >>> bool(spo_loss(C, spo.predict(X), Simplex()) <= spo_loss(C, spo_plus.predict(X), Simplex()))
+    True
+    """
+
+    #: what the shared code asks for and this estimator does not offer
+    surrogate_region = None
+    prior = "zero"
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        *,
+        solver: str | Solver = "auto",
+        init: str = "spo+",
+        n_restarts: int | None = None,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        shared: bool = False,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self.region = region
+        self.solver = solver
+        self.init = init
+        self.n_restarts = n_restarts
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.shared = shared
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPORegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors (C in the documentation), one column per decision variable.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+        Returns
+        -------
+        self : SPORegressor
+        """
+        self._check_params()
+        deadline = Deadline(self.time_limit)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
+        plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
+        solver = self._choose_solver(region)
+        with deadline.enforced():
+            objective = LinearObjective(
+                SPOLoss(region),
+                region,
+                data.X,
+                data.C,
+                data.weight,
+                offset=data.offset,
+                alpha=float(self.alpha),
+                l1_ratio=float(self.l1_ratio),
+                fit_intercept=self.fit_intercept,
+                shared=self.shared,
+            )
+            objective.deadline = deadline
+            result = self._minimise(objective, solver, data.X.shape[1])
+        message = shortfall(objective, result, solver)
+        result = without_bound(objective, result)
+        self._store(objective, result, plain, solver.name, data.seen, data.mean_cost)
+        if message:
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _minimise(self, objective: LinearObjective, solver: Solver, n_features: int) -> Result:
+        """Best model found in time."""
+        start, best = objective.least_squares, None
+        try:
+            check_decided(objective)
+            if self.warm_start and self._fits(objective.C.shape[1], n_features):
+                start = objective.from_user(self.coef_, self.intercept_)
+            else:
+                start = self._start(objective)
+            references = self._references(objective, start)
+            best = Result(*references[0], 0.0, 0, False, objective.deadline.message, radius=np.inf)
+            return guarded(objective, solver.solve(objective, start), references, solver.tol)
+        except TimeIsUp as error:
+            unknown = Result(start, np.inf, 0.0, 0, False, str(error), radius=np.inf)
+            return unknown if best is None else guarded(objective, best, references, solver.tol)
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if not isinstance(self.init, str) or self.init not in INITS:
+            raise ValueError(f"init must be one of {INITS}, got {self.init!r}.")
+        whole = isinstance(self.n_restarts, numbers.Integral) and not isinstance(self.n_restarts, bool)
+        if self.n_restarts is not None and not (whole and self.n_restarts >= 0):
+            raise ValueError(f"n_restarts must be None or an integer of at least 0, got {self.n_restarts!r}.")
+
+    def _choose_solver(self, region: Region) -> Solver:
+        if isinstance(self.solver, Solver):
+            solver = self.solver
+        else:
+            name = self.solver
+            if name == "auto":
+                name = "line-search" if SPOGradientSolver.missing(region) else "lbfgs"
+            if not isinstance(name, str) or name not in SPO_SOLVERS:
+                raise ValueError(f"solver must be 'auto' or one of {sorted(SPO_SOLVERS)}, or a Solver; got {name!r}.")
+            known = SPO_SOLVERS[name]._get_param_names()
+            solver = SPO_SOLVERS[name](**{key: getattr(self, key) for key in known})
+        check_solver_serves(solver, region, SPOLoss(region), SPO_SOLVERS)
+        return solver
+
+    @staticmethod
+    def _references(objective: LinearObjective, start: np.ndarray) -> list[tuple[np.ndarray, float]]:
+        """Models that the result must not be worse than: the start, least squares and the zero model."""
+        start, least_squares = (objective.design.visible(T, objective.free) for T in (start, objective.least_squares))
+        if objective.offset is None:
+            # The penalty is that of coefficients of the norm of the start.
+            length = float(np.linalg.norm(least_squares))
+            least_squares = least_squares * ((float(np.linalg.norm(start)) or 1.0) / length if length else 1.0)
+        models = (start, least_squares, np.zeros(objective.shape))
+        return [(Theta, objective.value(Theta)) for Theta in models]
+
+    def _start(self, objective: LinearObjective) -> np.ndarray:
+        if self.init == "least_squares":
+            return objective.least_squares
+        if self.init == "absolute_error":
+            return least_absolute(objective)
+        region = objective.region
+        surrogate = objective.with_loss(SPOPlusLoss(region))
+        surrogate.deadline = objective.deadline.share(0.5)
+        solvers = make_solvers(
+            "auto", region, surrogate, tol=self.tol, random_state=self.random_state, verbose=self.verbose
+        )
+        return surrogate.canonical(run_solvers(surrogate, solvers)[0].coef)

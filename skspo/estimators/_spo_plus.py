@@ -1,0 +1,384 @@
+"""``SPOPlusRegressor``: exact minimisation of the SPO+ loss over linear models."""
+
+from __future__ import annotations
+
+import warnings
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .._training.certificate import NO_BOUND, ZERO_BOUND
+from .._training.chunked import ChunkedObjective
+from .._training.inputs import TrainingData, check_training_data, rewound
+from .._training.objective import LinearObjective
+from .._training.rows import LocalRows, Rows
+from .._utils.deadline import Deadline
+from ..data.chunks import ChunkedData, is_dask, is_large_memmap
+from ..losses import SPOPlusLoss
+from ..regions.base import Region
+from ..solvers import SOLVERS, Result, SGDSolver, Solver
+from ..solvers.bundle.solver import SAMPLE_TOL
+from ._base import DecisionMixin
+from ._linear import LinearSPOPlusMixin, shortfall
+
+
+class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Linear model of costs whose decisions are good: exact minimisation of the SPO+ loss.
+
+    Minimises, over coefficients B and intercept b,
+
+        mean_i l_SPO+(B x_i + b, c_i) + alpha (l1_ratio |B - B0|_1 + (1 - l1_ratio)/2 |B - B0|_F^2).
+
+    Parameters
+    ----------
+    region : Region or None, default=None
+        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
+        ever meant: ``fit`` warns.
+    surrogate_region : Region or None, default=None
+        Train on this region instead; decisions and scores still use ``region``.
+    alpha : float, default=0.0
+        Strength of the penalty.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
+    prior : {"zero", "least_squares"}, default="zero"
+        Where the penalty shrinks to: B0 = 0 with a free intercept, or the least-squares fit, intercept included, so
+        that a large ``alpha`` gives least squares.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    shared : bool, default=False
+        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
+        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
+        "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs and newton for strongly convex regions,
+        interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
+        the others cannot close the gap), bundle where there is nothing but an oracle, for many samples and for shared
+        models with few coefficients, else sgd; both where the oracle is found to be a heuristic.  A Solver instance
+        uses its own parameters.
+    tol : float, default=1e-6
+        Relative duality gap to reach.
+    max_iter : int or None, default=None
+        Iteration limit (bundle: passes, sgd: epochs); None leaves the solver's own.
+    time_limit : float or None, default=None
+        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  Steps that would take
+        longer than the time that is left are not begun, and "auto" takes a solver that gets somewhere in time.  It may
+        take a tenth longer and half a second; one call of a user's oracle, or one pass over data in chunks, is not
+        interrupted.  If the limit is too short to find the best decisions of all samples, the model is least squares,
+        and ``objective_`` is infinite.
+    warm_start : bool, default=False
+        Start from the previous fit, where the solver can use a start.
+    n_jobs : int or None, default=None
+        Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
+    random_state : int, RandomState instance or None, default=None
+        Order of the samples in sgd.
+    verbose : int, default=0
+        1 prints progress.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d, n_features), or (q,) if shared
+        Coefficients.  Their component that decisions cannot see is set by least squares.
+    intercept_ : ndarray of shape (d,), or float if shared
+        Intercept.
+    objective_ : float
+        Objective at the returned coefficients, evaluated by the loss itself.  An oracle that is not optimal may make it
+        negative.
+    lower_bound_ : float
+        Bound proved by dual decisions, for all linear models within ``certificate_radius_`` of least squares.  -inf if
+        the region's oracle was found not to be optimal (see :class:`OracleRegion`).
+    certificate_radius_ : float
+        How far ``lower_bound_`` reaches: it holds for every model whose coefficients, times the spread of their
+        features, differ from least squares by at most this many typical costs (in the Frobenius norm; intercepts at
+        the mean of the features).  At least 10,000 and twice the distance of the model itself; infinite if it holds for
+        every linear model, as with a ridge on all coefficients.  NaN if there is no bound.
+    duality_gap_ : float
+        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction); inf if there is no bound.
+    n_iter_ : int
+        Iterations of the solver.
+    history_ : dict of ndarrays
+        "time" in seconds, "n_iter", "objective", "lower_bound" and "duality_gap" as the solver reported them on its
+        way, for :class:`skspo.plotting.ConvergenceDisplay`; NaN where there was no bound.  Empty after ``partial_fit``.
+    solver_ : str
+        Name of the solver used.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score``, ``report`` and ``partial_fit`` refuse
+        a frame with other names, or with these in another order.
+
+    See Also
+    --------
+    SPOPlusRegressorCV : Chooses the strength of the penalty by cross-validated decisions.
+    TwoStageRegressor : Any regressor as predict-then-optimize baseline.
+
+    Examples
+    --------
+    >>> from skspo import Simplex, SPOPlusRegressor
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(100, degree=2, noise=0.5, random_state=0)
+    >>> model = SPOPlusRegressor(region=Simplex()).fit(X, C)
+    >>> bool(model.duality_gap_ <= 1e-6)
+    True
+    >>> model.decide(X[:1]).shape
+    (1, 10)
+
+    With features of each alternative rather than of the sample, one model serves all of them:
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 10 * 2))  # ten blocks of two features
+    >>> C = X.reshape(100, 10, 2) @ [1.0, -2.0] + 3.0
+    >>> model = SPOPlusRegressor(region=Simplex(), shared=True).fit(X, C)
+    >>> model.coef_.shape
+    (2,)
+    >>> bool(model.score(X, C) > -1e-6)
+    True
+    """
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        *,
+        surrogate_region: Region | None = None,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        prior: str = "zero",
+        fit_intercept: bool = True,
+        shared: bool = False,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.region = region
+        self.surrogate_region = surrogate_region
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.shared = shared
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOPlusRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a dask array or data frame
+            Features.  Dask collections are worked on where they live; memory-mapped arrays larger than
+            ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Both need ``solver="auto"``,
+            "bundle" or "lbfgs".
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors (C in the documentation), one column per decision variable.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples; below 1e-280 of the largest they count as zero.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+        Returns
+        -------
+        self : SPOPlusRegressor
+        """
+        self._check_params()
+        deadline = Deadline(self.time_limit)
+        if is_dask(X, y):
+            from .._training.dask_rows import DaskRows
+
+            with DaskRows(self, X, y, sample_weight, offset, region_params) as rows:
+                return self._fit_rows(rows, rows.seen, deadline)
+        if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
+            return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
+        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
+        with deadline.enforced():
+            objective = self._objective(training_region, data)
+        objective.deadline = deadline
+        return self._minimise(objective, region, data.seen, data.mean_cost)
+
+    def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
+        """Fit the model to data that are read chunk by chunk, in bounded memory.
+
+        The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before its first: for means
+        and least squares, for optimal decisions, which are kept in a temporary file (where: see ``tempfile``), for
+        the loss of the zero prediction, and for a sample, whose fit is the start.
+
+        Parameters
+        ----------
+        chunks : ChunkedData, callable or iterable
+            A function that returns an iterable of ``(X, y)``, ``(X, y, sample_weight)`` or
+            ``(X, y, sample_weight, offset)``, or anything else that :class:`ChunkedData` takes.
+
+        Returns
+        -------
+        self : SPOPlusRegressor
+
+        Examples
+        --------
+        >>> from skspo import ShortestPath, SPOPlusRegressor
+        >>> from skspo.datasets import make_shortest_path
+        >>> def read():  # called for each pass: it could read files
+        ...     for seed in range(3):
+        ...         yield make_shortest_path(40, grid=(3, 3), random_state=seed)
+        >>> model = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit_chunks(read)
+        >>> bool(model.duality_gap_ <= 1e-6)
+        True
+        """
+        self._check_params()
+        deadline = Deadline(self.time_limit)
+        data = chunks if isinstance(chunks, ChunkedData) else ChunkedData(chunks)
+        for chunk in data:
+            if chunk.n_rows:
+                seen = check_training_data(self, *chunk.head(), reset=True).seen
+                break
+        else:
+            raise ValueError("There are no rows in the chunks: at least one is needed.")
+        with LocalRows(data) as rows:
+            return self._fit_rows(rows, seen, deadline)
+
+    def _fit_rows(self, rows: Rows, seen: dict[str, Any], deadline: Deadline) -> SPOPlusRegressor:
+        d = rows.first()[1].shape[1]
+        region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs)
+        objective = ChunkedObjective(
+            SPOPlusLoss(training_region),
+            training_region,
+            rows,
+            alpha=float(self.alpha),
+            l1_ratio=float(self.l1_ratio),
+            prior=self.prior,
+            fit_intercept=self.fit_intercept,
+            shared=self.shared,
+        )
+        objective.deadline = deadline
+        start = None if self.warm_start else self._fit_sample(objective)
+        return self._minimise(objective, region, seen, objective.mean_cost, start, depth=2)
+
+    def _fit_sample(self, objective: LinearObjective) -> np.ndarray | None:
+        """Coefficients that fit a sample of data in chunks; None if there is none."""
+        sample = objective.sampled()
+        if sample is None:
+            return None
+        sample.deadline = objective.deadline.share(0.5)
+        start = None if sample.rows_at_hand else self._fit_sample(sample)
+        # How well it is fitted matters little: it is not the data.
+        return self._solve(sample, start, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
+
+    def _reads_chunks(self) -> bool:
+        """Whether the solver that was asked for, if any, makes do with sums over rows."""
+        solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
+        return self.solver == "auto" or bool(getattr(solver, "sums_suffice", False))
+
+    def _minimise(
+        self,
+        objective: LinearObjective,
+        region: Region,
+        seen: dict[str, Any],
+        mean_cost: np.ndarray,
+        start: np.ndarray | None = None,
+        *,
+        depth: int = 1,
+    ) -> SPOPlusRegressor:
+        """Run the solver, store the attributes, and warn the user, ``depth`` calls above, if the gap is too large."""
+        if self.warm_start and self._fits(objective.normals.shape[1], seen["n_features_in_"]):
+            start = objective.from_user(self.coef_, self.intercept_)
+        result, solver = self._solve(objective, start)
+        self._store(objective, result, region, solver.name, seen, mean_cost)
+        message = shortfall(objective, result, solver)
+        if message:
+            warnings.warn(message, ConvergenceWarning, stacklevel=2 + depth)
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> SPOPlusRegressor:
+        """Take one stochastic pass over a chunk of data (always with sgd).
+
+        The first chunk sets the scale of features and costs and the start (its least-squares fit, or the coefficients
+        of an earlier ``fit``), so it should not be tiny.  Streaming proves nothing: ``objective_`` is that of the
+        chunk, ``lower_bound_`` is 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+        offset, region_params
+            As in ``fit``.
+
+        Returns
+        -------
+        self : SPOPlusRegressor
+        """
+        self._check_params()
+        first = not hasattr(self, "coef_")
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
+        if not first and not self._fits(data.C.shape[1], data.X.shape[1]):
+            known = self.coef_.shape[0] if self.coef_.ndim == 2 else data.X.shape[1] // self.coef_.size
+            raise ValueError(
+                f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
+                "have the same ones, and the same shared. To start anew, use fit or a new estimator."
+            )
+        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
+        running = self.__dict__.get("_stream")
+        objective = self._objective(training_region, data, coordinates=running and running[0])
+        if running is None:
+            start = None if first else objective.from_user(self.coef_, self.intercept_)
+            stream = SGDSolver().start(objective, start)
+            running = (objective.coordinates, stream, check_random_state(self.random_state))
+        coordinates, stream, rng = running
+        stream = deepcopy(stream)  # should the pass fail, the old one is as it was
+        stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
+        with rewound(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
+            SGDSolver().run_epoch(objective, stream, rng)
+            bound, radius = NO_BOUND if objective.inexact else ZERO_BOUND
+            value = objective.value(stream.average)
+            result = Result(stream.average, value, bound, stream.epoch, False, radius=radius)
+            self._store(objective, result, region, "sgd", data.seen, _stream=(coordinates, stream, rng))
+        return self
+
+    def _objective(self, region: Region, data: TrainingData, coordinates: Any = None) -> LinearObjective:
+        return LinearObjective(
+            SPOPlusLoss(region),
+            region,
+            data.X,
+            data.C,
+            data.weight,
+            offset=data.offset,
+            alpha=float(self.alpha),
+            l1_ratio=float(self.l1_ratio),
+            prior=self.prior,
+            fit_intercept=self.fit_intercept,
+            shared=self.shared,
+            coordinates=coordinates,
+        )

@@ -1,0 +1,195 @@
+"""``TwoStageRegressor``: predict with any regressor, then optimize."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.linear_model import LinearRegression
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
+
+from .._training.baselines import Baselines, fit_baselines, mean_cost
+from .._training.design import check_blocks
+from .._training.fitted import check_metadata
+from .._training.inputs import check_ndim, costs_seen, features_seen, remember
+from ..losses import check_offset, check_weight
+from ..regions.base import Region
+from ..regions.check import check_region
+from ._base import DecisionMixin
+
+#: products of numbers up to which least squares is fitted beside the regressor: some 0.02 seconds
+BASELINE_PRODUCTS = 5e6
+
+
+class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Predict, then optimize: any scikit-learn regressor with ``decide`` and ``score``.
+
+    Parameters
+    ----------
+    regressor : estimator or None, default=None
+        Regressor of the costs; None means LinearRegression.  One that predicts a single output is fitted once per
+        cost.
+    region : Region or None, default=None
+        Feasible region of the decisions; None means the unit Box, which is hardly ever meant: ``fit`` warns.
+    shared : bool, default=False
+        Whether the regressor predicts one cost at a time, from features of its own, and serves all of them: X then
+        holds d consecutive blocks of q features, one block per cost (see :func:`stack_items`).
+
+    Attributes
+    ----------
+    regressor_ : estimator
+        The fitted regressor.
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
+        other names, or with these in another order.
+
+    See Also
+    --------
+    SPOPlusRegressor : A linear model trained for its decisions.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from skspo import Simplex, TwoStageRegressor
+    >>> from skspo.datasets import make_cost_sensitive_classification
+    >>> X, C = make_cost_sensitive_classification(100, degree=2, random_state=0)
+    >>> model = TwoStageRegressor(RandomForestRegressor(n_estimators=10, random_state=0), Simplex()).fit(X, C)
+    >>> bool(model.score(X, C) <= 0)
+    True
+    """
+
+    def __init__(self, regressor: Any = None, region: Region | None = None, *, shared: bool = False) -> None:
+        self.regressor = regressor
+        self.region = region
+        self.shared = shared
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: Any = None,
+    ) -> TwoStageRegressor:
+        """Fit the regressor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Passed to the regressor, which must accept it.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the regressor is fitted to the rest.
+        region_params : dict of array-like, or the like, optional
+            Checked, and not used: the regressor does not know the region.
+
+        Returns
+        -------
+        self : TwoStageRegressor
+        """
+        if self.regressor is not None and not hasattr(self.regressor, "fit"):
+            raise TypeError(
+                f"regressor must be a scikit-learn regressor, got {self.regressor!r}. The region is the second "
+                "parameter: TwoStageRegressor(regressor, region)."
+            )
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        check_ndim(y)
+        with np.errstate(over="ignore", invalid="ignore"):  # as above
+            C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
+        d = 1 if C.ndim == 1 else C.shape[1]
+        region = check_region(self.region, n_dim=d)
+        region.with_rows(region_params, C.shape[0], d)
+        known = check_offset(offset, (C.shape[0], d))
+        if known is not None:
+            C = C - known.reshape(C.shape)
+        regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
+        fit_params: dict[str, Any] = {}
+        weight = check_weight(sample_weight, X)
+        if weight is not None:
+            if not has_fit_parameter(regressor, "sample_weight"):
+                raise ValueError(
+                    f"{type(regressor).__name__} does not accept sample_weight in fit. Use another regressor, or fit "
+                    "without sample_weight."
+                )
+            fit_params["sample_weight"] = weight
+        if not isinstance(self.shared, (bool, np.bool_)):
+            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
+        if self.shared:
+            fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
+            regressor.fit(self._items(X, d), C.ravel(), **fit_params)
+        else:
+            if d > 1 and not get_tags(regressor).target_tags.multi_output:
+                regressor = MultiOutputRegressor(regressor)
+            # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
+            regressor.fit(X, C, **fit_params)
+        # Only now is anything stored: a fit that fails leaves an earlier model as it was.
+        noted = copy(self)
+        validate_data(noted, X, skip_check_array=True)
+        learned = {"regressor_": regressor, "region_": region}
+        learned["_target_shape"] = C.shape[1:]  # some regressors drop a single column
+        n_features = getattr(noted, "n_features_in_", None)
+        learned["_baselines"] = self._fit_baselines(X, n_features, C.reshape(C.shape[0], d), weight)
+        learned |= costs_seen(self, y, reset=True, offset=offset, region_params=region_params)
+        remember(self, learned | features_seen(noted))
+        return self
+
+    @property
+    def _trains_on_region(self) -> bool:
+        return False
+
+    def _fit_baselines(self, X: Any, n_features: int | None, C: np.ndarray, weight: np.ndarray | None) -> Baselines:
+        """Mean cost, and least squares unless it takes so long that it might be noticed beside a quick regressor."""
+        n, d = C.shape
+        if n_features is None or n * n_features * (n_features + d) > BASELINE_PRODUCTS or issparse(X):
+            why = "TwoStageRegressor computes it at fit for dense features only, and not for large data."
+            return Baselines(mean_cost(C, weight, None), None, why=why)
+        return fit_baselines(X, C, weight, shared=bool(self.shared))
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs with the fitted regressor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the regressor predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        check_metadata(self, "predict", offset=offset)
+        if getattr(X, "ndim", 2) == 2:  # anything else is for the regressor to refuse, with its own message
+            validate_data(self, X, reset=False, skip_check_array=True)
+        rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X
+        C_hat = np.asarray(self.regressor_.predict(rows))
+        return self._plus(C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel(), offset)
+
+    def _items(self, X: ArrayLike, d: int) -> np.ndarray:
+        """One row of features per cost; what is in them is for the regressor to check."""
+        rows = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
+        check_blocks(rows.shape[1], d)
+        return rows.reshape(rows.shape[0] * d, -1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(LinearRegression() if self.regressor is None else self.regressor)
+        tags.input_tags = inner.input_tags
+        tags.input_tags.sparse &= not self.shared
+        tags.non_deterministic = inner.non_deterministic
+        return tags

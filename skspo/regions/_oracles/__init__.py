@@ -1,0 +1,1 @@
+"""How regions find decisions where that takes more than a formula: HiGHS, Clarabel, enumeration; and checks of it."""

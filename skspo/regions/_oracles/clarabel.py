@@ -1,0 +1,362 @@
+"""Convex sets given by cones, and the driver that minimises over them with Clarabel.
+
+Conventions
+-----------
+    set         {w = x[columns] : b - A x in K}                                  K a product of the cones below
+    oracle      min q.x  s.t.  A x + s = b, s in K                               q changes from row to row, nothing else
+    support     support(v) = min b.y  s.t.  A^T y = [v; 0], y in K*              by conic duality
+
+The cones, in the order of CVXPY's Clarabel interface, as pairs (kind, parameter):
+
+    zero n, nonneg n, soc n (first entry is the bound), psd n (upper triangle by columns, off-diagonal times sqrt(2)),
+    exp (x, y, z with y exp(x/y) <= z), pow a (|z| <= x^a y^(1-a)), genpow a (|z| <= prod x_j^a_j)
+
+Only arrays are stored, so a set pickles; solvers live for the length of a call.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
+from ..._utils.optional import import_clarabel, is_failure, suppress_failure
+from .._row_names import row_error, rows_named
+from .cones import cone_size, rows_inside
+
+Cones = list[tuple[str, Any]]
+
+# Decisions are promised feasible to 1e-8 and optimal to 1e-7, and the solver is first asked for more.  Tolerances and
+# step fractions to try in turn: about one exponential-cone program in a thousand stalls with the usual long steps.
+_ATTEMPTS = ((1e-10, 0.99), (1e-10, 0.9), (1e-8, 0.9))
+_REDUCED = 2e-9
+_SOLVED = ("Solved", "AlmostSolved")
+_FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
+# What the solver returns is accepted if it is feasible and optimal by our own arithmetic, to these tolerances.
+_OUTSIDE, _NOT_OPTIMAL = 1e-7, 1e-6
+_BLOCK = 1024  # rows that are checked together
+
+
+def _clarabel_cones(cones: Cones) -> list[Any]:
+    clarabel = import_clarabel()
+    make = {
+        "zero": clarabel.ZeroConeT,
+        "nonneg": clarabel.NonnegativeConeT,
+        "soc": clarabel.SecondOrderConeT,
+        "psd": clarabel.PSDTriangleConeT,
+        "exp": lambda _: clarabel.ExponentialConeT(),
+        "pow": clarabel.PowerConeT,
+        "genpow": lambda a: clarabel.GenPowerConeT(a, 1),
+    }
+    return [make[kind](parameter) for kind, parameter in cones]
+
+
+def _settings(attempt: int) -> Any:
+    clarabel = import_clarabel()
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    # Both would change the problem's structure and forbid to update q.
+    settings.presolve_enable = False
+    settings.chordal_decomposition_enable = False
+    tolerance, settings.max_step_fraction = _ATTEMPTS[attempt]
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    if time_left() < np.inf:
+        settings.time_limit = max(time_left(), 1e-3)
+    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _REDUCED
+    return settings
+
+
+class ConicSet:
+    """{w = x[columns] : b - A x in K}, with the oracle, the support function and what can be computed from them.
+
+    Parameters
+    ----------
+    A : sparse array of shape (m, n_x)
+    b : ndarray of shape (m,)
+    cones : list of (kind, parameter)
+    columns : ndarray of shape (d,)
+        Where the decision is inside x.
+    """
+
+    def __init__(self, A: Any, b: np.ndarray, cones: Cones, columns: np.ndarray) -> None:
+        self.A = sp.csc_array(A)
+        self.b = np.asarray(b, dtype=np.float64)
+        self.cones = [c for c in cones if cone_size(*c)]
+        self.columns = np.asarray(columns)
+        if sum(cone_size(*c) for c in self.cones) != self.b.size:
+            raise RuntimeError("The cones do not add up to the number of rows; please report this as a bug in skspo.")
+
+    @property
+    def n_dim(self) -> int:
+        """Number of decision variables."""
+        return self.columns.size
+
+    # -- oracle --------------------------------------------------------------------------------------------------------
+
+    def _solver(self, q: np.ndarray, attempt: int = 0) -> Any:
+        clarabel = import_clarabel()
+        n = self.A.shape[1]
+        return clarabel.DefaultSolver(
+            sp.csc_array((n, n)), q, self.A, self.b, _clarabel_cones(self.cones), _settings(attempt)
+        )
+
+    def _solve(self, solver: Any, q: np.ndarray, first: int = 0) -> tuple[np.ndarray, np.ndarray, str]:
+        """Solve for one cost vector: x, its dual and the status; from scratch, more carefully, if an attempt stalls."""
+        status = "not tried"
+        for attempt in range(first, len(_ATTEMPTS)):
+            check_time()
+            try:
+                if attempt == 0 and hasattr(solver, "update"):
+                    solver.update(q=q, **({} if time_left() == np.inf else {"settings": _settings(0)}))
+                    solution = solver.solve()
+                else:
+                    solution = self._solver(q, attempt).solve()
+                status = str(solution.status)
+                x, z = np.asarray(solution.x, dtype=np.float64), np.asarray(solution.z, dtype=np.float64)
+                if x.shape != q.shape or z.shape != self.b.shape:
+                    status = f"{status}, but no solution"
+            except ImportError:
+                raise
+            except BaseException as error:
+                if not is_failure(error):
+                    raise
+                status = f"{type(error).__name__}: {error}"
+            if status in _FINAL:
+                return x, z, status
+        check_time(CLOCKS_DIFFER)
+        return np.full(q.shape, np.nan), np.full(self.b.shape, np.nan), status
+
+    def _trouble(self, q: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """What is wrong with each row's solution and dual, by our own arithmetic; empty if nothing is.
+
+        A dual z in K* with A^T z + q = 0 proves that no decision costs less than -b.z.
+        """
+        size = 1.0 + np.abs(self.b).max(initial=0.0)
+        inside = rows_inside(self.cones, self.b - (self.A @ x.T).T, np.full(len(x), _OUTSIDE * size))
+        scale = 1.0 + np.abs(z).max(axis=1, initial=0.0)
+        proof = rows_inside(self.cones, z, _NOT_OPTIMAL * scale, dual=True)
+        with np.errstate(all="ignore"):
+            proof &= np.abs((self.A.T @ z.T).T + q).max(axis=1) <= _NOT_OPTIMAL * scale
+            cost, bound = np.einsum("ij,ij->i", q, x), -(z @ self.b)
+            proof &= np.abs(cost - bound) <= _NOT_OPTIMAL * (scale + np.abs(cost) + np.abs(bound))
+        return np.where(~inside, "violates the constraints", np.where(~proof, "is not proved to be the best one", ""))
+
+    def status(self, c: np.ndarray) -> str:
+        """Outcome of minimising one cost vector, in Clarabel's words."""
+        return self._rows(c[None, :], strict=False)[1][0]
+
+    def _rows(self, C: np.ndarray, strict: bool = True, first: int = 0) -> tuple[np.ndarray, list[str]]:
+        """Decisions and outcomes; ``strict`` insists on decisions that are feasible and optimal by our arithmetic."""
+        # Built with q = 0 whatever the rows are: the solver's scaling, and so a row's decision, must not depend on
+        # which other rows are solved with it.
+        solver = None
+        with suppress_failure():
+            solver = self._solver(np.zeros(self.A.shape[1]))
+        W, outcomes = np.empty(C.shape), []
+        for start in range(0, C.shape[0], _BLOCK):
+            block = C[start : start + _BLOCK]
+            Q = np.zeros((block.shape[0], self.A.shape[1]))
+            Q[:, self.columns] = block / np.where(block.any(axis=1), np.abs(block).max(axis=1), 1.0)[:, None]
+            found = [self._solve(solver, q) for q in Q]
+            if strict:
+                self._insist(Q, found, first + start)
+            W[start : start + _BLOCK] = [x[self.columns] for x, _, _ in found]
+            outcomes += [status for _, _, status in found]
+        return W, outcomes
+
+    def _insist(self, Q: np.ndarray, found: list[tuple[np.ndarray, np.ndarray, str]], first: int) -> None:
+        """Solve again what is not solved, and raise an error if that does not help."""
+        trouble = self._trouble(Q, np.array([x for x, _, _ in found]), np.array([z for _, z, _ in found]))
+        for i in np.flatnonzero(trouble != ""):
+            what, attempt = trouble[i], 1
+            while what and found[i][2] in _SOLVED and attempt < len(_ATTEMPTS):
+                found[i] = x, z, _ = self._solve(None, Q[i], attempt)
+                (what,), attempt = self._trouble(Q[i : i + 1], x[None], z[None]), attempt + 1
+            advice = "Badly scaled constraints are the usual cause; try units where decisions are near one."
+            if found[i][2] not in _SOLVED:
+                text = f"Clarabel could not minimise the costs of {{row}} over the region: status {found[i][2]}. "
+                raise row_error(RuntimeError, first + int(i), text + advice)
+            if what:
+                text = f"Clarabel calls a decision for {{row}} optimal, but it {what}. "
+                raise row_error(RuntimeError, first + int(i), text + advice)
+
+    def minimise(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Minimise each row of costs, in ``n_jobs`` processes."""
+        if C.shape[0] == 0:
+            return np.empty(C.shape)
+        from joblib import Parallel, delayed, effective_n_jobs
+
+        jobs = min(effective_n_jobs(n_jobs), C.shape[0])
+        if jobs == 1:
+            return self._rows(C)[0]
+        # Processes, not threads: Clarabel's Python interface holds the interpreter's lock while it solves.
+        rows, cuts = carry_deadline(self._rows), np.linspace(0, C.shape[0], jobs + 1).astype(int)
+        parts = Parallel(n_jobs=jobs)(delayed(rows)(C[a:b], True, int(a)) for a, b in pairwise(cuts))
+        return np.concatenate([W for W, _ in parts])
+
+    def pull(self, W: np.ndarray) -> np.ndarray:
+        """Move each row towards a relative interior point until it is inside.
+
+        The farthest point inside on the way from the centre is a program with a strictly feasible start, which Clarabel
+        solves reliably; the nearest point of the set is not, when the row is only 1e-8 outside.
+        """
+        clarabel = import_clarabel()
+        normals, center = self.hull
+        steps = W - center
+        steps -= (steps @ normals.T) @ normals
+        others = np.setdiff1d(np.arange(self.A.shape[1]), self.columns)
+        A_w, A_rest = self.A[:, self.columns].tocsr(), self.A[:, others].tocsr()
+        # Equalities of the decision alone hold exactly on the whole way, once they hold at the centre; as constraints
+        # on theta they would read 1e-17 theta = 1e-10.
+        is_zero = np.concatenate([np.full(cone_size(*c), c[0] == "zero") for c in self.cones])
+        solved = is_zero & (np.diff(A_rest.indptr) == 0)
+        E = A_w[solved].toarray()
+        center = center - np.linalg.pinv(E) @ (E @ center - self.b[solved])
+        steps -= (np.linalg.pinv(E) @ (E @ steps.T)).T
+        A_w, A_rest, b_rest = A_w[~solved], A_rest[~solved], self.b[~solved]
+        left = [("zero", int((is_zero & ~solved).sum())), *(c for c in self.cones if c[0] != "zero")]
+        n = others.size + 1
+        q = np.zeros(n)
+        q[-1] = -1.0  # maximise the share theta of the step
+        limit = sp.csc_array(([1.0], ([0], [n - 1])), shape=(1, n))
+        b = np.concatenate([b_rest - A_w @ center, [2.0]])  # up to twice the step, to know who is far inside
+        kinds = [*(c for c in left if cone_size(*c)), ("nonneg", 1)]
+        P, cones = sp.csc_array((n, n)), _clarabel_cones(kinds)
+        share = np.ones(W.shape[0])
+        for i, step in enumerate(steps):
+            A = sp.vstack([sp.hstack([A_rest, sp.csc_array((A_w @ step)[:, None])]), limit], format="csc")
+            found, status = [], ""
+            for attempt in range(len(_ATTEMPTS)):
+                check_time()
+                try:
+                    solution = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve()
+                    status = str(solution.status)
+                    x, s = np.asarray(solution.x, dtype=np.float64), np.asarray(solution.s, dtype=np.float64)
+                except BaseException as error:
+                    if not is_failure(error):
+                        raise
+                    status = f"{type(error).__name__}: {error}"
+                    continue
+                if x.shape == q.shape and s.shape == b.shape and np.isfinite(x).all():
+                    # If s is in the cone, which we check, the residual says how far x is outside, optimal or not.
+                    residual = float(np.abs(A @ x + s - b).max()) / (1.0 + np.abs(b).max())
+                    if rows_inside(kinds, s[None], np.array([1e-10 * (1.0 + np.abs(s).max())]))[0]:
+                        found.append((residual, float(x[-1])))
+                if found and found[-1][0] <= 1e-9:
+                    break
+            outside, theta = min(found, default=(np.inf, 0.0))
+            if not outside <= 1e-6:
+                text = f"Clarabel could not move the decision of {{row}} into the region: status {status}."
+                raise row_error(RuntimeError, i, text)
+            # Far inside, nothing moves; otherwise stay clear of the boundary by more than the solver's error.
+            if theta <= 1.0 + 1e-6:
+                share[i] = np.clip(theta, 0.0, 1.0) * (1.0 - 1e-10 - 10.0 * outside)
+        return center + share[:, None] * steps
+
+    # -- what follows from the oracle ----------------------------------------------------------------------------------
+
+    @cached_property
+    def box_points(self) -> np.ndarray:
+        """The 2 d decisions that are lowest and highest in each coordinate."""
+        eye = np.eye(self.n_dim)
+        with rows_named("direction {}".format):
+            return self.minimise(np.concatenate([eye, -eye]))
+
+    @property
+    def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest value of each coordinate, up to the solver's tolerance."""
+        d = self.n_dim
+        return self.box_points[:d].diagonal().copy(), self.box_points[d:].diagonal().copy()
+
+    @property
+    def normals(self) -> np.ndarray:
+        """Orthonormal rows E with E w constant on the set."""
+        return self.hull[0]
+
+    @cached_property
+    def hull(self) -> tuple[np.ndarray, np.ndarray]:
+        """Normals of the affine hull and a relative interior point.
+
+        Directions in which all decisions found so far agree are candidates; each is certified by the extent of the set
+        along it, and a decision that disproves one joins the others.
+        """
+        points = self.box_points
+        scale = max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-300)
+        size = max(scale, float(np.abs(points).max()))
+        tol = 1e-6 * scale if scale > 1e-7 * size else 1e-7 * size
+        normals = np.zeros((0, self.n_dim))
+        for _ in range(self.n_dim + 1):
+            _, sv, Vt = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)
+            candidates = Vt[int((sv > tol).sum()) :]
+            if candidates.shape[0] == 0:
+                break
+            with rows_named("direction {}".format):
+                low, high = self.minimise(candidates), self.minimise(-candidates)
+            extent = np.einsum("ij,ij->i", high - low, candidates)
+            if (extent <= tol).all():
+                normals = candidates
+                break
+            points = np.concatenate([points, low[extent > tol], high[extent > tol]])
+        return normals, points.mean(axis=0)
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of the support function of each row of a CVXPY expression, by conic duality."""
+        import cvxpy as cp
+
+        n, d = V.shape
+        constraints: list[Any] = []
+        total: Any = 0.0
+        value: Any = 0.0
+        start = 0
+        for kind, group in _grouped(self.cones):
+            sizes = [cone_size(kind, p) for p in group]
+            Y = cp.Variable((n, sum(sizes)), nonneg=kind == "nonneg")
+            constraints += _dual_cones(kind, group, Y)
+            stop = start + sum(sizes)
+            total = total + Y @ sp.csr_array(self.A[start:stop])
+            value = value + Y @ self.b[start:stop]
+            start = stop
+        place = sp.csr_array((np.ones(d), (np.arange(d), self.columns)), shape=(d, self.A.shape[1]))
+        return value, [total == V @ place, *constraints]
+
+
+def _grouped(cones: Cones) -> list[tuple[str, list[Any]]]:
+    """Collect neighbours of the same kind: the many small cones of one kind become one vectorised constraint."""
+    groups: list[tuple[str, list[Any]]] = []
+    for kind, parameter in cones:
+        if groups and groups[-1][0] == kind and kind in ("exp", "pow"):
+            groups[-1][1].append(parameter)
+        else:
+            groups.append((kind, [parameter]))
+    return groups
+
+
+def _dual_cones(kind: str, group: list[Any], Y: Any) -> list[Any]:
+    """Constraints that put every row of ``Y`` into the dual cone."""
+    import cvxpy as cp
+
+    n = Y.shape[0]
+    if kind == "soc":
+        return [cp.SOC(Y[:, 0], Y[:, 1:], axis=1)] if Y.shape[1] > 1 else [Y[:, 0] >= 0]
+    if kind == "exp":
+        # (u, v, w) is in the dual cone if -u exp(v/u - 1) <= w.
+        u, v, w = Y[:, 0::3], Y[:, 1::3], Y[:, 2::3]
+        return [cp.ExpCone(u - v, -u, w)]
+    if kind == "pow":
+        a = np.broadcast_to(np.array(group, dtype=np.float64), (n, len(group)))
+        return [cp.PowCone3D(cp.multiply(Y[:, 0::3], 1.0 / a), cp.multiply(Y[:, 1::3], 1.0 / (1.0 - a)), Y[:, 2::3], a)]
+    if kind == "genpow":
+        a = np.broadcast_to(np.array(group[0], dtype=np.float64), (n, len(group[0])))
+        return [cp.PowConeND(cp.multiply(Y[:, :-1], 1.0 / a), Y[:, -1], a, axis=1)]
+    if kind == "psd":
+        k = group[0]
+        rows = [(i, j) for j in range(k) for i in range(j + 1)]
+        entries = np.array([i + k * j for i, j in rows])
+        scale = np.array([1.0 if i == j else np.sqrt(2.0) for i, j in rows])
+        matrices = [cp.Variable((k, k), PSD=True) for _ in range(n)]
+        return [Y[i] == cp.multiply(cp.vec(M, order="F")[entries], scale) for i, M in enumerate(matrices)]
+    return []

@@ -1,0 +1,545 @@
+"""Linear and mixed-integer programs that share their constraints, solved with HiGHS row by row.
+
+Conventions
+-----------
+    min c.w  over  {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}   for every row c of C
+
+One HiGHS model is built per call (per thread), only its costs change, and it is gone when the call returns: nothing
+here is stored in a region, so regions clone and pickle.  What was measured and shaped the code:
+
+- Every row starts from the same feasible basis, not from the previous row's optimum: among ties, the latter makes
+  the chosen vertex depend on the rows before it.  The basis alone does not do it, ``clearSolver`` has to come first:
+  without it one row in twenty still changed (edge weights and perturbations survive ``setBasis``).
+- The start is primal feasible for every cost, so the primal simplex method needs no first phase: on the flows of a
+  5x5 grid it is a third faster than the dual one, and equally fast on dense problems.
+- HiGHS releases the interpreter lock while it runs: threads scale, processes only add their start.
+- The option "threads" is left alone: HiGHS fails with an error if it differs from what the process used before,
+  for instance through CVXPY.  ``parallel="off"`` is enough to keep one model on one thread.
+- Tolerances of HiGHS are absolute, so costs and constraints are scaled by powers of two, which is exact.
+
+"Optimal" is what HiGHS says.  Decisions are returned if they satisfy the constraints and, in a linear program, if the
+multipliers prove by our own arithmetic that no decision costs less.  Of a mixed-integer program there is no such proof;
+there, integers must be integers, and the cost must be what HiGHS says it is, and equal to its bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed, effective_n_jobs
+
+from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
+from .._row_names import row_error
+from ..polyhedral import InequalityForm
+
+Status = highspy.HighsModelStatus
+
+PRIMAL, DUAL = 4, 1  # HiGHS's numbers of the two simplex methods
+TIE = 1e-9  # a multiplier below this, for costs of order one, is zero: the constraint does not decide the optimum
+FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
+BLOCK = 1024  # rows whose proofs are looked at together
+PROVED = 1e-7  # largest difference between the cost of a decision and what the multipliers prove, relative to its terms
+
+
+def map_rows(func: Callable[..., np.ndarray], *arrays: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+    """Apply ``func(first_row, *arrays)`` to chunks of rows, in threads, and stack the results in order."""
+    n = arrays[0].shape[0]
+    k = max(min(effective_n_jobs(n_jobs), n), 1)
+    if k == 1:
+        return func(0, *arrays)
+    cuts = np.linspace(0, n, k + 1).astype(int)
+    carried = carry_deadline(func)
+    parts = Parallel(n_jobs=k, require="sharedmem")(
+        delayed(carried)(int(a), *(array[a:b] for array in arrays)) for a, b in pairwise(cuts)
+    )
+    return np.concatenate(parts)
+
+
+def solve_rows(
+    form: InequalityForm,
+    C: np.ndarray,
+    *,
+    integrality: np.ndarray | None = None,
+    n_jobs: int | None = None,
+    time_limit: float | None = None,
+    rhs: np.ndarray | None = None,
+) -> np.ndarray:
+    """Minimise every row of ``C`` over a polyhedron, or over its points with integer coordinates.
+
+    Parameters
+    ----------
+    form : InequalityForm
+    C : ndarray of shape (n, d)
+        Finite costs of any scale.
+    integrality : bool ndarray of shape (d,), default=None
+        Which decisions must be integers.
+    n_jobs : int, default=None
+        Number of threads.  The result does not depend on it, nor on how rows are grouped into calls.
+    time_limit : float, default=None
+        Seconds for each row.
+    rhs : ndarray of shape (n, m + k), default=None
+        Right-hand sides of each row, of the m inequalities and then of the k equalities; None means those of ``form``.
+
+    Returns
+    -------
+    W : ndarray of shape (n, d)
+
+    Raises
+    ------
+    ValueError
+        If the region is empty or a problem unbounded.
+    RuntimeError
+        If HiGHS stops without a solution, for instance at the time limit.
+    TimeIsUp
+        If the fit that calls has no time left.
+    """
+    sides = () if rhs is None else (rhs * np.concatenate([_row_factors(form.A_ub), _row_factors(form.A_eq)]),)
+    form, C = _scale_constraints(form), _scale_costs(C)
+    integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
+
+    def chunk(first: int, C: np.ndarray, *sides: np.ndarray) -> np.ndarray:
+        check_time()
+        if integers is not None:
+            return _mixed_integer_chunk(form, C, integers, time_limit, first, *sides)
+        model = _LinearModel(form, time_limit) if C.shape[0] else None
+        parts = [np.empty_like(C[:0])]
+        for start in range(0, C.shape[0], BLOCK):
+            rows = slice(start, start + BLOCK)
+            parts.append(_linear_block(model, C[rows], first + start, *(side[rows] for side in sides)))
+        return np.concatenate(parts)
+
+    return _checked(form, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides)
+
+
+def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
+    """Among the decisions optimal for each row of ``C``, the one with the largest cost under ``C_true``.
+
+    By complementary slackness the optimal face is where every constraint with a nonzero multiplier is active, for any
+    one optimal set of multipliers: fix those, and maximise the true cost.
+
+    Parameters
+    ----------
+    form : InequalityForm
+    C, C_true : ndarray of shape (n, d)
+    n_jobs : int, default=None
+        Number of threads.
+
+    Returns
+    -------
+    W : ndarray of shape (n, d)
+    """
+    form, C, C_true = _scale_constraints(form), _scale_costs(C), _scale_costs(C_true)
+
+    def chunk(first: int, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        W = np.empty_like(C)
+        if C.shape[0]:
+            model = _LinearModel(form)
+            for i in range(C.shape[0]):
+                check_time()
+                best = C[i] @ model.minimise(C[i], first + i)
+                model.fix_optimal_face()
+                W[i] = model.minimise(-C_true[i], first + i, restart=False)
+                model.release_face()
+                if not C[i] @ W[i] <= best + 1e-6 * (1.0 + np.abs(C[i]) @ np.abs(W[i])):
+                    raise row_error(
+                        RuntimeError, first + i, f"HiGHS calls a decision for {{row}} optimal that is not: {W[i]}."
+                    )
+        return W
+
+    return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
+
+
+def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
+    """Finite bounds of every decision: those given, and the extreme values where a side has none.
+
+    Parameters
+    ----------
+    form : InequalityForm
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+
+    Raises
+    ------
+    ValueError
+        If the region is empty or unbounded.
+    """
+    low, high = form.lower.copy(), form.upper.copy()
+    model = _LinearModel(_scale_constraints(form))
+    for bound, sign in ((low, 1.0), (high, -1.0)):
+        for j in np.flatnonzero(~np.isfinite(bound)):
+            c = np.zeros(low.size)
+            c[j] = sign
+            status = model.run(c)
+            if status == Status.kUnbounded:
+                side = "below" if sign > 0 else "above"
+                raise ValueError(
+                    f"The region is unbounded: decision {j} has no limit {side}. "
+                    "A region must be bounded, otherwise some costs have no best decision: add bounds."
+                )
+            what = f"the bounds of decision {j}"
+            if status != Status.kOptimal:
+                _raise(model.highs, status, what)
+            bound[j] = model.minimise(c, what)[j]
+    return low, high
+
+
+# -- scaling -----------------------------------------------------------------------------------------------------------
+
+
+def _power_of_two(x: np.ndarray) -> np.ndarray:
+    """Exponents e with x / 2**e in [0.5, 1), and 0 for x = 0."""
+    return np.frexp(x)[1]
+
+
+def _scale_costs(C: np.ndarray) -> np.ndarray:
+    return np.ldexp(C, -_power_of_two(np.abs(C).max(axis=1, initial=0.0))[:, None])
+
+
+def _row_factors(A: sp.csr_array) -> np.ndarray:
+    return np.ldexp(1.0, -_power_of_two(abs(A).max(axis=1).toarray().ravel())) if A.shape[0] else np.zeros(0)
+
+
+def _scale_constraints(form: InequalityForm) -> InequalityForm:
+    def scaled(A: sp.csr_array, b: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
+        factor = _row_factors(A)
+        return sp.csr_array(sp.diags_array(factor) @ A), b * factor
+
+    return InequalityForm(*scaled(form.A_ub, form.b_ub), *scaled(form.A_eq, form.b_eq), form.lower, form.upper)
+
+
+def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndarray:
+    """Clip to the bounds, and do not take the solver's word for the other constraints."""
+    beyond = np.maximum(form.lower - W, W - form.upper).max(axis=1, initial=0.0)
+    W = np.clip(W, form.lower, form.upper) + 0.0  # no negative zeros
+    if W.shape[0]:
+        violation = form.violation(W)
+        for side in sides:
+            m = form.b_ub.size
+            over = (form.A_ub @ W.T).T - side[:, :m]
+            off = np.abs((form.A_eq @ W.T).T - side[:, m:])
+            violation = np.maximum(over.max(axis=1, initial=0.0), off.max(axis=1, initial=0.0))
+        excess = np.maximum(violation, beyond) / (1.0 + np.abs(W).max(axis=1, initial=0.0))
+        i = int(excess.argmax())
+        if not excess[i] <= FEASIBLE:
+            text = (
+                f"HiGHS calls a decision for {{row}} optimal, but it violates a constraint by {excess[i]:.1e}: {W[i]}."
+            )
+            raise row_error(RuntimeError, i, text)
+    return W
+
+
+# -- models ------------------------------------------------------------------------------------------------------------
+
+
+def _new_model(
+    form: InequalityForm, options: dict[str, Any], integers: np.ndarray | None = None
+) -> tuple[highspy.Highs, np.ndarray, np.ndarray]:
+    """Pass the constraints to HiGHS; return the model and the bounds of its rows."""
+    d = form.lower.size
+    A = sp.csr_array(sp.vstack([form.A_ub, form.A_eq], format="csr"))
+    row_upper = np.concatenate([form.b_ub, form.b_eq])
+    row_lower = np.concatenate([np.full(form.b_ub.size, -np.inf), form.b_eq])
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = d, row_upper.size
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = np.zeros(d), form.lower, form.upper
+    lp.row_lower_, lp.row_upper_ = row_lower, row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = A.indptr, A.indices, A.data
+    if integers is not None:
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[int(z)] for z in integers]
+    highs = highspy.Highs()
+    for name, value in {"output_flag": False, "parallel": "off", "small_matrix_value": 1e-12, **options}.items():
+        highs.setOptionValue(name, value)
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise RuntimeError("HiGHS does not accept the constraints; are there numbers beyond 1e15 among them?")
+    return highs, row_lower, row_upper
+
+
+def set_seconds(highs: highspy.Highs, seconds: float) -> None:
+    """Limit the next run to so many seconds, and to those that the fit has left."""
+    # HiGHS compares the limit with the time of all runs of a model together.
+    highs.setOptionValue("time_limit", highs.getRunTime() + min(seconds, max(time_left(), 0.0)))
+
+
+def _error(kind: type[Exception], row: int | str, text: str) -> Exception:
+    """Error about a row of costs, or about a program of our own, which a string describes."""
+    return kind(text.replace("{row}", row)) if isinstance(row, str) else row_error(kind, row, text)
+
+
+def _failed(row: int | str, error: Exception) -> Exception:
+    """Error about an exception in HiGHS."""
+    return _error(RuntimeError, row, f"HiGHS failed at {{row}}: {type(error).__name__}: {error}")
+
+
+def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = False) -> NoReturn:
+    """Turn a status that is not optimal into an error."""
+    if status == Status.kTimeLimit:
+        check_time(CLOCKS_DIFFER)  # the limit of the fit, not that of a row
+    if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
+        raise _error(
+            ValueError, row, "The region of {row} is empty: no decision satisfies its constraints (region_params)."
+        )
+    if status == Status.kInfeasible:
+        raise ValueError("The region is empty: its constraints are infeasible, no decision satisfies all of them.")
+    if status in (Status.kUnbounded, Status.kUnboundedOrInfeasible):
+        raise _error(ValueError, row, "The problem of {row} is unbounded: the region must be bounded, add bounds.")
+    text = f"HiGHS stopped without an optimal decision for {{row}}: {highs.modelStatusToString(status)}."
+    raise _error(RuntimeError, row, text)
+
+
+def _least(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Smallest value of y times a number between the bounds, by entry."""
+    return np.where(y > 0, y, 0.0) * np.where(y > 0, lower, 0.0) + np.where(y < 0, y, 0.0) * np.where(y < 0, upper, 0.0)
+
+
+def _linear_block(model: Any, C: np.ndarray, first: int, *sides: np.ndarray) -> np.ndarray:
+    """Solve the linear program of each row, then look at the proofs of all of them."""
+    W, Y = np.empty_like(C), np.empty((C.shape[0], model.rows.size))
+    for k, c in enumerate(C):
+        check_time()
+        for side in sides:
+            model.set_sides(side[k])
+        W[k], Y[k] = model.optimum(c, first + k)
+    for i in map(int, np.flatnonzero(~(model.gaps(C, W, Y, *sides) <= PROVED))):
+        for side in sides:
+            model.set_sides(side[i])
+        W[i] = model.minimise_again(C[i], first + i)
+    return W
+
+
+class _LinearModel:
+    """A linear program whose costs change, solved by the simplex method from one feasible basis."""
+
+    def __init__(self, form: InequalityForm, time_limit: float | None = None) -> None:
+        options = {
+            "solver": "simplex",
+            "simplex_strategy": PRIMAL,
+            "presolve": "off",
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        }
+        self.time_limit = np.inf if time_limit is None else float(time_limit)
+        self.form = form
+        self.A = sp.csr_array(sp.vstack([form.A_ub, form.A_eq], format="csr"))
+        self.lower, self.upper = form.lower, form.upper
+        self.highs, self.row_lower, self.row_upper = _new_model(form, options)
+        self.columns = np.arange(form.lower.size, dtype=np.int32)
+        self.rows = np.arange(self.row_lower.size, dtype=np.int32)
+        self.varies = False
+        self.basis: Any = None
+        self.minimise(np.zeros(form.lower.size), "the first feasible decision")
+        self.basis = self.highs.getBasis()
+
+    def run(self, c: np.ndarray, restart: bool = True) -> Any:
+        """Minimise c.w, from the reference basis or from where the last run ended; return the status."""
+        self.highs.changeColsCost(self.columns.size, self.columns, c)
+        set_seconds(self.highs, self.time_limit)
+        if restart:
+            self.highs.clearSolver()
+            if self.basis is not None:
+                self.highs.setBasis(self.basis)
+        self.highs.run()
+        status = self.highs.getModelStatus()
+        if status in (Status.kOptimal, Status.kInfeasible, Status.kUnbounded, Status.kTimeLimit):
+            return status
+        # The primal method gave up, as it does on one row in a thousand of dense problems: start afresh with the dual
+        # one.  To let HiGHS choose does not help, it chooses the primal method again.
+        return self._run_dual()
+
+    def _run_dual(self) -> Any:
+        self.highs.clearSolver()
+        self._set(simplex_strategy=DUAL, presolve="choose")
+        self.highs.run()
+        self._set(simplex_strategy=PRIMAL, presolve="off")
+        return self.highs.getModelStatus()
+
+    def _set(self, **options: Any) -> None:
+        for name, value in options.items():
+            self.highs.setOptionValue(name, value)
+
+    def minimise(self, c: np.ndarray, row: int | str, restart: bool = True) -> np.ndarray:
+        """Like ``run``, but insist on an optimum, with a proof; return it."""
+        w, y = self.optimum(c, row, restart)
+        return w if self.gaps(c[None], w[None], y[None])[0] <= PROVED else self.minimise_again(c, row)
+
+    def optimum(self, c: np.ndarray, row: int | str, restart: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """What HiGHS calls an optimum, and multipliers of the rows."""
+        try:
+            status = self.run(c, restart)
+            if status == Status.kOptimal:
+                return self._solution()
+        except Exception as error:
+            raise _failed(row, error) from error
+        _raise(self.highs, status, row, self.varies)
+
+    def minimise_again(self, c: np.ndarray, row: int | str) -> np.ndarray:
+        """Minimise by the other method where the first one gave no proof."""
+        try:
+            self.highs.changeColsCost(self.columns.size, self.columns, c)
+            status = self._run_dual()
+            if status == Status.kOptimal:
+                w, y = self._solution()
+        except Exception as error:
+            raise _failed(row, error) from error
+        if status != Status.kOptimal:
+            _raise(self.highs, status, row, self.varies)
+        (gap,) = self.gaps(c[None], w[None], y[None])
+        if not gap <= PROVED:
+            raise _error(
+                RuntimeError,
+                row,
+                f"HiGHS calls a decision for {{row}} optimal, but its multipliers do not prove that: {w} might cost "
+                f"{gap:.1e} more than the best one.",
+            )
+        return w
+
+    def _solution(self) -> tuple[np.ndarray, np.ndarray]:
+        solution = self.highs.getSolution()
+        w, y = (np.array(x, dtype=np.float64) for x in (solution.col_value, solution.row_dual))
+        if w.shape != self.columns.shape or y.shape != self.rows.shape or not np.isfinite(w).all():
+            raise RuntimeError(f"the status is optimal, but the solution is {w}.")
+        return w, y
+
+    def gaps(self, C: np.ndarray, W: np.ndarray, Y: np.ndarray, *sides: np.ndarray) -> np.ndarray:
+        """By how much each row's decision may cost more than the best one, relative to the terms of its cost.
+
+        For any multipliers y of the rows, the cost is at least the minimum of y.(A w) + (c - A^T y).w over the bounds
+        of rows and decisions.
+        """
+        row_lower, row_upper = self.row_lower, self.row_upper
+        for side in sides:
+            row_lower, row_upper = np.where(np.isfinite(row_lower), side, -np.inf), side
+        reduced = C - (self.A.T @ Y.T).T
+        rows, columns = _least(Y, row_lower, row_upper), _least(reduced, self.lower, self.upper)
+        terms = np.concatenate([rows, columns], axis=1)
+        # A multiplier that points to a side without bound must be zero, up to rounding.
+        rounding = np.isinf(terms) & (np.abs(np.concatenate([Y, reduced], axis=1)) <= TIE)
+        terms[rounding] = 0.0
+        gap = np.where(np.isfinite(Y).all(axis=1), np.einsum("ij,ij->i", C, W) - terms.sum(axis=1), np.inf)
+        terms[np.isinf(terms)] = 0.0
+        return gap / (1.0 + np.abs(terms).sum(axis=1) + np.einsum("ij,ij->i", np.abs(C), np.abs(W)))
+
+    def set_sides(self, side: np.ndarray) -> None:
+        """Change the right-hand sides."""
+        self.varies, self.row_upper = True, side
+        self.row_lower = np.where(np.isfinite(self.row_lower), side, -np.inf)
+        if self.rows.size:
+            self._change_rows(self.row_lower)
+
+    def fix_optimal_face(self) -> None:
+        """Turn every constraint with a nonzero multiplier into an equality."""
+        solution, form = self.highs.getSolution(), self.form
+        w, reduced = np.array(solution.col_value), np.array(solution.col_dual)
+        lower, upper = form.lower.copy(), form.upper.copy()
+        fixed = np.abs(reduced) > TIE
+        # Costs rise with w_j if its reduced cost is positive, so that it is at its lower bound, and vice versa.
+        bound = np.where(reduced > 0, lower, upper)
+        lower[fixed] = upper[fixed] = np.where(np.isfinite(bound), bound, w)[fixed]
+        self.highs.changeColsBounds(self.columns.size, self.columns, lower, upper)
+        self.lower, self.upper = lower, upper
+        if self.rows.size:
+            active = np.abs(np.array(solution.row_dual)) > TIE
+            self.free_rows, self.row_lower = self.row_lower, np.where(active, self.row_upper, self.row_lower)
+            self._change_rows(self.row_lower)
+
+    def _change_rows(self, row_lower: np.ndarray) -> None:
+        change: Any = self.highs.changeRowsBounds  # type: ignore[attr-defined]  # missing from the stubs of highspy 1.15
+        change(self.rows.size, self.rows, row_lower, self.row_upper)
+
+    def release_face(self) -> None:
+        """Undo ``fix_optimal_face``."""
+        self.lower, self.upper = self.form.lower, self.form.upper
+        self.highs.changeColsBounds(self.columns.size, self.columns, self.lower, self.upper)
+        if self.rows.size:
+            self.row_lower = self.free_rows
+            self._change_rows(self.row_lower)
+
+
+def _mixed_integer_chunk(
+    form: InequalityForm, C: np.ndarray, integers: np.ndarray, time_limit: float | None, first: int, *sides: np.ndarray
+) -> np.ndarray:
+    """Branch and bound for every row, integers rounded, then the continuous decisions once more."""
+    W = np.empty_like(C)
+    if not C.shape[0]:
+        return W
+    options = {
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 1e-9,
+        "mip_feasibility_tolerance": 1e-9,
+        "primal_feasibility_tolerance": 1e-9,
+        "dual_feasibility_tolerance": 1e-9,
+    }
+    seconds = np.inf if time_limit is None else float(time_limit)
+    highs, row_lower, _ = _new_model(form, options, integers)
+    rows = np.arange(row_lower.size, dtype=np.int32)
+    columns = np.arange(C.shape[1], dtype=np.int32)
+    fixed = np.flatnonzero(integers).astype(np.int32)
+    polish = None if integers.all() else _new_model(form, {"primal_feasibility_tolerance": 1e-10})[0]
+    for i, c in enumerate(C):
+        check_time()
+        set_seconds(highs, seconds)
+        for side in sides:
+            low = np.where(np.isfinite(row_lower), side[i], -np.inf)
+            for model in (highs,) if polish is None else (highs, polish):
+                change: Any = model.changeRowsBounds  # type: ignore[attr-defined]  # missing from the stubs, as above
+                change(rows.size, rows, low, side[i])
+        highs.changeColsCost(columns.size, columns, c)
+        # Nothing may survive from the row before: an old incumbent would decide ties.
+        try:
+            highs.clearSolver()
+            highs.run()
+            status = highs.getModelStatus()
+            if status == Status.kUnboundedOrInfeasible:
+                highs.setOptionValue("presolve", "off")
+                highs.clearSolver()
+                highs.run()
+                status = highs.getModelStatus()
+                highs.setOptionValue("presolve", "choose")
+            if status == Status.kOptimal:
+                W[i] = _integer_solution(highs, c, integers)
+        except Exception as error:
+            raise _failed(first + i, error) from error
+        if status != Status.kOptimal:
+            _raise(highs, status, first + i, bool(sides))
+        W[i, integers] = np.rint(W[i, integers])
+        if polish is not None:
+            # With the integers exactly where they belong the others may have to move a little.
+            polish.changeColsCost(columns.size, columns, c)
+            polish.changeColsBounds(fixed.size, fixed, W[i, integers], W[i, integers])
+            polish.clearSolver()
+            polish.run()
+            if polish.getModelStatus() != Status.kOptimal:
+                raise row_error(
+                    RuntimeError,
+                    first + i,
+                    "The decision for {row} is feasible only while its integers are not exactly integers. "
+                    "Use smaller coefficients (big-M constants) in the constraints.",
+                )
+            polished = np.where(integers, W[i], polish.getSolution().col_value)
+            if not c @ polished <= c @ W[i] + 1e-6 * (1.0 + np.abs(c) @ np.abs(W[i])):
+                text = f"HiGHS calls a decision for {{row}} optimal that is not: {polished}."
+                raise row_error(RuntimeError, first + i, text)
+            W[i] = polished
+    return W
+
+
+def _integer_solution(highs: highspy.Highs, c: np.ndarray, integers: np.ndarray) -> np.ndarray:
+    """Solution of a mixed-integer program, if it is what HiGHS says of it."""
+    w, info = np.array(highs.getSolution().col_value, dtype=np.float64), highs.getInfo()
+    if w.shape != c.shape or not np.isfinite(w).all():
+        raise RuntimeError(f"the status is optimal, but the solution is {w}.")
+    if (np.abs(w - np.rint(w))[integers] > 1e-5).any():
+        raise RuntimeError(f"the status is optimal, but not all integers are integers: {w}.")
+    cost, slack = float(c @ w), 1e-6 * (1.0 + float(np.abs(c) @ np.abs(w)))
+    for name, value in (("cost", info.objective_function_value), ("bound of all costs", info.mip_dual_bound)):
+        if not abs(cost - value) <= slack:
+            raise RuntimeError(f"the decision costs {cost:.6g}, but HiGHS says that its {name} is {value:.6g}: {w}.")
+    return w

@@ -1,0 +1,123 @@
+"""Parameters of a region that vary by sample, as users hand them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._row_names import RowNames, row_error
+
+#: field of ``row_params`` with the number of each row, by which errors name it after cross-validation has split them
+ROW = "_row"
+
+
+def row_params(**params: ArrayLike) -> np.ndarray:
+    """Parameters that vary by sample, in a form that cross-validation can split.
+
+    Every method takes ``region_params`` as a dict of arrays.  scikit-learn's cross-validation passes a dict on as it
+    is, and splits an array: this is the same as a structured array with one entry per sample.
+
+    Parameters
+    ----------
+    **params : array-like of shape (n_samples,) or (n_samples, m)
+        The values of each parameter of the region.
+
+    Returns
+    -------
+    rows : structured ndarray of shape (n_samples,)
+        One field per parameter, and ``"_row"``, the number of the row: an error about a sample of a fold names the row
+        that it has here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sklearn
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skspo import Knapsack, SPOPlusRegressor, row_params
+    >>> rng = np.random.default_rng(0)
+    >>> X, C = rng.normal(size=(40, 2)), rng.normal(size=(40, 3))
+    >>> rows = row_params(capacity=rng.integers(3, 12, size=40))
+    >>> model = SPOPlusRegressor(Knapsack([3, 4, 5], 8)).fit(X, C, region_params=rows)
+    >>> bool((model.decide(X, region_params=rows) @ [3, 4, 5] <= rows["capacity"]).all())
+    True
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     model.set_fit_request(region_params=True).set_score_request(region_params=True)
+    ...     search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3).fit(X, C, region_params=rows)
+    SPOPlusRegressor(region=Knapsack(capacity=8, weights=[3, 4, 5]))
+    """
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
+    if not arrays or any(array.ndim == 0 for array in arrays.values()):
+        raise ValueError("row_params needs arrays with one row per sample, for example capacity=[10, 12, 9].")
+    lengths = {name: array.shape[0] for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"All parameters must have one row per sample, got {lengths} rows.")
+    if ROW in arrays:
+        raise ValueError(f"row_params: {ROW!r} is not a parameter, it is the number that each row gets.")
+    dtype: list[Any] = [(name, np.float64, array.shape[1:]) for name, array in arrays.items()]
+    n = next(iter(lengths.values()))
+    rows = np.empty(n, dtype=[*dtype, (ROW, np.int64)])
+    rows[ROW] = np.arange(n)
+    for name, array in arrays.items():
+        rows[name] = array
+    return rows
+
+
+def read_names(region_params: Any) -> RowNames:
+    """How errors name the rows of ``region_params``: by their place, and by what else is known of them."""
+    if isinstance(region_params, np.ndarray):
+        if ROW in (region_params.dtype.names or ()):
+            return RowNames(labels=region_params[ROW], label="row {} of row_params")
+    elif hasattr(region_params, "columns"):
+        if ROW in region_params.columns:
+            return RowNames(labels=np.asarray(region_params[ROW]), label="row {} of row_params")
+        if hasattr(region_params, "index"):
+            return RowNames(labels=np.asarray(region_params.index), label="index {}")
+    return RowNames()
+
+
+def read_rows(region: Any, region_params: Any, n: int, d: int) -> dict[str, np.ndarray]:
+    """Validated float arrays with ``n`` rows, by name of the region's parameters."""
+    name = type(region).__name__
+    shapes = region.row_shapes(d)
+    if isinstance(region_params, np.ndarray) and region_params.dtype.names:
+        given: dict[str, Any] = {key: region_params[key] for key in region_params.dtype.names}
+    elif isinstance(region_params, Mapping) or hasattr(region_params, "columns"):
+        given = {str(key): region_params[key] for key in region_params}
+    else:
+        raise TypeError(
+            "region_params must be a dict of arrays with one row per sample, a DataFrame, or what row_params returns; "
+            f"got {type(region_params).__name__}."
+        )
+    given.pop(ROW, None)
+    if not shapes:
+        raise ValueError(
+            f"region_params is given, but {name} has no parameters that may vary by sample. Box (lower, upper), "
+            "Knapsack (capacity) and Polyhedron (b_ub, b_eq) have."
+        )
+    if not given:
+        raise ValueError(f"region_params is empty; {name} can vary in {sorted(shapes)}.")
+    rows = {}
+    for key, value in given.items():
+        if key not in shapes:
+            raise ValueError(f"region_params: {name} cannot vary by sample in {key!r}, only in {sorted(shapes)}.")
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"region_params: {key} must be an array of numbers with one row per sample.") from None
+        if array.ndim == 0 or array.shape[0] != n:
+            raise ValueError(
+                f"region_params: {key} must have one row for each of the {n} samples, got shape {array.shape}. In "
+                "cross-validation pass row_params(...), which is split with the samples; a dict is not."
+            )
+        if not np.isfinite(array).all():
+            row = int(np.argmin(np.isfinite(array.reshape(n, -1)).all(axis=1)))
+            raise row_error(ValueError, row, f"region_params: {key} must be finite, got {array[row]} in {{row}}.")
+        shape = shapes[key]
+        if array.shape[1:] not in ((), shape):
+            raise ValueError(f"region_params: {key} must have shape ({n},) or {(n, *shape)}, got {array.shape}.")
+        column = array.reshape(n, *(1 for _ in shape)) if array.ndim == 1 else array
+        rows[key] = np.ascontiguousarray(np.broadcast_to(column, (n, *shape)))
+    return rows

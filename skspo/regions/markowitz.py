@@ -1,0 +1,248 @@
+"""Portfolios whose risk is limited."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from ._oracles.clarabel import Cones, ConicSet
+from ._row_names import rows_named
+from .base import CertifiedFloat
+from .conic import ConicRegion, box_diameter
+from .polyhedral import QuadraticForm, StandardForm
+
+
+class _MarkowitzData(NamedTuple):
+    conic: ConicSet
+    covariance: np.ndarray
+    factor: np.ndarray  # G with covariance = G^T G
+    max_risk: float
+    safest: np.ndarray  # the decision of smallest risk
+    equal: bool
+    alone: bool  # whether it is the only feasible one
+
+
+class Markowitz(ConicRegion):
+    """Portfolios with a risk limit {w >= 0, sum w = 1, w^T covariance w <= max_risk}.
+
+    Parameters
+    ----------
+    covariance : array-like of shape (d, d)
+        Symmetric positive semidefinite matrix.
+    max_risk : float
+        Largest variance of the portfolio, positive.
+    budget : {"equal", "at_most"}, default="equal"
+        Whether all money is invested, ``sum w = 1``, or some may be kept, ``sum w <= 1``.
+    n_jobs : int, default=None
+        Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values; predicted returns are values.
+
+    Examples
+    --------
+    >>> from skspo import Markowitz
+    >>> region = Markowitz([[1.0, 0.0], [0.0, 4.0]], max_risk=2.0, sense="max")
+    >>> region.argmin([[1.0, 3.0], [3.0, 1.0]]).round(3) + 0.0
+    array([[0.31, 0.69],
+           [1.  , 0.  ]])
+    """
+
+    def __init__(
+        self,
+        covariance: ArrayLike,
+        max_risk: float,
+        *,
+        budget: str = "equal",
+        n_jobs: int | None = None,
+        sense: str = "min",
+    ) -> None:
+        self.covariance = covariance
+        self.max_risk = max_risk
+        self.budget = budget
+        self.n_jobs = n_jobs
+        self.sense = sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Size of the covariance matrix."""
+        shape = np.shape(self.covariance)
+        return shape[0] if shape else 1
+
+    def _conic(self, n_dim: int | None = None) -> ConicSet:
+        return self._data(n_dim).conic
+
+    def _prepare(self, d: int) -> _MarkowitzData:
+        cov = np.asarray(self.covariance, dtype=np.float64)
+        if cov.shape != (d, d) or not np.isfinite(cov).all():
+            raise ValueError(
+                f"Markowitz: covariance must be a finite square matrix of shape ({d}, {d}), got shape {cov.shape}."
+            )
+        size = float(np.abs(cov).max())
+        if np.abs(cov - cov.T).max() > 1e-10 * size:
+            raise ValueError("Markowitz: covariance must be symmetric, but it differs from its transpose.")
+        cov = (cov + cov.T) / 2.0
+        values, vectors = np.linalg.eigh(cov)
+        if values[0] < -1e-8 * size:
+            raise ValueError(
+                f"Markowitz: covariance must be positive semidefinite, but its smallest eigenvalue is {values[0]:.3g}."
+            )
+        try:
+            max_risk = float(self.max_risk)
+        except (TypeError, ValueError):
+            max_risk = np.nan
+        if not 0.0 < max_risk < np.inf:
+            raise ValueError(f"Markowitz: max_risk must be a positive finite number, got {self.max_risk!r}.")
+        if self.budget not in ("equal", "at_most"):
+            raise ValueError(f"Markowitz: budget must be 'equal' or 'at_most', got {self.budget!r}.")
+        equal = self.budget == "equal"
+        keep = values > 1e-13 * max(float(values[-1]), 0.0)
+        if keep.all():
+            # Triangular, so that the solver has half as much to factorise.
+            factor = np.linalg.cholesky(cov).T
+        else:
+            factor = np.sqrt(values[keep])[:, None] * vectors[:, keep].T
+        safest = _safest_portfolio(factor, d) if equal else np.zeros(d)
+        smallest = float(np.square(factor @ safest).sum())
+        if smallest > max_risk * (1.0 + 1e-9):
+            raise ValueError(
+                f"Markowitz: the region is infeasible, max_risk = {max_risk:.6g} is below the smallest risk "
+                f"that any portfolio attains, {smallest:.6g}."
+            )
+        # In units of the risk limit, so that all rows of the cones are of the same size:
+        #   sum w = 1 (or sum w <= 1),   -w <= 0,   (1, G w / sqrt(max_risk)) in the second-order cone
+        G = factor / np.sqrt(max_risk)
+        k = G.shape[0]
+        A = sp.vstack(
+            [sp.csr_array(np.ones((1, d))), -sp.eye_array(d), sp.csr_array((1, d)), sp.csr_array(-G)], format="csc"
+        )
+        b = np.concatenate([[1.0], np.zeros(d), [1.0], np.zeros(k)])
+        cones: Cones = [("zero", 1), ("nonneg", d)] if equal else [("nonneg", d + 1)]
+        conic = ConicSet(A, b, [*cones, ("soc", k + 1)], np.arange(d))
+        # A cone program without an interior is more than a solver can be asked for, and here there is nothing to solve.
+        alone = bool(keep.all()) and smallest >= max_risk * (1.0 - 1e-12)
+        return _MarkowitzData(conic, cov, factor, max_risk, safest, equal, alone)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        return np.tile(data.safest, (C.shape[0], 1)) if data.alone else super()._argmin(C, data)
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """One row, (1, ..., 1) / sqrt(d), if the whole budget is spent; none otherwise."""
+        d = self.resolve_dim(n_dim)
+        return np.full((1, d), 1.0 / np.sqrt(d)) if self._data(d).equal else np.zeros((0, d))
+
+    def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
+        """Portfolios, with a slack for what is not spent, and the limit of the risk."""
+        d = self.resolve_dim(n_dim)
+        data = self._data(d)
+        N = d if data.equal else d + 1
+        standard = StandardForm(sp.csr_array(np.ones((1, N))), np.ones(1), np.zeros(N), np.full(N, np.inf))
+        if not data.equal:
+            standard = standard._replace(project=sp.eye_array(d, N, format="csr"))
+        # From the safest portfolio towards the middle, up to half of the risk that is allowed beyond the smallest.
+        smallest = float(np.square(data.factor @ data.safest).sum())
+        middle, inside = np.full(d, 1.0 / N), None
+        for share in 0.5 ** np.arange(30) if smallest < data.max_risk * (1.0 - 1e-9) else ():
+            w = data.safest + share * (middle - data.safest)
+            if float(np.square(data.factor @ w).sum()) <= 0.5 * (smallest + data.max_risk):
+                inside = w if data.equal else np.append(w, 1.0 - w.sum())
+                break
+        return QuadraticForm(standard, data.covariance, data.max_risk, inside)
+
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Derivative of the decisions at costs ``C`` (both minimised), where no asset is just about to enter or leave.
+
+        Among the assets held the region is an ellipsoid, w = safest - rho c~ / |c~| in the norm of the covariance, c~
+        being covariance^-1 c less a multiple of covariance^-1 1 that makes it sum to zero.  Hence the derivative
+        -rho / |c~| (x~ - c~ (c~.x~) / |c~|^2).  Where the risk is below its limit the decision is a vertex: zero.
+        """
+        data = self._data(C.shape[1])
+        W = self.solve_min(C)
+        held = W > 1e-6 * W.max(axis=1, keepdims=True)
+        spent = np.full(W.shape[0], data.equal) | (W.sum(axis=1) > 1.0 - 1e-6)
+        active = np.square(W @ data.factor.T).sum(axis=1) > data.max_risk * (1.0 - 1e-6)
+        # Assets that are not held get the identity, and so stay at zero.
+        block = np.where(held[:, :, None] & held[:, None, :], data.covariance, np.eye(W.shape[1]))
+        ones = np.where(held & spent[:, None], 1.0, 0.0)
+        right = np.stack([np.where(held, C, 0.0), np.where(held, direction, 0.0), ones], axis=2)
+        c, x, e = np.moveaxis(np.linalg.solve(block, right), 2, 0)
+        total = e.sum(axis=1, keepdims=True)
+        total = np.where(spent[:, None], total, 1.0)
+        c, x = (v - e * (v * ones).sum(axis=1, keepdims=True) / total for v in (c, x))
+        smallest = np.where(spent, 1.0 / total[:, 0], 0.0)  # risk of the safest portfolio of these assets
+
+        def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+            return np.einsum("ij,ij->i", u @ data.covariance, v)[:, None]
+
+        size = np.sqrt(np.maximum(dot(c, c), 0.0))
+        smooth = active[:, None] & (size > 0)
+        size = np.where(smooth, size, 1.0)
+        c = c / size
+        radius = np.sqrt(np.maximum(data.max_risk - smallest, 0.0))[:, None]
+        return np.where(smooth, -radius / size * (x - c * dot(c, x)), 0.0)
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Clip, normalise, and mix with the portfolio of smallest risk until the limit is met."""
+        data = self._data(W.shape[1])
+        W = np.maximum(W, 0.0)
+        total = W.sum(axis=1, keepdims=True)
+        if data.equal:
+            # A sum of 1 up to rounding is left alone, so that repairing twice is repairing once.
+            total = np.where(np.abs(total - 1.0) <= 1e-14 * W.shape[1], 1.0, total)
+            W = np.where(total > 0, W / np.where(total > 0, total, 1.0), data.safest)
+        else:
+            W = W / np.maximum(total, 1.0)
+        # Along safest + s step the risk is a s^2 + 2 b s + c, at most the limit up to one root.
+        step = W - data.safest
+        moved, base = step @ data.factor.T, data.factor @ data.safest
+        a, b = np.square(moved).sum(axis=1), moved @ base
+        room = max(data.max_risk - float(base @ base), 0.0)
+        risk = np.square(W @ data.factor.T).sum(axis=1)
+        root = np.sqrt(b * b + a * room)
+        # b >= 0 if safest is, but it is only as safe as the solver is exact; each form is free of cancellation.
+        top, bottom = np.where(b >= 0, room, root - b), np.where(b >= 0, root + b, a)
+        s = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 0.0)
+        outside = (risk > data.max_risk)[:, None]
+        return np.where(outside, data.safest + np.minimum(s, 1.0)[:, None] * step, W)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Largest distance between two decisions: the diagonal of the bounding box or sqrt(2), an upper bound."""
+        d = self.resolve_dim(n_dim)
+        return CertifiedFloat(min(box_diameter(self._data(d).conic), float(np.sqrt(2.0))), "upper bound")
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """0 if the whole budget is spent; else twice the radius of a ball around a multiple of (1, ..., 1)."""
+        d = self.resolve_dim(n_dim)
+        data = self._data(d)
+        if data.equal:
+            return CertifiedFloat(0.0)
+        # The ball of radius t around (t, ..., t) is nonnegative, sums to at most t (d + sqrt(d)), and its risk is at
+        # most (t |G 1| + t |G|)^2.
+        risk = np.linalg.norm(data.factor.sum(axis=1)) + np.linalg.norm(data.factor, 2) if data.factor.size else 0.0
+        budget = 1.0 / (d + np.sqrt(d))
+        return CertifiedFloat(2.0 * min(budget, np.sqrt(data.max_risk) / risk if risk > 0 else np.inf), "lower bound")
+
+
+def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:
+    """Minimise |G w| over the simplex."""
+    k = factor.shape[0]
+    scale = float(np.linalg.norm(factor, axis=0).max(initial=0.0))
+    if k == 0 or scale == 0.0:
+        return np.full(d, 1.0 / d)
+    # min t  s.t.  sum w = 1, w >= 0, |G w| <= t
+    A = sp.block_array(
+        [
+            [sp.csr_array(np.ones((1, d))), sp.csr_array((1, 1))],
+            [-sp.eye_array(d), sp.csr_array((d, 1))],
+            [sp.csr_array((1, d)), sp.csr_array([[-1.0]])],
+            [sp.csr_array(-factor / scale), sp.csr_array((k, 1))],
+        ],
+        format="csc",
+    )
+    b = np.concatenate([[1.0], np.zeros(d + 1 + k)])
+    lifted = ConicSet(A, b, [("zero", 1), ("nonneg", d), ("soc", k + 1)], np.arange(d + 1))
+    with rows_named(lambda _: "the smallest risk"):
+        w = np.maximum(lifted.minimise(np.eye(d + 1)[-1:])[0, :d], 0.0)
+    return w / w.sum()

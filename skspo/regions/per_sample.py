@@ -1,0 +1,72 @@
+"""Regions whose parameters differ from sample to sample: one capacity, one set of bounds, one right-hand side per row.
+
+Conventions
+-----------
+    region     the plain region, which says which parameters may vary (``Region.row_shapes``)
+    rows       dict from such a parameter to an array with one row per sample
+
+A view takes exactly these rows of costs; ``take`` selects some of them, and is the identity for a plain region.  What
+solvers may ask of a view are the same optional methods as of every region.  The polyhedra of different samples have no
+common standard form, so that only ``Box``, whose cone form is elementary, offers more than an oracle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._row_names import rows_named
+from .base import Region
+
+
+class RowRegion(Region):
+    """View of a region with parameters of its own for every row of costs; see ``Region.with_rows``.
+
+    Parameters
+    ----------
+    region : Region
+        Validated.
+    rows : dict of ndarray
+        Whatever the oracle needs of each row, one row per sample.
+    """
+
+    def __init__(self, region: Any, rows: dict[str, np.ndarray]) -> None:
+        self.region = region
+        self.rows = rows
+
+    @property
+    def sense(self) -> str:  # type: ignore[override]
+        """That of the plain region."""
+        return self.region.sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """That of the plain region."""
+        return self.region.n_dim
+
+    @property
+    def label(self) -> str:
+        """Name in error messages."""
+        return f"{self.region.label} that varies by sample (region_params)"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return int(next(iter(self.rows.values())).shape[0])
+
+    def take(self, rows: slice | np.ndarray) -> RowRegion:
+        """View of some of the rows."""
+        some: Any = type(self)(self.region, {name: array[rows] for name, array in self.rows.items()})
+        return some._named(self._row_names.take(rows))
+
+    def row_table(self, n: int) -> np.ndarray:
+        """All numbers that belong to a row, so that equal samples can be told."""
+        return np.concatenate([array.reshape(n, -1) for array in self.rows.values()], axis=1)
+
+    def solve_min(self, C: np.ndarray, memory: dict[str, Any] | None = None) -> np.ndarray:
+        """Minimise the costs of exactly these rows."""
+        if C.shape[0] != self.n_rows:
+            raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {self.n_rows} rows.")
+        with rows_named(self._row_names.of):
+            return self._argmin(C, self.rows)

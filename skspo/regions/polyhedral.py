@@ -1,0 +1,325 @@
+"""What all polyhedral regions share.
+
+Conventions
+-----------
+    inequality form    {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}           as in scipy.optimize.linprog
+    standard form      {u : A u = b, lower <= u <= upper},  w = P u                       slacks follow w
+    dual of the support function, with one multiplier per row and per finite bound:
+
+        support_S(v) = min  b_ub.y + b_eq.z + upper.s - lower.r
+                       s.t. A_ub^T y + A_eq^T z + s - r = v,   y, s, r >= 0
+
+A polyhedral region writes ``_argmin`` and ``inequality_form``; the capabilities below follow from the latter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from ._oracles.enumeration import diameter_of_points, enumerate_vertices, width_of_points
+from .base import CertifiedFloat, Region
+
+
+class StandardForm(NamedTuple):
+    """{u : A u = b, lower <= u <= upper} with decisions w = project @ u (None: the first d entries of u)."""
+
+    A: sp.csr_array
+    b: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    project: sp.csr_array | None = None
+
+
+class QuadraticForm(NamedTuple):
+    """A polyhedron in standard form, cut by w^T Q w <= limit, and a point strictly inside (None: there is none)."""
+
+    standard: StandardForm
+    Q: np.ndarray
+    limit: float
+    inside: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class InequalityForm:
+    """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}."""
+
+    A_ub: sp.csr_array
+    b_ub: np.ndarray
+    A_eq: sp.csr_array
+    b_eq: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @staticmethod
+    def build(
+        d: int,
+        A_ub: Any = None,
+        b_ub: Any = None,
+        A_eq: Any = None,
+        b_eq: Any = None,
+        lower: Any = 0.0,
+        upper: Any = np.inf,
+    ) -> InequalityForm:
+        """Fill in what is missing; matrices become sparse, vectors float64."""
+
+        def rows(A: Any) -> sp.csr_array:
+            return sp.csr_array((0, d)) if A is None else sp.csr_array(A, dtype=np.float64)
+
+        def vector(b: Any) -> np.ndarray:
+            return np.zeros(0) if b is None else np.asarray(b, dtype=np.float64).ravel()
+
+        return InequalityForm(
+            rows(A_ub),
+            vector(b_ub),
+            rows(A_eq),
+            vector(b_eq),
+            np.array(np.broadcast_to(np.asarray(lower, dtype=np.float64), (d,))),
+            np.array(np.broadcast_to(np.asarray(upper, dtype=np.float64), (d,))),
+        )
+
+    def standard(self) -> StandardForm:
+        """Add one slack per inequality."""
+        m = self.A_ub.shape[0]
+        A = sp.csr_array(
+            sp.block_array(
+                [[self.A_eq, sp.csr_array((self.A_eq.shape[0], m))], [self.A_ub, sp.eye_array(m, format="csr")]]
+            )
+        )
+        return StandardForm(
+            A,
+            np.concatenate([self.b_eq, self.b_ub]),
+            np.concatenate([self.lower, np.zeros(m)]),
+            np.concatenate([self.upper, np.full(m, np.inf)]),
+        )
+
+    def inequalities(self) -> tuple[sp.csr_array, np.ndarray]:
+        """Every inequality, finite bounds included, as one system M w <= q."""
+        eye = sp.eye_array(self.lower.size, format="csr")
+        up, low = np.isfinite(self.upper), np.isfinite(self.lower)
+        M = sp.csr_array(sp.vstack([self.A_ub, eye[up], -eye[low]], format="csr"))
+        return M, np.concatenate([self.b_ub, self.upper[up], -self.lower[low]])
+
+    def violation(self, W: np.ndarray) -> np.ndarray:
+        """Largest violation of any constraint, one number per row of ``W``."""
+        M, q = self.inequalities()
+        parts = [np.zeros((W.shape[0], 1))]
+        if q.size:
+            parts.append((M @ W.T).T - q)
+        if self.b_eq.size:
+            parts.append(np.abs((self.A_eq @ W.T).T - self.b_eq))
+        return np.concatenate(parts, axis=1).max(axis=1)
+
+
+class PolyhedralGeometry(NamedTuple):
+    """A relative interior point, all implied equalities, and bases of the affine hull."""
+
+    center: np.ndarray  # (d,) strictly inside every inequality that is not an equality on S
+    strict: np.ndarray  # rows of InequalityForm.inequalities() that can be strict on S
+    normals: np.ndarray  # (d - k, d) orthonormal rows E with E w constant on S
+    directions: np.ndarray  # (d, k) orthonormal basis of the directions in which decisions vary
+
+
+def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
+    """Relative interior and affine hull by one linear program.
+
+    Maximise the number of strict inequalities over the cone above S:
+
+        max sum_j s_j   s.t.   M u + s <= t q,   A_eq u = t b_eq,   0 <= s <= 1,   t >= 1.
+
+    Scaling (u, t) up makes every inequality that can be strict reach s_j = 1, so s_j = 0 marks exactly the implied
+    equalities, and u / t is a relative interior point.
+    """
+    M, q = form.inequalities()
+    m, d = M.shape
+    scale = np.maximum(np.maximum(np.abs(M).max(axis=1).toarray().ravel() if m else np.zeros(0), np.abs(q)), 1e-300)
+    M, q = sp.csr_array(sp.diags_array(1.0 / scale) @ M), q / scale
+    A_ub = sp.hstack([M, sp.eye_array(m), -q[:, None]], format="csr")
+    k = form.b_eq.size
+    A_eq = sp.hstack([form.A_eq, sp.csr_array((k, m)), -form.b_eq[:, None]], format="csr") if k else None
+    bounds = [(None, None)] * d + [(0.0, 1.0)] * m + [(1.0, None)]
+    cost = np.concatenate([np.zeros(d), -np.ones(m), [0.0]])
+    res = linprog(cost, A_ub=A_ub, b_ub=np.zeros(m), A_eq=A_eq, b_eq=np.zeros(k) if k else None, bounds=bounds)
+    if res.status == 2:
+        raise ValueError("The region is empty: no decision satisfies all constraints at once.")
+    if res.x is None or res.status != 0 or not np.isfinite(res.x).all() or not res.x[-1] > 0.5:
+        raise RuntimeError(f"HiGHS found no point inside the region: {res.message} (status {res.status}).")
+    strict = res.x[d : d + m] > 0.5
+    center = res.x[:d] / res.x[-1]
+    size = 1.0 + float(np.abs(center).max(initial=0.0))
+    off = np.abs(form.A_eq @ center - form.b_eq) / np.maximum(np.abs(form.A_eq).max(axis=1).toarray().ravel(), 1e-300)
+    if (M @ center - q > 1e-6 * size).any() or (off > 1e-6 * size).any():
+        raise RuntimeError("HiGHS calls a point optimal that is not inside the region: its constraints are violated.")
+    equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
+    if equal.shape[0]:
+        _, sv, Vt = np.linalg.svd(equal, full_matrices=True)
+        rank = int((sv > 1e-10 * max(sv[0], 1e-300)).sum())
+        normals, directions = Vt[:rank], Vt[rank:].T
+    else:
+        normals, directions = np.zeros((0, d)), np.eye(d)
+    return PolyhedralGeometry(center, strict, normals, directions)
+
+
+class PolyhedralRegion(Region):
+    """A region that can write itself as inequalities; the polyhedral capabilities follow."""
+
+    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
+        """Return the region as {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}."""
+        raise NotImplementedError
+
+    def standard_form(self, n_dim: int | None = None) -> StandardForm:
+        """Return the region as {A u = b, lower <= u <= upper}: one slack per inequality, after the decisions."""
+        return self.inequality_form(n_dim).standard()
+
+    def geometry(self, n_dim: int | None = None) -> PolyhedralGeometry:
+        """Relative interior point and affine hull (cached with the parameters)."""
+        d = self.resolve_dim(n_dim)
+        entry = self._entry(d)
+        cached = self._cache.get("geometry")
+        if cached is None or cached[0] is not entry:
+            form = self.inequality_form(d)
+            geometry = polyhedral_geometry(form)
+            self._check_implied(form, geometry)
+            cached = (entry, geometry)
+            self._cache["geometry"] = cached
+        return cached[1]
+
+    def _check_implied(self, form: InequalityForm, geometry: PolyhedralGeometry) -> None:
+        """Ask the oracle whether inequalities that are said to be equalities on the region are: decisions tell."""
+        M, _ = form.inequalities()
+        implied = M[~geometry.strict].toarray()
+        if implied.shape[0]:
+            implied /= np.maximum(np.abs(implied).max(axis=1, keepdims=True), 1e-300)
+            low, high = self._solve_directions(implied), self._solve_directions(-implied)
+            extent = np.einsum("ij,ij->i", high - low, implied)
+            if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
+                raise RuntimeError("HiGHS calls an inequality of the region an equality, and decisions disprove it.")
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Orthonormal rows E with E w constant on the region: the directions that decisions cannot see."""
+        return self.geometry(n_dim).normals
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Move nearly feasible decisions into the region: project on the affine hull, shrink towards the interior."""
+        geo = self.geometry(W.shape[1])
+        M, q = self.inequality_form(W.shape[1]).inequalities()
+        M, q = M[geo.strict], q[geo.strict]
+        step = W - geo.center
+        step = step @ geo.directions @ geo.directions.T
+        slack = q - M @ geo.center
+        excess = (M @ step.T).T / slack
+        return geo.center + step / np.maximum(excess.max(axis=1, initial=1.0), 1.0)[:, None]
+
+    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+        """Cone form of the support function of each row of a CVXPY expression, by linear programming duality.
+
+        Parameters
+        ----------
+        V : cvxpy.Expression of shape (n, d)
+
+        Returns
+        -------
+        t : cvxpy.Expression of shape (n,)
+            At least the support function, and equal to it when minimised.
+        constraints : list of cvxpy constraints
+        """
+        import cvxpy as cp
+
+        n, d = V.shape
+        form = self.inequality_form(d)
+        up, low = np.isfinite(form.upper), np.isfinite(form.lower)
+        eye = sp.eye_array(d, format="csr")
+        total, value, constraints = 0.0 * V, 0.0, []
+        rows = ((form.A_ub, form.b_ub, True), (form.A_eq, form.b_eq, False), (eye[up], form.upper[up], True))
+        for matrix, rhs, inequality in rows:
+            if rhs.size:
+                y = cp.Variable((n, rhs.size), nonneg=inequality)
+                total = total + y @ matrix
+                value = value + y @ rhs
+        # The multipliers of the lower bounds are eliminated: r = total - V.
+        excess = total - V
+        if low.any():
+            constraints.append(excess[:, np.flatnonzero(low)] >= 0)
+            value = value - excess @ np.where(low, form.lower, 0.0)
+        if not low.all():
+            constraints.append(excess[:, np.flatnonzero(~low)] == 0)
+        return value, constraints
+
+    def vertices(self, n_dim: int | None = None) -> np.ndarray | None:
+        """All vertices, one per row; None if there may be too many to list (cached with the parameters)."""
+        d = self.resolve_dim(n_dim)
+        geo, entry = self.geometry(d), self._entry(d)
+        cached = self._cache.get("vertices")
+        if cached is None or cached[0] is not entry:
+            M, q = self.inequality_form(d).inequalities()
+            M, q = M[geo.strict], q[geo.strict]
+            points = enumerate_vertices(M @ geo.directions, q - M @ geo.center)
+            cached = (entry, None if points is None else geo.center + points @ geo.directions.T)
+            self._cache["vertices"] = cached
+        return cached[1]
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Largest distance between two decisions.
+
+        Exact for small polyhedra, whose vertices are listed, and for line segments; otherwise the diagonal of the
+        bounding box, an upper bound.
+        """
+        d = self.resolve_dim(n_dim)
+        segment = self._segment(d)
+        if segment is not None:
+            return CertifiedFloat(segment)
+        points = self.vertices(d)
+        if points is not None:
+            return CertifiedFloat(diameter_of_points(points))
+        low, high = self.bounding_box(d)
+        return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
+
+    def _segment(self, d: int) -> float | None:
+        """Length of a region of dimension one or zero; None for all others."""
+        U = self.geometry(d).directions
+        if U.shape[1] > 1:
+            return None
+        return float(((self._solve_directions(-U.T) - self._solve_directions(U.T)) @ U).sum()) if U.shape[1] else 0.0
+
+    def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest box around the region: 2 d oracle calls."""
+        d = self.resolve_dim(n_dim)
+        eye = np.eye(d)
+        return self._solve_directions(eye).diagonal().copy(), self._solve_directions(-eye).diagonal().copy()
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Smallest extent over all directions: 0 inside a hyperplane, else the relative width."""
+        d = self.resolve_dim(n_dim)
+        if self.equalities(d).shape[0]:
+            return CertifiedFloat(0.0, "exact")
+        return self.relative_width(d)
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Smallest extent over the directions in which decisions vary.
+
+        Exact for small polyhedra and line segments; otherwise twice the radius of a ball inscribed in the affine hull,
+        a lower bound.
+        """
+        d = self.resolve_dim(n_dim)
+        geo = self.geometry(d)
+        segment = self._segment(d)
+        if segment is not None:
+            return CertifiedFloat(segment)
+        points = self.vertices(d)
+        exact = None if points is None else width_of_points((points - geo.center) @ geo.directions)
+        if exact is not None:
+            return CertifiedFloat(exact)
+        M, q = self.inequality_form(d).inequalities()
+        N, q = M[geo.strict] @ geo.directions, q[geo.strict] - M[geo.strict] @ geo.center
+        k, norms = N.shape[1], np.linalg.norm(N, axis=1)
+        A_ub = np.column_stack([N, norms])
+        res = linprog(np.r_[np.zeros(k), -1.0], A_ub=A_ub, b_ub=q, bounds=[(None, None)] * k + [(0, None)])
+        x, radius = (np.zeros(k), 0.0) if res.x is None else (res.x[:k], res.x[-1])
+        # What is certified is what the centre itself proves, not the solver's objective.
+        seen = norms > 0
+        radius = min(radius, float(((q - N @ x)[seen] / norms[seen]).min()))
+        return CertifiedFloat(2.0 * max(radius, 0.0), "lower bound")

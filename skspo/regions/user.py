@@ -1,0 +1,343 @@
+"""Regions that users describe themselves: by constraints in CVXPY, or by a function that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._utils.optional import import_cvxpy
+from .._utils.warn import warn_once
+from ._oracles.audit import Witness, Witnesses
+from ._oracles.clarabel import ConicSet
+from ._oracles.cones import cones_of
+from ._row_names import row_error, rows_named
+from .base import CertifiedFloat, Region
+from .conic import ConicRegion, box_diameter
+
+
+def _clone_sharing(region: Region) -> Region:
+    """Copy a region that holds a function: the function is shared, not deep-copied with all that it refers to."""
+    return type(region)(**{name: getattr(region, name) for name in region._get_param_names()})
+
+
+def _check_n_dim(region: Region, n_dim: Any) -> None:
+    if isinstance(n_dim, bool) or not isinstance(n_dim, (int, np.integer)) or n_dim < 1:
+        raise ValueError(f"{type(region).__name__}: n_dim must be a positive integer, got {n_dim!r}.")
+
+
+def _short(vector: np.ndarray) -> str:
+    return np.array2string(vector, precision=6, threshold=20, separator=", ").replace("\n", "")
+
+
+class OracleRegion(Region):
+    """A region known only by a function that finds the best decisions.
+
+    Parameters
+    ----------
+    oracle : callable
+        Function that takes an array of shape (n_samples, d) and returns the best decision for each row, an array of
+        the same shape.  It gets the numbers in the user's own sense: costs to be minimised if ``sense="min"``, values
+        to be maximised if ``sense="max"``.  It must accept any finite numbers, negative ones too, because training
+        asks for the decisions of ``2 c_hat - c``.  It gets a copy, which it may change.
+    n_dim : int, default=None
+        Number of decision variables; None if the function works for any number of columns.
+    sense : {"min", "max"}, default="min"
+        Whether the function minimises costs or maximises values.
+    on_suboptimal : {"raise", "warn"}, default="raise"
+        What to do if the function is found not to be optimal: it returned a decision although another one, which it
+        returned before or for another row, is better.  "warn" is for heuristics: there is one warning, and a fit goes
+        on (see Notes).
+
+    Notes
+    -----
+    Decisions are taken on trust.  They are compared with a few dozen others that the function returned, which finds out
+    most functions that are random, heuristic or inexact (set the gap and tolerance of a solver to at most 1e-6), or
+    return decisions that are not feasible.  A function that never returns the better decisions cannot be found out: to
+    skspo it is a correct oracle of a smaller set, and the certificate of a fit is one for that set.
+
+    With a heuristic the SPO+ loss is not reliable: it is too small where the heuristic misses good decisions, and may
+    be negative.  Once that is known, a linear fit with ``on_suboptimal="warn"`` returns the candidate whose decisions,
+    made by the function itself, cost least on the training data, plus the penalty.  Candidates are least squares, its
+    intercept alone, and the results of the solvers; ``solver="auto"`` then runs sgd as well as bundle.  ``objective_``
+    is the loss of that model as it was evaluated.  ``lower_bound_`` is -inf and ``duality_gap_`` is inf, because
+    nothing is proved.
+
+    If the function raises, the error gets a note that names the row of the data.  ``clone`` shares the function.  To be
+    pickled, for example for ``n_jobs``, it must be defined in a module.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skspo import OracleRegion
+    >>> def pick_best(V):
+    ...     return np.eye(V.shape[1])[V.argmax(axis=1)]
+    >>> OracleRegion(pick_best, 3, sense="max").argmin([[3.0, 1.0, 2.0]])
+    array([[1., 0., 0.]])
+    """
+
+    n_dim: int | None = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        oracle: Callable[[np.ndarray], ArrayLike],
+        n_dim: int | None = None,
+        *,
+        sense: str = "min",
+        on_suboptimal: str = "raise",
+    ) -> None:
+        # Not called argmin as the method is: scikit-learn wants an attribute with the name of the parameter.
+        self.oracle = oracle
+        self.n_dim = n_dim
+        self.sense = sense
+        self.on_suboptimal = on_suboptimal
+
+    def __sklearn_clone__(self) -> Region:
+        return _clone_sharing(self)
+
+    def _prepare(self, d: int) -> Witnesses:
+        if self.on_suboptimal not in ("raise", "warn"):
+            raise ValueError(f"OracleRegion: on_suboptimal must be 'raise' or 'warn', got {self.on_suboptimal!r}.")
+        if not callable(self.oracle):
+            raise TypeError(
+                "OracleRegion: oracle must be a function that turns costs of shape (n_samples, d) into decisions of "
+                f"the same shape, got {self.oracle!r}."
+            )
+        if self.n_dim is not None:
+            _check_n_dim(self, self.n_dim)
+        return Witnesses()
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        if C.shape[0] == 0:
+            return np.empty(C.shape)
+        try:
+            result = self._ask(C)
+        except Exception as error:
+            self._name_row(error, C)
+            raise
+        W = self._read(result, C)
+        self._doubt(data, data.look(C, W, self._row_names))
+        return W
+
+    def _ask(self, C: np.ndarray) -> Any:
+        # to_min is its own inverse: it gives back the numbers in the user's sense.
+        return self.oracle(np.array(self.to_min(C)))
+
+    def _name_row(self, error: Exception, C: np.ndarray) -> None:
+        """Find a row for which the function raises, by halving, and note it in the error."""
+        first, last = 0, C.shape[0]
+        while last - first > 1:
+            middle = (first + last) // 2
+            for part in ((first, middle), (middle, last)):
+                try:
+                    self._ask(C[slice(*part)])
+                except Exception:
+                    first, last = part
+                    break
+            else:
+                break
+        which = f"{self._row_names.of(first)}, {_short(self.to_min(C[first]))}"
+        if last - first > 1:
+            some = ", ".join(self._row_names.of(row) for row in range(first, min(first + 3, last)))
+            which = f"{last - first} rows together ({some}{', ...' if last - first > 3 else ''})"
+        error.add_note(f"OracleRegion: the oracle raised this error for {which}, of an array of shape {C.shape}.")
+
+    @property
+    def may_be_inexact(self) -> bool:
+        """Whether the user allows for it."""
+        return self.on_suboptimal == "warn"
+
+    @property
+    def fault(self) -> str | None:
+        """What showed, since the region was made, that its oracle is not optimal; None if nothing did."""
+        entry = self.__dict__.get("_cache", {}).get("data")
+        return None if entry is None else entry[2].fault
+
+    def audit(self, n_dim: int) -> None:
+        """Compare the decisions of the first call with all that are known now."""
+        data = self._data(n_dim)
+        self._doubt(data, data.look_back())
+
+    def distrust(self, why: str, n_dim: int) -> None:
+        """Take note that the oracle is not optimal: raise an error or warn once, as the user wishes."""
+        data = self._data(n_dim)
+        text = f"OracleRegion: {why}"
+        if self.on_suboptimal == "raise":
+            raise ValueError(
+                f"{text} If it is meant to be a heuristic, use on_suboptimal='warn': a fit then goes on, without a "
+                "lower bound."
+            )
+        if data.fault is None:
+            data.fault = why
+            warn_once(
+                f"{text} A linear fit goes on and returns the model whose decisions by this oracle cost least on the "
+                "training data. It has no lower bound: lower_bound_ is -inf and duality_gap_ is inf.",
+                UserWarning,
+            )
+
+    def _doubt(self, data: Witnesses, witness: Witness | None) -> None:
+        if witness is None or (data.fault is not None and self.on_suboptimal == "warn"):
+            return
+        c = self.to_min(witness.c)
+        costs = "costs" if self.sense == "min" else "is worth"
+        self.distrust(
+            f"the oracle is not optimal, or its decisions are not all feasible. For {witness.row}, {_short(c)}, it "
+            f"returned {_short(witness.w)}, which {costs} {c @ witness.w:.9g}. But {_short(witness.better)}, which it "
+            f"returned at another time or for another row, {costs} {c @ witness.better:.9g}. Is sense={self.sense!r} "
+            "right? If the oracle calls a solver, set its gap and tolerance to at most 1e-6.",
+            witness.c.size,
+        )
+
+    def _read(self, result: Any, C: np.ndarray) -> np.ndarray:
+        """Decisions as a float array of our own, checked as far as that is possible."""
+        got = f"{type(result)}."
+        try:
+            dtype = np.asarray(result).dtype
+            got = f"{type(result)} of type {dtype}."
+            if dtype.kind == "c" or result is None:
+                got = "None: is there a return statement?" if result is None else "complex numbers."
+            # Strings that look like numbers are a mistake, even where NumPy would read them.
+            W = np.array(result, dtype=np.float64) if dtype.kind in "biufO" and result is not None else None
+        except (TypeError, ValueError):
+            W = None
+        if W is None:
+            raise ValueError(f"OracleRegion: the oracle must return an array of numbers of shape {C.shape}, got {got}")
+        if W.shape != C.shape:
+            raise ValueError(
+                f"OracleRegion: the oracle got costs of shape {C.shape} and must return decisions of the same shape "
+                f"{C.shape}, one row per sample; it returned shape {W.shape}."
+            )
+        if not np.isfinite(W).all():
+            row = int(np.argmin(np.isfinite(W).all(axis=1)))
+            raise row_error(
+                ValueError,
+                row,
+                f"OracleRegion: the oracle returned a decision that is not finite for {{row}}: {W[row]}.",
+            )
+        return W
+
+
+class CvxpyRegion(ConicRegion):
+    """A convex region written in CVXPY.
+
+    The constraints are compiled once; each row of costs is then one call of the solver Clarabel on the compiled cones.
+
+    Parameters
+    ----------
+    constraints : callable
+        Function that takes a ``cvxpy.Variable`` of shape (n_dim,) and returns a list of CVXPY constraints.  It may
+        create further continuous variables.  Together the constraints must describe a bounded, nonempty set.
+    n_dim : int
+        Number of decision variables.
+    n_jobs : int, default=None
+        Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Notes
+    -----
+    Decisions are feasible to about 1e-8 and optimal to about 1e-7, relative to the largest cost.  Among several optimal
+    decisions the solver returns one in the middle, not a vertex.  ``clone`` shares the function.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> from skspo import CvxpyRegion
+    >>> region = CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8], n_dim=3)
+    >>> region.argmin([[1.0, 2.0, 3.0]]).round(3) + 0.0
+    array([[0.765, 0.235, 0.   ]])
+    """
+
+    n_dim: int | None = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        constraints: Callable[[Any], list[Any]],
+        n_dim: int,
+        *,
+        n_jobs: int | None = None,
+        sense: str = "min",
+    ) -> None:
+        self.constraints = constraints
+        self.n_dim = n_dim
+        self.n_jobs = n_jobs
+        self.sense = sense
+
+    def __sklearn_clone__(self) -> Region:
+        return _clone_sharing(self)
+
+    def _conic(self, n_dim: int | None = None) -> ConicSet:
+        return self._data(n_dim)
+
+    def _prepare(self, d: int) -> ConicSet:
+        _check_n_dim(self, self.n_dim)
+        conic = _compile(self.constraints, d)
+        status = conic.status(np.zeros(d))
+        if status.endswith("PrimalInfeasible"):
+            raise ValueError("CvxpyRegion: the region is empty, the constraints are infeasible.")
+        if status not in ("Solved", "AlmostSolved"):
+            raise RuntimeError(f"CvxpyRegion: Clarabel found no decision that meets the constraints: status {status}.")
+        try:
+            conic.box_points  # noqa: B018  (computed here, kept for bounding_box)
+        except RuntimeError:
+            for j in range(2 * d):
+                cost = np.zeros(d)
+                cost[j % d] = 1.0 if j < d else -1.0
+                if conic.status(cost).endswith("DualInfeasible"):
+                    raise ValueError(
+                        f"CvxpyRegion: the region is unbounded, w[{j % d}] can be arbitrarily "
+                        f"{'low' if j < d else 'high'}. Add a bound on it."
+                    ) from None
+            raise
+        return conic
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Orthonormal rows E with E w constant on the region, to a tolerance of 1e-6 of its size."""
+        return self._conic(self.resolve_dim(n_dim)).normals
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Move decisions outside the region towards an interior point until they are inside."""
+        with rows_named(self._row_names.of):
+            return self._conic(W.shape[1]).pull(W)
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Largest distance between two decisions: here the diagonal of the bounding box, an upper bound."""
+        return CertifiedFloat(box_diameter(self._conic(self.resolve_dim(n_dim))), "upper bound")
+
+
+def _compile(constraints: Any, d: int) -> ConicSet:
+    """Turn a function that returns CVXPY constraints into cones."""
+    cp = import_cvxpy()
+    if not callable(constraints):
+        raise TypeError(
+            "CvxpyRegion: constraints must be a function w -> list of CVXPY constraints, for example "
+            f"lambda w: [w >= 0, cp.sum(w) == 1]; got {constraints!r}."
+        )
+    w = cp.Variable(d, name="w")
+    listed = constraints(w)
+    listed = [listed] if isinstance(listed, cp.Constraint) else listed
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(c, cp.Constraint) for c in listed):
+        raise TypeError(f"CvxpyRegion: constraints(w) must return a list of CVXPY constraints, got {listed!r}.")
+    for constraint in listed:
+        for variable in constraint.variables():
+            if variable.attributes["integer"] or variable.attributes["boolean"]:
+                raise ValueError(
+                    f"CvxpyRegion: the constraint {constraint} has the integer variable {variable}, but the region "
+                    "must be convex. Use MixedInteger, or OracleRegion with a solver of your own."
+                )
+        if not constraint.is_dcp():
+            raise ValueError(
+                f"CvxpyRegion: the constraint {constraint} is not DCP, so CVXPY cannot tell that the region is convex. "
+                "See https://www.cvxpy.org/tutorial/dcp for how to rewrite it."
+            )
+    data, _, _ = cp.Problem(cp.Minimize(cp.sum(w)), list(listed)).get_problem_data(cp.CLARABEL)
+    start = data["param_prob"].var_id_to_col[w.id]
+    columns = np.arange(start, start + d)
+    # The objective sum(w) shows where CVXPY put w; anything else would be silently wrong decisions.
+    expected = np.zeros(data["c"].size)
+    expected[columns] = 1.0
+    if not np.array_equal(data["c"], expected) or data.get("P") is not None:
+        raise RuntimeError("CvxpyRegion: this version of CVXPY compiles problems in a way that skspo does not know.")
+    return ConicSet(data["A"], data["b"], cones_of(data["dims"]), columns)

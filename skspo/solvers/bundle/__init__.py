@@ -1,0 +1,5 @@
+"""Proximal bundle method."""
+
+from .solver import BundleSolver
+
+__all__ = ["BundleSolver"]

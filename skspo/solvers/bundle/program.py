@@ -1,0 +1,203 @@
+"""The quadratic program of the bundle method, by an interior-point method of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csr_array
+
+from ..._utils.deadline import check_time
+
+
+def minimize_highest(
+    A: np.ndarray, b: np.ndarray, group: np.ndarray, lasso: np.ndarray, offset: np.ndarray, accuracy: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Minimise sum_g max_{k in g} (b_k + A_k x) + |lasso x + offset|_1 + |x|^2 / 2.
+
+    Parameters
+    ----------
+    A : ndarray of shape (k, m)
+    b : ndarray of shape (k,)
+    group : ndarray of shape (k,)
+        Sorted.
+    lasso, offset : ndarray of shape (m,)
+    accuracy : float
+        Absolute accuracy of the value.
+
+    Returns
+    -------
+    x : ndarray of shape (m,)
+    multipliers : ndarray of shape (k,)
+        Nonnegative; they sum to one in each group, whatever the accuracy.
+    zero : ndarray of int
+        Coordinates with lasso x + offset = 0, which rounding would otherwise hide.
+    """
+    if A.shape[1] == 0:
+        top = np.full(group[-1] + 1, -np.inf)
+        np.maximum.at(top, group, b)
+        highest = (b == top[group]).astype(float)
+        return np.zeros(0), highest / np.bincount(group, highest)[group], np.zeros(0, dtype=np.intp)
+    # No multipliers make a slope steeper than this, and where an absolute value is steeper still it vanishes.
+    vanishing = lasso > 0
+    if vanishing.any():
+        steepest = np.maximum.reduceat(np.abs(A), np.flatnonzero(np.diff(group, prepend=-1))).sum(axis=0)
+        vanishing &= np.abs(offset) <= lasso * (lasso - steepest)
+    if vanishing.any():
+        free = np.flatnonzero(~vanishing)
+        x = np.where(vanishing, -offset / np.where(vanishing, lasso, 1.0), 0.0)
+        x[free], multipliers, zero = minimize_highest(A[:, free], b + A @ x, group, lasso[free], offset[free], accuracy)
+        return x, multipliers, np.sort(np.concatenate([np.flatnonzero(vanishing), free[zero]]))
+    multipliers = np.ones(len(b))
+    # A group with a single cut is linear and moves the origin.
+    several = np.flatnonzero(np.bincount(group)[group] > 1)
+    shift = -np.delete(A, several, axis=0).sum(axis=0)
+    A, b = A[several], b[several] + A[several] @ shift
+    group = np.unique(group[several], return_inverse=True)[1]
+    which = np.flatnonzero(lasso)
+    if len(b) + len(which) == 0:
+        return shift, multipliers, which
+    basis = None
+    if len(b) < A.shape[1] and len(which) == 0:
+        # x = -A^T multipliers: few cuts span few directions.
+        basis, triangle = np.linalg.qr(A.T)
+        A = triangle.T
+    x, values, zero = _InteriorPoint(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
+    multipliers[several] = values[: len(several)]
+    return shift + (x if basis is None else basis @ x), multipliers, which[zero]
+
+
+class _InteriorPoint:
+    """Primal-dual interior-point method (Mehrotra's predictor and corrector) for ``minimize_highest``.
+
+    With tops t_g, slacks s_k = t_g(k) - b_k - A_k x >= 0 and multipliers l_k >= 0 the conditions are
+
+        x + A^T l = 0,   sum_{k in g} l_k = 1,   l_k s_k = mu
+
+    and Newton's matrix, after elimination, is the identity plus the covariance of the cuts within each group, weighted
+    with l_k / s_k.  The terms |lasso x_j + offset| are groups of two cuts that touch one coordinate each.
+    """
+
+    def __init__(
+        self, A: np.ndarray, b: np.ndarray, group: np.ndarray, which: np.ndarray, lasso: np.ndarray, offset: np.ndarray
+    ) -> None:
+        self.A, self.which, self.lasso = A, which, lasso
+        k, n_pairs, n_groups = len(b), len(which), len(np.unique(group))
+        pairs = n_groups + np.arange(n_pairs)
+        self.k, self.n_pairs, self.n_groups = k, n_pairs, n_groups + n_pairs
+        self.b = np.concatenate([b, offset, -offset])
+        self.group = np.concatenate([group, pairs, pairs])
+        self.mean = csr_array(
+            (np.ones(k), np.arange(k), np.searchsorted(group, np.arange(n_groups + 1))), shape=(n_groups, k)
+        )
+
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """Slopes of all cuts along x."""
+        pair = self.lasso * x[self.which]
+        return np.concatenate([self.A @ x, pair, -pair])
+
+    def adjoint(self, multipliers: np.ndarray) -> np.ndarray:
+        """Weighted sum of the slopes."""
+        k, n_pairs = self.k, self.n_pairs
+        total = multipliers[:k] @ self.A
+        total[self.which] += self.lasso * (multipliers[k : k + n_pairs] - multipliers[k + n_pairs :])
+        return total
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """Sums over groups."""
+        return np.bincount(self.group, values, minlength=self.n_groups)
+
+    def factorize(self, D: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Cholesky factor of Newton's matrix."""
+        k, n_pairs, group = self.k, self.n_pairs, self.group[: self.k]
+        self.mean.data = D[:k] / T[group]
+        centred = self.A - (self.mean @ self.A)[group]
+        centred *= np.sqrt(D[:k])[:, None]
+        M = centred.T @ centred
+        diagonal = np.einsum("ii->i", M)
+        diagonal += 1.0
+        plus, minus = D[k : k + n_pairs], D[k + n_pairs :]
+        diagonal[self.which] += 4.0 * self.lasso**2 * plus * (minus / (plus + minus))
+        return cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+
+    def direction(
+        self,
+        factor: tuple[np.ndarray, bool],
+        D: np.ndarray,
+        T: np.ndarray,
+        s: np.ndarray,
+        r_x: np.ndarray,
+        r_l: np.ndarray,
+        r_s: np.ndarray,
+        r: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Newton's step in x, t, s and l for given residuals; r is that of l_k s_k = mu."""
+        group = self.group
+        q = r / s - D * r_s
+        u = (self.total(q) - r_l) / T
+        dx = cho_solve(factor, r_x - self.adjoint(q - D * u[group]), check_finite=False)
+        slope = self.times(dx)
+        dt = u + self.total(D * slope) / T
+        ds = dt[group] - slope + r_s
+        dl = r / s - D * ds
+        # One refinement: the multipliers are worth as much as x + A^T l is small.
+        more = cho_solve(factor, r_x - dx - self.adjoint(dl), check_finite=False)
+        slope = self.times(more)
+        more_t = self.total(D * slope) / T
+        more_s = more_t[group] - slope
+        return dx + more, dt + more_t, ds + more_s, dl - D * more_s
+
+    def run(self, accuracy: float, max_iter: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return x, the multipliers, and which of the absolute values vanish."""
+        group, total = self.group, self.total
+        x = np.zeros(self.A.shape[1])
+        top, low = np.full(self.n_groups, -np.inf), np.full(self.n_groups, np.inf)
+        np.maximum.at(top, group, self.b)
+        np.minimum.at(low, group, self.b)
+        spread = top - low
+        # Centred within each group from the start; what is added must not get lost beside the cuts themselves.
+        least = max(1e-3 * float(spread.mean()), 1e-12 * float(np.abs(self.b).max()), 1e-100)
+        t = top + np.maximum(spread, least)
+        s = t[group] - self.b
+        l = (1.0 / s) / total(1.0 / s)[group]
+        best, best_merit, age = (x, s, l), np.inf, 0
+        for _ in range(max_iter):
+            check_time()
+            r_x = -x - self.adjoint(l)
+            r_l = 1.0 - total(l)
+            r_s = t[group] - self.times(x) - self.b - s
+            gap = float(l @ s)
+            # Rounding ends the progress at some point, and later iterates may be worse.
+            merit = max(gap, 1e4 * float(r_x @ r_x))
+            age = 0 if merit < 0.9 * best_merit else age + 1
+            if merit < best_merit:
+                best, best_merit = (x, s, l), merit
+            if merit <= accuracy or age > 8:
+                break
+            D = l / s
+            T = total(D)
+            try:
+                factor = self.factorize(D, T)
+            except LinAlgError:
+                break
+
+            system = (factor, D, T, s, r_x, r_l, r_s)
+            _, _, ds, dl = self.direction(*system, -l * s)
+            a = min(_longest(s, ds), _longest(l, dl))
+            mu = gap / len(l)
+            sigma = min(float((s + a * ds) @ (l + a * dl)) / gap, 1.0) ** 3
+            dx, dt, ds, dl = self.direction(*system, sigma * mu - l * s - ds * dl)
+            a = 0.995 * min(_longest(s, ds), _longest(l, dl))
+            if not (a > 1e-8 and np.isfinite(dx).all()):
+                break
+            x, t, s, l = x + a * dx, t + a * dt, s + a * ds, l + a * dl
+        x, s, l = best
+        k, n_pairs = self.k, self.n_pairs
+        small = s < 1e-2 * l
+        return x, l / total(l)[group], small[k : k + n_pairs] & small[k + n_pairs :]
+
+
+def _longest(value: np.ndarray, change: np.ndarray) -> float:
+    """Longest step of at most one that keeps the values nonnegative."""
+    falling = change < 0
+    with np.errstate(over="ignore"):  # a change that is nothing beside the value
+        return min(1.0, float((value[falling] / -change[falling]).min(initial=1.0)))

@@ -1,0 +1,358 @@
+"""Samples of the interior-point method, block by block: their iterates, and their part of each iteration.
+
+Conventions are those of ``solver.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._utils.deadline import check_time
+
+if TYPE_CHECKING:
+    from .state import State
+
+#: spread of a sample's scaling beyond which its matrices are factored orthogonally
+MODERATE = 1e10
+
+#: entries of a scaling beyond which differences lose too many digits
+LARGE = 1e6
+
+
+class Block:
+    """Some of the samples: their iterates, and everything in an iteration that concerns one sample at a time.
+
+    Directions are kept relative to the iterate, (du/u, ds/s, dt/t, dr/r), so that the longest step is one over the
+    largest relative decrease.
+    """
+
+    def __init__(self, shared: State, rows: slice) -> None:
+        self.shared = shared
+        self.a = shared.a[rows]
+        self.set_features(shared.Z[rows])
+        self.EC = -(shared.objective.C[rows] @ shared.form.E)
+        self.u = self.s = self.t = self.r = np.zeros((0, 0))
+        self.kept: np.ndarray | None = None
+
+    def set_features(self, Z: np.ndarray) -> None:
+        """Keep the features, and what is often computed from them."""
+        self.Z, self.aZ = Z, Z * self.a[:, None]
+
+    def outer(self) -> np.ndarray:
+        """Return a_i z_i z_i^T as rows; kept where features are few."""
+        if self.kept is not None:
+            return self.kept
+        rows = np.einsum("ij,ik->ijk", self.aZ, self.Z).reshape(self.Z.shape[0], -1)
+        if rows.shape[1] <= 64:
+            self.kept = rows
+        return rows
+
+    def costs(self, P: np.ndarray) -> np.ndarray:
+        """Costs f of u."""
+        return self.EC + self.slopes(P)
+
+    def slopes(self, P: np.ndarray) -> np.ndarray:
+        """How the costs of u change with the coefficients."""
+        return self.Z @ (self.shared.EZ @ P).T
+
+    # -- linear algebra of one sample, batched -------------------------------------------------------------------------
+
+    def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> np.ndarray:
+        """What ``apply`` needs of every sample: 1 / (A D A^T) for one equality, else R^{-1}.
+
+        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.  With a quadratic
+        constraint, its slack tau and its multiplier lam, D^{-1} becomes D^{-1} + lam S + lam / tau (S u)(S u)^T.
+        """
+        shared = self.shared
+        if shared.simple:
+            return 1.0 / (D @ shared.AA) if shared.A.size else np.zeros((D.shape[0], 1))
+        k = shared.null.shape[1]
+        F = np.empty((D.shape[0], k, k))
+        # While the scaling is moderate the normal equations are accurate enough, and cheaper than an orthogonal factor.
+        moderate = D.max(axis=1) < MODERATE * D.min(axis=1)
+        if curvature:
+            tau, lam, g = curvature
+            lowered = (np.sqrt(lam / tau) * g) @ shared.null
+            # At the boundary of the constraint one direction outweighs the others.
+            moderate &= np.square(lowered).sum(axis=1) * D.max(axis=1) < MODERATE
+        if moderate.any():
+            G = ((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k)
+            if curvature:
+                low = lowered[moderate]
+                G += lam[moderate][:, :, None] * shared.NSN + low[:, :, None] * low[:, None, :]
+            F[moderate] = inverse_lower(np.linalg.cholesky(G)).transpose(0, 2, 1)
+        if not moderate.all():
+            rest = ~moderate
+            rows = shared.null / np.sqrt(D[rest])[:, :, None]
+            if curvature:
+                more = np.sqrt(lam[rest])[:, :, None] * shared.root
+                rows = np.concatenate([rows, more, lowered[rest][:, None, :]], axis=1)
+            R: Any = np.linalg.qr(rows, mode="r")
+            F[rest] = inverse_lower(R.transpose(0, 2, 1)).transpose(0, 2, 1)
+        return F
+
+    # -- upper bounds and the quadratic constraint: slacks t, multipliers r --------------------------------------------
+
+    def spread(self, y: np.ndarray) -> np.ndarray:
+        """Gradients of the upper constraints, times y."""
+        shared = self.shared
+        x = np.zeros_like(self.u)
+        x[:, shared.U] = y[:, : shared.U.size]
+        return x if shared.S is None else x + y[:, -1:] * self.g
+
+    def rises(self, du: np.ndarray) -> np.ndarray:
+        """By how much the left sides of the upper constraints rise, to first order."""
+        rise = du[:, self.shared.U]
+        if self.shared.S is None:
+            return rise
+        return np.concatenate([rise, np.einsum("ij,ij->i", self.g, du)[:, None]], axis=1)
+
+    def room(self, u: np.ndarray) -> np.ndarray:
+        """Slacks t of decisions u."""
+        t = self.shared.h - u[:, self.shared.U]
+        if self.shared.S is None:
+            return t
+        return np.concatenate([t, 0.5 - 0.5 * np.einsum("ij,ij->i", u @ self.shared.S, u)[:, None]], axis=1)
+
+    def decrease(self, du: np.ndarray, dt: np.ndarray, u: np.ndarray, t: np.ndarray) -> float:
+        """Largest relative decrease of u and t along relative steps; that of the quadratic is one over its root."""
+        worst = -float(du.min())
+        if not t.shape[1]:
+            return worst
+        worst = max(worst, -float(dt[:, : self.shared.U.size].min(initial=0.0)))
+        if self.shared.S is not None:
+            step = du * u
+            half = -0.5 * dt[:, -1]
+            bend = 0.5 * np.einsum("ij,ij->i", step @ self.shared.S, step) / t[:, -1]
+            worst = max(worst, float((half + np.sqrt(half * half + bend)).max()))
+        return worst
+
+    def apply(self, F: np.ndarray, D: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """M x of every sample."""
+        shared = self.shared
+        if shared.simple:
+            if not shared.A.size:
+                return D * x
+            # einsum, here and below: with so few columns broadcasting and thin products take three times as long.
+            mean = F[:, 0] * np.einsum("ij,ij,j->i", D, x, shared.A[0])
+            return D * (x - (mean[:, None] if shared.plain else np.einsum("i,j->ij", mean, shared.A[0])))
+        y = (x @ shared.null)[:, None, :]
+        y = np.matmul(np.matmul(y, F), F.transpose(0, 2, 1))
+        return y[:, 0] @ shared.null.T
+
+    def restore(self, F: np.ndarray, D: np.ndarray, u: np.ndarray) -> np.ndarray | float:
+        """Small step that makes A u = b again: rounding errors must not add up."""
+        shared = self.shared
+        if not shared.A.size:
+            return 0.0
+        residual = shared.b - u @ shared.A.T
+        # Steps in null(A) drift by rounding only; with a single equality the drift is larger and must not fall on
+        # variables that are nearly zero.
+        return D * (F * residual * shared.A) if shared.simple else residual @ shared.A_pinv.T
+
+    def normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T as an array with axes (k, q, k, q)."""
+        shared, (n, q), k = self.shared, self.Z.shape, self.shared.k
+        large = shared.simple and bool(shared.A.size) and float(D.max()) > LARGE
+        if shared.simple and not large:
+            # Diagonal, less an outer product: sum_j EZ_j EZ_j^T (x) sum_i a_i D_ij z_i z_i^T - sum_i b_i b_i^T
+            H = (shared.ZZ.T @ (D.T @ self.outer())).reshape(k, k, q, q).transpose(0, 2, 1, 3)
+            if not shared.A.size:
+                return H
+            across = np.sqrt(F * self.a[:, None]) * (D @ shared.AZ)
+            B = np.einsum("ij,ik->ijk", across, self.Z).reshape(n, -1)
+            return H - (B.T @ B).reshape(k, q, k, q)
+        if shared.simple:
+            # The same as a covariance that is centred first: the difference would lose what is left of a sample near a
+            # vertex, where one entry of D is large.
+            Y = shared.EZ - shared.A.T * (F * (D @ shared.AZ))[:, None, :]
+            Y *= np.sqrt(D)[:, :, None]
+            K = np.matmul(Y.transpose(0, 2, 1), Y)
+        else:
+            Y = F if shared.aligned else np.matmul(shared.NZ.T, F)
+            K = np.matmul(Y, Y.transpose(0, 2, 1))
+        H = K.reshape(n, k * k).T @ self.outer()
+        return H.reshape(k, k, q, q).transpose(0, 2, 1, 3)
+
+    # -- start ---------------------------------------------------------------------------------------------------------
+
+    def center(self, mu: float) -> None:
+        """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
+        f, U, S = self.costs(self.shared.P), self.shared.U, self.shared.S
+        u = np.tile(self.shared.form.center, (f.shape[0], 1))
+        todo = np.arange(f.shape[0])
+        s, r = np.empty_like(u), np.empty((u.shape[0], U.size + (S is not None)))
+        for last in [False] * 25 + [True]:
+            check_time()
+            uu = u[todo]
+            g, inverse = f[todo] - mu / uu, mu / (uu * uu)
+            tt = self.room(uu)
+            bounds = tt[:, : U.size]
+            g[:, U] += mu / bounds
+            inverse[:, U] += mu / (bounds * bounds)
+            D = 1.0 / inverse
+            curvature: tuple[np.ndarray, ...] = ()
+            if S is not None:
+                slope, tau = uu @ S, tt[:, -1:]
+                g += mu / tau * slope
+                curvature = tau, mu / tau, slope
+            du = -self.apply(self.factor(D, curvature), D, g)
+            rise = du[:, U]
+            if S is not None:
+                rise = np.concatenate([rise, np.einsum("ij,ij->i", slope, du)[:, None]], axis=1)
+            ratio = np.maximum((-du / uu).max(axis=1), (rise / tt).max(axis=1, initial=0.0))
+            if S is not None:
+                half = 0.5 * rise[:, -1] / tau[:, 0]
+                bend = 0.5 * np.einsum("ij,ij->i", du @ S, du) / tau[:, 0]
+                ratio = np.maximum(ratio, half + np.sqrt(half * half + bend))
+            decrement = np.sqrt(np.maximum(-(du * g).sum(axis=1), 0.0) / mu)
+            done = (decrement < 0.3) & (ratio < 0.9) if not last else np.ones(todo.size, dtype=bool)
+            if done.any():
+                # First-order dual slacks: exactly dual feasible.
+                i = todo[done]
+                s[i] = mu / uu[done] * np.maximum(1.0 - du[done] / uu[done], 1e-3)
+                r[i] = mu / tt[done] * np.maximum(1.0 + rise[done] / tt[done], 1e-3)
+            step = np.where(ratio > 0.9, 0.9 / np.maximum(ratio, 1e-300), 1.0)
+            u[todo] = np.where(done[:, None], uu, uu + step[:, None] * du)
+            todo = todo[~done]
+            if todo.size == 0:
+                break
+        self.u, self.s, self.r = u, s, r
+        self.t = self.room(u)
+        self.scratch = np.empty_like(u), np.empty_like(u)
+
+    # -- one iteration -------------------------------------------------------------------------------------------------
+
+    def complementarity(self) -> float:
+        """Weighted sum of u s and t r."""
+        total = np.einsum("ij,ij->i", self.u, self.s)
+        if self.t.shape[1]:
+            total += np.einsum("ij,ij->i", self.t, self.r)
+        return float(self.a @ total)
+
+    def moments(self, u: np.ndarray) -> np.ndarray:
+        """Weighted sum of u z^T, in reduced directions."""
+        return self.shared.EZ.T @ (u.T @ self.aZ)
+
+    def prepare(self, P: np.ndarray) -> np.ndarray:
+        """Scaling and factors at the iterate; return this block's part of the normal matrix."""
+        U, u, s = self.shared.U, self.u, self.s
+        self.us, self.tr = u * s, self.t * self.r
+        inverse = s / u
+        self.residual = self.costs(P) - s
+        if U.size:
+            inverse[:, U] += self.r[:, : U.size] / self.t[:, : U.size]
+        self.D = 1.0 / inverse
+        curvature: tuple[np.ndarray, ...] = ()
+        if self.shared.S is not None:
+            self.g = u @ self.shared.S
+            curvature = self.t[:, -1:], self.r[:, -1:], self.g
+        if self.t.shape[1]:
+            self.residual += self.spread(self.r)
+        self.F = self.factor(self.D, curvature)
+        if self.shared.simple and self.shared.A.size:
+            # The component along A is in the kernel of M; without it there is nothing to cancel.
+            A = self.shared.A
+            self.residual -= (self.residual @ (A.T / np.sum(A * A))) @ A
+        return self.normal_matrix(self.D, self.F)
+
+    def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
+        """First half of a direction for relative complementarity targets rc (of u s) and rt (of t r)."""
+        x = self.s * rc
+        if self.t.shape[1]:
+            x -= self.spread(self.r * rt)
+        if feasibility:
+            x -= self.residual
+        self.base = self.apply(self.F, self.D, x)
+        if feasibility:
+            self.base += self.restore(self.F, self.D, self.u)
+        self.targets = rc, rt
+        return self.moments(self.base)
+
+    def complete(self, dP: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Second half, once the step of the coefficients is known."""
+        rc, rt = self.targets
+        du = self.base - self.apply(self.F, self.D, self.slopes(dP))
+        dt = -self.rises(du) / self.t
+        du /= self.u
+        return du, rc - du, dt, rt - dt
+
+    def second_order(self, move: tuple[np.ndarray, ...], goal: float) -> tuple[Any, Any]:
+        """Targets of Mehrotra's corrector."""
+        du, ds, dt, dr = move
+        return goal / self.us - du * ds, goal / self.tr - dt * dr
+
+    def centrality(self, move: tuple[np.ndarray, ...], ap: float, ad: float, goal: float) -> tuple[Any, Any]:
+        """Targets of Gondzio's corrector: pull outlying products back into [0.1, 10] goal at a longer step."""
+        du, ds, dt, dr = move
+        rc = outliers(self.us * (1.0 + ap * du) * (1.0 + ad * ds), goal) / self.us
+        if not self.t.shape[1]:
+            return rc, np.zeros_like(self.tr)
+        return rc, outliers(self.tr * (1.0 + ap * dt) * (1.0 + ad * dr), goal) / self.tr
+
+    def after(self, move: tuple[np.ndarray, ...], ap: float, ad: float) -> float:
+        """Complementarity after a step."""
+        du, ds, dt, dr = move
+        total = (self.us * (1.0 + ap * du) * (1.0 + ad * ds)).sum(axis=1)
+        if self.t.shape[1]:
+            total += (self.tr * (1.0 + ap * dt) * (1.0 + ad * dr)).sum(axis=1)
+        return float(self.a @ total)
+
+    def advance(self, move: tuple[np.ndarray, ...], ap: float, ad: float) -> None:
+        """Take a step, of lengths ``ap`` for u and t and ``ad`` for s and r."""
+        du, ds, dt, dr = move
+        self.u = self.u * (1.0 + ap * du)
+        self.s = self.s * (1.0 + ad * ds)
+        tau = self.room(self.u)[:, self.shared.U.size :]
+        self.t = self.t * (1.0 + ap * dt)  # not h - u, which would lose its last digits near the bound
+        self.t[:, self.shared.U.size :] = tau
+        self.r = self.r * (1.0 + ad * dr)
+
+
+class SharedBlock(Block):
+    """The same for one shared model: T is a row, and E^T Z_i takes the place of E^T Z T z_i."""
+
+    def set_features(self, Z: np.ndarray) -> None:
+        """Keep E^T Z_i, which takes the place of the features."""
+        self.Y = np.matmul(self.shared.form.E.T, Z)  # (n, N, q)
+        self.NY = self.Y if self.shared.simple else np.matmul(self.shared.null.T, self.Y)
+
+    def slopes(self, P: np.ndarray) -> np.ndarray:
+        """Return the part of the costs that the model predicts."""
+        return self.Y @ P[0]
+
+    def moments(self, u: np.ndarray) -> np.ndarray:
+        """Weighted sum of (E^T Z_i)^T u."""
+        return (u * self.a[:, None]).ravel()[None] @ self.Y.reshape(u.size, -1)
+
+    def normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """sum_i a_i Y_i^T M_i Y_i as an array with axes (1, q, 1, q)."""
+        shared = self.shared
+        if shared.simple:
+            B = self.Y
+            if shared.A.size:
+                B = B - shared.A.T * (F * np.matmul((D * shared.A)[:, None, :], B)[:, 0])[:, None, :]
+            B = B * np.sqrt(D * self.a[:, None])[:, :, None]
+        else:
+            B = np.matmul(F.transpose(0, 2, 1), self.NY) * np.sqrt(self.a)[:, None, None]
+        B = B.reshape(-1, shared.q)
+        return (B.T @ B)[None, :, None, :]
+
+
+def outliers(product: np.ndarray, goal: float) -> np.ndarray:
+    """Return what brings products below 0.1 goal up and above 10 goal down, the latter by no more than 10 goal."""
+    low, high = 0.1 * goal, 10.0 * goal
+    return np.maximum(np.clip(product, low, high) - product, -high)
+
+
+def inverse_lower(L: np.ndarray) -> np.ndarray:
+    """Inverses of lower triangular matrices, row by row for all of them at once."""
+    X = np.zeros_like(L)
+    for j in range(L.shape[1]):
+        scale = 1.0 / L[:, j, j]
+        if j:
+            X[:, j, :j] = -scale[:, None] * np.matmul(L[:, j, None, :j], X[:, :j, :j])[:, 0]
+        X[:, j, j] = scale
+    return X

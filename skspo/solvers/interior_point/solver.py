@@ -1,0 +1,223 @@
+"""A primal-dual interior-point method for polyhedral regions whose Newton system separates by sample.
+
+Conventions
+-----------
+    Every sample has its own linear program over the same polytope, in reduced form (see ``reduced_form``)
+
+        S = {w = w_off + E u : A u = b, u >= 0, u_U <= h},     costs f_i = E^T (T z_i - c_i),   T = 2 Theta
+
+    s >= 0 are the dual slacks of u >= 0, r >= 0 those of t = h - u_U >= 0.  The problems are coupled only through T:
+
+        dual feasibility     f_i(T) = A^T y_i + s_i - r_i
+        complementarity      u s = mu,  t r = mu
+        moments              sum_i a_i (w_i - w*(c_i)) z_i^T = g(T) / 2,     g in the subdifferential of the penalty
+
+    With D = 1 / (s/u + r/t) and M = D - D A^T (A D A^T)^{-1} A D = N (N^T D^{-1} N)^{-1} N^T, N a basis of null(A), a
+    Newton step needs one coupled system,
+
+        ( sum_i a_i (Z^T E M_i E^T Z) (x) z_i z_i^T + penalty'' / 4 ) dT = rhs,
+
+    Z a basis of the directions in which decisions vary; everything else is batched small linear algebra, so the cost is
+    linear in n.  Near the solution the entries of D range over 1 / mu^2: A D A^T is singular to working precision at a
+    degenerate vertex, and N^T D^{-1} N between vertices, so M is applied through the orthogonal factorisation of
+    D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.
+
+    An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
+
+A quadratic constraint u^T S u <= 1 adds a slack tau = (1 - u^T S u) / 2 with a multiplier lam, lam tau = mu, the term
+lam S u to dual feasibility, and lam S + lam / tau (S u)(S u)^T to D^{-1}, which is then no longer diagonal.
+
+Where the loss is flat, as in the cost of something that is never chosen, nothing holds the coefficients, and the set of
+decisions with the right moments has no interior.  A proximal term mu / PULL^2 |T - start|^2 / 2 holds them; it vanishes
+with mu.
+
+The final decisions w_i are feasible and match the moments, so they prove the lower bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._training.certificate import ZERO_BOUND
+from ..._training.objective import LinearObjective
+from ..._utils.deadline import TimeIsUp
+from ..._utils.threads import one_blas_thread
+from ...regions.base import Region
+from ..base import Progress, Result, Solver
+from .reduced_form import ReducedForm, region_form
+from .state import State
+
+#: iterations, and passes of the same cost before them, without which there is no point in starting
+LEAST_ITERATIONS = 20
+
+#: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
+#: mu at FAR typical costs
+SHORT, GROWN, FAR = 0.6, 5.0, 300.0
+
+#: with PILOT samples or more, whether to start far away is found out on every PILOT_STEP-th of them, but no fewer than
+#: PILOT_ROWS; where coefficients do not grow in the first PILOT_PROBE iterations it is not far
+PILOT, PILOT_STEP, PILOT_ROWS, PILOT_ITERATIONS, PILOT_PROBE = 4_000, 20, 500, 12, 4
+
+
+def is_simple(region: Any, d: int) -> bool:
+    """Whether the matrix of a sample is diagonal, or diagonal minus rank one: iterations take little time then."""
+    return hasattr(region, "standard_form") and region.standard_form(d).A.shape[0] <= 1
+
+
+def predicted_work(objective: LinearObjective) -> float:
+    """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
+    d, q = objective.C.shape[1], objective.design.n_coef
+    region: Any = objective.region
+    curved = not hasattr(region, "standard_form")
+    A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
+    N, k = A.shape[1], d - objective.normals.shape[0]
+    null = max(N - A.shape[0], k)
+    small = N * k**2 if A.shape[0] == 1 and not curved else 2 * N * null**2 + 2 * null**3
+    if objective.design.shared:
+        return objective.n_samples * float(small + N * null * q + null * q**2) + float(q) ** 3
+    return objective.n_samples * float(small + k**2 * q**2) + float(k * q) ** 3
+
+
+class InteriorPointSolver(Solver):
+    """Exact minimisation over polyhedra, with or without a quadratic constraint, in time linear in the samples.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap.
+    max_iter : int or None, default=None
+        Iteration limit; None means 100.
+    verbose : int, default=0
+    """
+
+    name = "interior-point"
+    requires = ("standard_form", "repair")
+
+    @classmethod
+    def missing(cls, region: Region) -> list[str]:
+        """A quadratic form does as well as a standard form."""
+        missing = super().missing(region)
+        return [name for name in missing if name != "standard_form" or not hasattr(region, "quadratic_form")]
+
+    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    @classmethod
+    def fits(cls, objective: LinearObjective) -> bool:
+        """Whether the first few iterations fit into the time that is left."""
+        return objective.deadline.allows(LEAST_ITERATIONS * predicted_work(objective))
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Run predictor-corrector steps until the certified gap is closed."""
+        with one_blas_thread:  # matrices of single samples are small
+            return self._solve(objective, coef_init)
+
+    def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
+        limit = 100 if self.max_iter is None else self.max_iter
+        region, d = objective.region, objective.C.shape[1]
+        if "reduced form" not in objective.derived:
+            objective.derived["reduced form"] = region_form(region, d)
+        form = objective.derived["reduced form"]
+        start = objective.least_squares if coef_init is None else coef_init
+        if form is None:
+            candidates = [(start, objective.decisions(start))]
+            return self.finish(objective, candidates, 1, "the region has no interior within its quadratic constraint")
+        if form.directions.shape[1] == 0 or form.A.shape[1] == 0 or not objective.design.Z.any():
+            # A single feasible decision, or no feature that decisions could see: every model is optimal for the loss,
+            # and the prior for the penalty.
+            Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
+            return self.finish(objective, [(Theta, objective.decisions(Theta))], 1)
+        progress = Progress(self.name, objective, self.verbose)
+        try:
+            # The largest factorisation cannot be interrupted.
+            whole = objective.design.shared or objective.l1.any()
+            size = objective.shape[1] * float(objective.shape[0] if whole else form.directions.shape[1])
+            if not objective.deadline.allows(size**3 / 3.0, 0.5):
+                raise TimeIsUp
+            state = State(objective, form, start)
+            watch = _Watch(state)
+            n = objective.n_samples
+            if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), form, start):
+                watch.restart()
+        except TimeIsUp:
+            objective.deadline.reached = True
+            message = f"{objective.deadline.message} before the first step"
+            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, message)
+        best: Result | None = None
+        message, checked, n_iter, stalled = f"max_iter={limit} was reached", np.inf, 0, False
+        progress.begin()
+        while True:
+            gap = state.gap()
+            # A pass of an oracle that is a solver takes longer than an iteration, and the certificate needs one anyway.
+            value = state.bound() + gap if region.asks_solver else state.value()
+            progress(n_iter, value, max(value - gap, 0.0))
+            close = objective.relative_gap(value, value - gap) <= 0.5 * self.tol
+            if close and gap <= 0.3 * checked:
+                close = state.moment_error() <= 1e-3 * self.tol or gap <= 1e-2 * self.tol
+            else:
+                close = False
+            if not close and progress.late():
+                stalled, message = True, objective.deadline.message
+            if close or stalled or n_iter == limit:
+                checked = gap
+                with np.errstate(all="ignore"):
+                    try:
+                        V = state.matched_decisions()
+                    except TimeIsUp:
+                        V = state.decisions()
+                    candidates = [(state.coefficients(), V)]
+                if n_iter and not close:
+                    candidates.append((start, objective.decisions(start)))  # never worse than where we came from
+                result = self.finish(objective, candidates, n_iter)
+                if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
+                    best = result
+                if best.converged or stalled or n_iter == limit:
+                    break
+            n_iter += 1
+            with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
+                try:
+                    lengths = state.step()
+                    if watch.is_far(lengths):
+                        watch.restart()
+                    elif max(lengths) == 0.0:
+                        stalled, message = True, "rounding errors leave no room for another step"
+                except TimeIsUp:
+                    # The iterate is where it was before the step, or at a new start.
+                    stalled, message = True, objective.deadline.message
+        progress(n_iter, best.objective, best.lower_bound, force=True)
+        return best if best.converged else best._replace(message=message)
+
+
+class _Watch:
+    """Tell whether the optimum is far away, as where the samples' best decisions can be separated.
+
+    Steps are then short and coefficients grow; from a larger mu the path leads there in long steps.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state, self.short, self.restarted = state, 0, False
+
+    def is_far(self, lengths: tuple[float, float]) -> bool:
+        self.short = self.short + 1 if sum(lengths) < SHORT else 0
+        return self.short >= 2 and not self.restarted and self.state.growth() > GROWN
+
+    def restart(self) -> None:
+        self.restarted = True
+        self.state.restart(FAR)
+
+
+def _pilot(objective: LinearObjective, form: ReducedForm, start: np.ndarray) -> bool:
+    """Whether the optimum of a small problem of the same kind is far away."""
+    state = State(objective, form, start)
+    watch = _Watch(state)
+    with np.errstate(all="ignore"):
+        for i in range(PILOT_ITERATIONS):
+            if watch.is_far(state.step()):
+                return True
+            if i + 1 >= PILOT_PROBE and state.growth() < 0.5 * GROWN:
+                break
+    return False

@@ -1,0 +1,389 @@
+"""An iterate of the interior-point method, and its step."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.linalg.lapack
+
+from ..._training.objective import LinearObjective
+from ..._utils.deadline import check_time
+from .blocks import Block, SharedBlock, outliers
+from .reduced_form import ReducedForm
+
+#: size of the arrays of a block of samples: small enough for the processor's cache; that of the products of their
+#: features; and the multiplications of a block, between two looks at the clock
+CHUNK_ELEMENTS, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**22, 2e9
+
+#: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
+#: regions, whose oracles have a tolerance relative to the largest cost
+PULL, CURVED_PULL = 10_000.0, 100.0
+
+#: shares of a corrector that are tried
+SHARES = (1.0, 0.5, 0.2)
+
+
+class _Move:
+    """A search direction: of the coefficients, of the l1 multipliers, and of every block relative to its iterate."""
+
+    def __init__(self, dP: np.ndarray, l1: tuple[np.ndarray, ...], blocks: list[tuple[np.ndarray, ...]]) -> None:
+        self.dP, self.l1, self.blocks = dP, l1, blocks
+
+    def plus(self, extra: _Move, primal: float, dual: float) -> _Move:
+        """Add a share of another direction; coefficients and dual slacks belong together."""
+        shares = (primal, dual, primal, dual)
+        blocks = [
+            tuple(x + w * y if w else x for x, y, w in zip(mine, other, shares, strict=True))
+            for mine, other in zip(self.blocks, extra.blocks, strict=True)
+        ]
+        l1 = tuple(x + w * y for x, y, w in zip(self.l1, extra.l1, (primal, dual, dual)[: len(self.l1)], strict=True))
+        return _Move(self.dP + dual * extra.dP, l1, blocks)
+
+
+class State:
+    """Iterate and Newton system of the method."""
+
+    def __init__(self, objective: LinearObjective, form: ReducedForm, Theta: np.ndarray) -> None:
+        self.objective, self.form = objective, form
+        self.a = objective.weight
+        self.A, self.U, self.h = form.A, form.bounded, form.h
+        m, N = form.A.shape
+        self.b = form.A @ form.center
+
+        # Without a penalty features are orthonormalised; with one the penalty fixes their coordinates.
+        design = copy(objective.design)
+        self.back = np.eye(design.n_coef)
+        if objective.alpha == 0:
+            gram = design.gram(np.ones(self.a.size))
+            values, vectors = np.linalg.eigh(gram)
+            keep = values > 1e-13 * values[-1]
+            self.back = vectors[:, keep] / np.sqrt(values[keep])
+            design.Z = design.Z @ self.back
+        self.Z, self.q = design.Z, design.n_coef
+        self.lasso = bool(objective.l1.any())
+        # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
+        self.basis = np.eye(objective.shape[0]) if self.lasso or design.shared else form.directions
+        self.k = self.basis.shape[1]
+        # (N, k): costs of u from reduced coefficients, if there are some for each cost
+        self.EZ = np.zeros((N, 0)) if design.shared else form.E.T @ self.basis
+        self.S = form.S
+        self.pull: Any = 0.0  # what the proximal term adds to the right-hand side
+        self.hold = (PULL if form.S is None else CURVED_PULL) ** -2.0
+        self.simple = m <= 1 and form.S is None  # M is diagonal, or diagonal minus rank one
+        self.plain = m == 1 and bool((form.A == 1.0).all())
+        self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
+        if not self.lasso and np.array_equal(form.E, np.eye(N)):
+            self.null = form.directions
+        self.NZ = self.null.T @ self.EZ
+        self.aligned = self.null is self.basis
+        # Products needed to form the matrices of many samples by one matrix product.
+        if self.simple:
+            self.AA = self.A.T**2
+            self.AZ = self.A.T * self.EZ if m else self.EZ
+            self.ZZ = (self.EZ[:, :, None] * self.EZ[:, None, :]).reshape(N, -1)
+        else:
+            self.A_pinv = np.linalg.pinv(self.A)
+            self.NN = _row_products(self.null)
+        if form.S is not None:
+            values, vectors = np.linalg.eigh(form.S)
+            self.root = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ self.null
+            self.NSN = self.root.T @ self.root
+        W = objective.W - form.offset
+        self.target = self.basis.T @ design.adjoint(W * self.a[:, None])  # moments of the optimal decisions
+
+        # P: reduced T = 2 Theta.  Start at the given coefficients, pinned down in the kept coordinates.
+        full = 2.0 * Theta if objective.alpha > 0 else 2.0 * Theta @ np.linalg.pinv(self.back).T
+        self.start = self.basis.T @ full
+        self.prior = 2.0 * self.basis.T @ (objective.prior if objective.alpha > 0 else np.zeros_like(full))
+        l2 = objective.l2 if objective.alpha > 0 else np.zeros(self.q)
+        self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
+        # With a ridge the coefficients stand on both sides, with a quadratic the decisions: the two steps must be one.
+        self.one_step = bool(self.l2.any()) or form.S is not None
+        null, q = self.null.shape[1], self.q
+        work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
+        products = null * q if design.shared else q**2
+        elements = N * q if design.shared else N
+        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
+        Samples = SharedBlock if design.shared else Block
+        self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
+        self.restart(0.3)
+
+    def restart(self, size: float) -> None:
+        """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
+        self.P = self.start
+        seen = sum(float(np.abs(block.costs(self.P) @ self.null).sum()) for block in self.blocks)
+        mu = size * max(seen / (self.a.size * self.null.shape[1]), 1e-8)
+        for block in self.blocks:
+            check_time()
+            block.center(mu)
+        if self.lasso:
+            self._start_lasso(mu)
+
+    def _start_lasso(self, mu: float) -> None:
+        """P - n = Theta - prior with g = 0, in the middle of |g| <= l1, and the smaller of p and n centred."""
+        l1 = np.broadcast_to(self.objective.l1, (self.k, self.q))
+        self.is_l1 = l1 > 0
+        self.l1 = l1[self.is_l1]
+        delta = 0.5 * (self.P - self.prior)[self.is_l1]
+        room = mu / self.l1
+        self.p, self.n = np.maximum(delta, 0) + room, np.maximum(-delta, 0) + room
+        self.g = np.zeros_like(delta)
+
+    # -- measures ------------------------------------------------------------------------------------------------------
+
+    def gap(self) -> float:
+        """Complementarity, which is the duality gap once both sides are feasible."""
+        total = sum(block.complementarity() for block in self.blocks)
+        if self.lasso:
+            total += float(self.p @ (self.l1 - self.g) + self.n @ (self.l1 + self.g))
+        return total
+
+    def moments(self, decisions: list[np.ndarray] | None = None) -> np.ndarray:
+        """Moments of the decisions, less their target, less half the penalty's subgradient: zero at the solution."""
+        decisions = [block.u for block in self.blocks] if decisions is None else decisions
+        R = sum(block.moments(u) for block, u in zip(self.blocks, decisions, strict=True))
+        R = R - self.target - 0.25 * self.l2 * (self.P - self.prior)
+        if self.lasso:
+            R[self.is_l1] -= 0.5 * self.g
+        return R
+
+    def moment_error(self) -> float:
+        """Largest violation of the moments."""
+        return float(np.abs(self.moments()).max())
+
+    def growth(self) -> float:
+        """Size of the coefficients relative to where they started, or to a tenth of a typical cost."""
+        return float(np.linalg.norm(self.P)) / max(float(np.linalg.norm(self.start)), 0.1)
+
+    def value(self) -> float:
+        """Objective of the coefficients."""
+        return self.objective.value(self.coefficients())
+
+    def bound(self) -> float:
+        """What the decisions prove as they are: cheaper than the objective where the oracle is slow."""
+        return max(0.0, self.objective.dual_value(self.decisions(), self.coefficients()).value)
+
+    def decisions(self) -> np.ndarray:
+        """Decisions of the iterate."""
+        return self.form.offset + np.concatenate([block.u for block in self.blocks]) @ self.form.E.T
+
+    def coefficients(self) -> np.ndarray:
+        """Theta of the iterate, in the objective's coordinates."""
+        Theta = 0.5 * self.basis @ self.P @ self.back.T
+        return self.objective.canonical(Theta)
+
+    def matched_decisions(self) -> np.ndarray:
+        """Decisions moved, inside the polytope and where there is room, until their moments match.
+
+        Du_i = -M_i E^T Y z_i cancels the moment residual exactly; M_i is small wherever u or t is.
+        """
+        U, scalings = self.U, []
+        H: Any = 0.0
+        for block in self.blocks:
+            check_time()
+            D = block.u * block.u
+            bounds = block.t[:, : U.size]
+            D[:, U] = 1.0 / (1.0 / D[:, U] + 1.0 / (bounds * bounds))
+            tau = block.t[:, -1:]
+            F = block.factor(D, () if self.S is None else (tau, 1.0 / tau, block.u @ self.S))
+            scalings.append((D, F))
+            H = H + block.normal_matrix(D, F)
+        factor = _cholesky(H.reshape(self.k * self.q, -1))
+        decisions = [block.u for block in self.blocks]
+        R = self.moments()
+        for _ in range(5):
+            if factor is None or np.abs(R).max() < 1e-17:
+                break
+            Y = _solve(factor, R.ravel()).reshape(self.k, self.q)
+            steps, worst = [], 0.0
+            for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
+                du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
+                steps.append(du)
+                worst = max(worst, float((-du / u).max()), float((du[:, U] / block.t[:, : U.size]).max(initial=0.0)))
+            length = min(1.0, 0.9 / max(worst, 1e-300))
+            trial = [u + length * du for u, du in zip(decisions, steps, strict=True)]
+            R_trial = self.moments(trial)
+            if not np.linalg.norm(R_trial) <= 0.7 * np.linalg.norm(R):
+                break
+            decisions, R = trial, R_trial
+        u, safe = np.concatenate(decisions), np.concatenate([block.u for block in self.blocks])
+        return self.form.offset + np.where(np.isfinite(u), u, safe) @ self.form.E.T
+
+    # -- one iteration -------------------------------------------------------------------------------------------------
+
+    def step(self) -> tuple[float, float]:
+        """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
+        failed = 0.0, 0.0
+        parts: Any = 0.0
+        for block in self.blocks:
+            check_time()
+            parts = parts + block.prepare(self.P)
+        H = parts.reshape(self.k * self.q, -1)
+        count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
+        mu = sum(block.complementarity() for block in self.blocks) / count
+        curvature = 0.25 * self.l2 + mu * self.hold
+        if self.lasso:
+            self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
+            self.E = self.p / self.slack_p + self.n / self.slack_n
+            curvature[self.is_l1] += 0.25 / self.E
+        H[np.diag_indices_from(H)] += curvature.ravel()
+        if not np.isfinite(H).all():
+            return failed
+        factor = _cholesky(H)
+        if factor is None:
+            return failed
+        self.H, self.factor, self.R = H, factor, self.moments()
+
+        lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
+        move = self._direction([(-1.0, -1.0)] * len(self.blocks), -lpn[0], -lpn[1], feasibility=True)
+        ap, ad = self._lengths(move)[0]
+        after = sum(block.after(part, ap, ad) for block, part in zip(self.blocks, move.blocks, strict=True)) / count
+        goal = min(max((after / mu) ** 3, 1e-6), 1.0) * mu
+        pairs = zip(self.blocks, move.blocks, strict=True)
+        targets = [block.second_order(part, goal) for block, part in pairs]
+        second = (goal + move.l1[0] * move.l1[1], goal - move.l1[0] * move.l1[2]) if self.lasso else (0.0, 0.0)
+        self.pull = goal * self.hold * (self.P - self.start)
+        corrector = self._direction(targets, *second)
+        self.pull = 0.0
+        move, ap, ad = self._combine(move, corrector, 0.0, 0.0)
+        for _ in range(4):
+            if min(ap, ad) >= 0.9:
+                break
+            longer = min(1.0, ap + 0.3), min(1.0, ad + 0.3)
+            pairs = zip(self.blocks, move.blocks, strict=True)
+            targets = [block.centrality(part, *longer, goal) for block, part in pairs]
+            trial, cp, cd = self._combine(
+                move, self._direction(targets, *self._centrality_l1(move, longer, goal)), ap, ad
+            )
+            if cp + cd < ap + ad + 0.02:
+                break
+            move, ap, ad = trial, cp, cd
+        if max(ap, ad) < 1e-6 or not np.isfinite(move.dP).all():
+            return failed
+        if not all(np.isfinite(x).all() for part in move.blocks for x in part):
+            return failed
+        ap, ad = self._lengths(move, most=0.995)[0]
+        self.P = self.P + ad * move.dP
+        for block, part in zip(self.blocks, move.blocks, strict=True):
+            block.advance(part, ap, ad)
+        if self.lasso:
+            dg, dp, dn = move.l1
+            self.g, self.p, self.n = self.g + ap * dg, self.p + ad * dp, self.n + ad * dn
+        return ap, ad
+
+    def _direction(
+        self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
+    ) -> _Move:
+        """Newton direction for the blocks' complementarity targets and those of the l1 part."""
+        check_time()
+        rhs: Any = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
+        rhs = rhs - self.pull
+        if feasibility:
+            rhs = rhs + self.R
+        if self.lasso:
+            # g moves with the coefficients: dg = (dTheta - kappa) / E.
+            kappa = lp / self.slack_p - ln / self.slack_n
+            if feasibility:
+                kappa = kappa + self.p - self.n - 0.5 * (self.P - self.prior)[self.is_l1]
+            rhs[self.is_l1] += 0.5 * kappa / self.E
+        rhs = rhs.ravel()
+        x = _solve(self.factor, rhs)
+        x += _solve(self.factor, rhs - self.H @ x)
+        dP = x.reshape(self.k, self.q)
+        blocks = [block.complete(dP) for block in self.blocks]
+        if not self.lasso:
+            return _Move(dP, (), blocks)
+        dg = (0.5 * dP[self.is_l1] - kappa) / self.E
+        return _Move(dP, (dg, (lp + self.p * dg) / self.slack_p, (ln - self.n * dg) / self.slack_n), blocks)
+
+    def _centrality_l1(self, move: _Move, longer: tuple[float, float], goal: float) -> tuple[Any, Any]:
+        """Targets of the centrality corrector for the l1 part."""
+        if not self.lasso:
+            return 0.0, 0.0
+        (dg, dp, dn), (ap, ad) = move.l1, longer
+        return (
+            outliers((self.p + ad * dp) * (self.slack_p - ap * dg), goal),
+            outliers((self.n + ad * dn) * (self.slack_n + ap * dg), goal),
+        )
+
+    def _decreases(self, move: _Move, extra: _Move | None, shares: tuple[float, ...]) -> list[tuple[float, float]]:
+        """Largest relative decreases, primal and dual, of a direction plus each of these shares of another."""
+        worst = [(0.0, 0.0)] * len(shares)
+        # All shares of a block while it is in the cache: this is the innermost loop.
+        for b, (du, ds, dt, dr) in enumerate(move.blocks):
+            block = self.blocks[b]
+            for i, share in enumerate(shares):
+                if extra is not None:
+                    eu, es, et, er = extra.blocks[b]
+                    u = np.add(np.multiply(eu, share, out=block.scratch[0]), du, out=block.scratch[0])
+                    s = np.add(np.multiply(es, share, out=block.scratch[1]), ds, out=block.scratch[1])
+                    t, r = (dt + share * et, dr + share * er) if block.t.shape[1] else (dt, dr)
+                else:
+                    u, s, t, r = du, ds, dt, dr
+                primal, dual = worst[i]
+                primal = max(primal, block.decrease(u, t, block.u, block.t))
+                worst[i] = primal, max(dual, -float(s.min()), -float(r.min(initial=0.0)))
+        if self.lasso:
+            for i, share in enumerate(shares):
+                more = move.l1 if extra is None else extra.l1
+                dg, dp, dn = (x + share * y for x, y in zip(move.l1, more, strict=True))
+                primal, dual = worst[i]
+                primal = max(primal, float((dg / self.slack_p).max()), float((-dg / self.slack_n).max()))
+                worst[i] = primal, max(dual, float((-dp / self.p).max()), float((-dn / self.n).max()))
+        return worst
+
+    def _lengths(
+        self, move: _Move, extra: _Move | None = None, shares: tuple[float, ...] = (0.0,), most: float = 1.0
+    ) -> list[tuple[float, float]]:
+        """Longest steps, at most one, that use no more than ``most`` of the way to the boundary."""
+        lengths = []
+        for primal, dual in self._decreases(move, extra, shares):
+            ap, ad = min(1.0, most / max(primal, 1e-300)), min(1.0, most / max(dual, 1e-300))
+            lengths.append((min(ap, ad),) * 2 if self.one_step else (ap, ad))
+        return lengths
+
+    def _combine(self, move: _Move, extra: _Move, ap: float, ad: float) -> tuple[_Move, float, float]:
+        """Add as much of a corrector as makes the steps longest, separately for the two sides where they may differ.
+
+        A full corrector often points out of the region that the linearisation is good for (Colombo and Gondzio, 2008).
+        """
+        wp = wd = 0.0
+        for w, (cp, cd) in zip(SHARES, self._lengths(move, extra, SHARES), strict=True):
+            if cp > ap:
+                ap, wp = cp, w
+            if cd > ad:
+                ad, wd = cd, w
+            if min(cp, cd) >= 0.99:
+                break
+        return move.plus(extra, wp, wd), ap, ad
+
+
+def _row_products(null: np.ndarray) -> np.ndarray:
+    """Outer product of each row with itself, as a row: hundreds of megabytes for hundreds of variables."""
+    N, k = null.shape
+    products = np.empty((N, k * k))
+    for start in range(0, N, max(1, CHUNK_PRODUCTS // k**2)):
+        check_time()
+        rows = slice(start, start + max(1, CHUNK_PRODUCTS // k**2))
+        np.einsum("ij,ik->ijk", null[rows], null[rows], out=products[rows].reshape(-1, k, k))
+    return products
+
+
+def _cholesky(H: np.ndarray) -> np.ndarray | None:
+    """Lower factor of H, regularised only as far as needed; None if nothing helps."""
+    size = max(float(np.trace(H)) / H.shape[0], 1e-300)
+    for exponent in range(-14, 0, 2):
+        shifted = H.copy()
+        shifted[np.diag_indices_from(shifted)] += size * 10.0**exponent
+        factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=1)
+        if failed == 0:
+            return factor
+    return None
+
+
+def _solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Solve with a factor of ``_cholesky``; without the checks of scipy.linalg.cho_solve, which take longer."""
+    return scipy.linalg.lapack.dpotrs(factor, b, lower=1)[0]

@@ -1,0 +1,415 @@
+"""Descent for the SPO loss itself, which is not convex: by gradients where there are any, else by exact line search.
+
+The loss of a prediction does not change when it is multiplied by a positive number.  All coefficients here have the
+norm of the first start, and the penalty is that of coefficients of this norm: without a fixed scale it could be made
+as small as one likes at no cost.  With an offset it does change, and the norm is free.
+
+Exact line search.  Along Theta + tau Delta the costs of a sample are p + tau g, and its decision changes at finitely
+many tau (on a polyhedron, or with finitely many decisions).  If the decisions at the ends of an interval differ, the
+two lines (p + tau g).w cross in between; either no decision is cheaper at the crossing, and the decision changes there,
+or one is, and both halves are searched in the same way (Eisner and Severance, 1976).  All samples are treated at once,
+with one batched argmin per round.  The sum of the piecewise constant losses is then known on the whole line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.utils import check_random_state
+
+from ..._training.objective import LinearObjective
+from ..._utils.deadline import TimeIsUp
+from ...losses import SPOPlusLoss
+from ..base import Progress, Result, Solver
+
+#: half the length of the lines that are searched, in multiples of the norm of the coefficients
+REACH = 4.0
+
+#: lines that are searched at once, as long as they have no more rows than this together
+MAX_LINES, ROWS_AT_ONCE = 16, 2_000
+
+#: sizes of the random restarts, relative to the best coefficients
+KICKS = (0.1, 0.3)
+
+#: line searches without success, per coefficient, after which a point counts as a local optimum
+PATIENCE = 2
+
+
+class Pieces(NamedTuple):
+    """Piecewise constant functions on [-REACH, REACH], one per line, as a list of their pieces."""
+
+    line: np.ndarray  # to which line a piece belongs
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+
+
+def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.ndarray) -> Pieces:
+    """SPO loss of Theta + tau Delta as a function of tau, exactly, for several directions, stacked."""
+    n, k = objective.n_samples, Deltas.shape[0]
+    region = objective.region.take(np.tile(np.arange(n), k))
+    P = np.tile(objective.predict(Theta), (k, 1))
+    G = np.concatenate([objective.design.predict(Delta) for Delta in Deltas])
+    C, a = np.tile(objective.C, (k, 1)), np.tile(objective.weight, k)
+    size = np.abs(P).max(axis=1) + REACH * np.abs(G).max(axis=1)
+    rows = np.arange(k * n)
+    left, right = np.full(rows.size, -REACH), np.full(rows.size, REACH)
+    W_left, W_right = region.solve_min(P - REACH * G), region.solve_min(P + REACH * G)
+    W: np.ndarray = objective.W  # type: ignore[assignment]
+    losses = a * np.einsum("ij,ij->i", C, W_left - np.tile(W, (k, 1)))
+    first = losses.reshape(k, n).sum(axis=1)
+    line, at, jump = [np.arange(k)], [np.full(k, -REACH)], [first]
+    # A region that is curved, as one known by its oracle may be, has no end of decisions: the middle is then a guess.
+    most = k * n * (max(64, 4 * P.shape[1]) if hasattr(region, "standard_form") else 16)
+    found = 0
+    while True:
+        D = W_right - W_left
+        keep = np.abs(D).max(axis=1) > 1e-9
+        rows, left, right, W_left, W_right, D = (x[keep] for x in (rows, left, right, W_left, W_right, D))
+        if rows.size == 0:
+            break
+        level = np.einsum("ij,ij->i", P[rows], D)
+        slope = np.einsum("ij,ij->i", G[rows], D)
+        # The right decision is at least as cheap on the right, so slope < 0 unless the two are tied everywhere.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cross = np.where(slope < 0, -level / slope, 0.5 * (left + right))
+        cross = np.clip(np.where(np.isfinite(cross), cross, left), left, right)
+        costs = P[rows] + cross[:, None] * G[rows]
+        W = region.take(rows).solve_min(costs)
+        known = np.minimum(np.einsum("ij,ij->i", costs, W_left), np.einsum("ij,ij->i", costs, W_right))
+        gain = known - np.einsum("ij,ij->i", costs, W)
+        inside = (cross > left) & (cross < right)
+        closed = (gain <= 1e-12 * size[rows]) | ~inside
+        found += rows.size
+        if found > most:
+            closed[:] = True
+        line.append(rows[closed] // n)
+        at.append(cross[closed])
+        jump.append(a[rows[closed]] * np.einsum("ij,ij->i", C[rows[closed]], D[closed]))
+        rows, left, right, cross, W_left, W_right, W = (
+            x[~closed] for x in (rows, left, right, cross, W_left, W_right, W)
+        )
+        rows, left, right = np.r_[rows, rows], np.r_[left, cross], np.r_[cross, right]
+        W_left, W_right = np.concatenate([W_left, W]), np.concatenate([W, W_right])
+    which, where, change = np.concatenate(line), np.concatenate(at), np.concatenate(jump)
+    order = np.lexsort((where, which))
+    which, where, change = which[order], where[order], change[order]
+    start = np.searchsorted(which, np.arange(k))
+    total = np.cumsum(change)
+    value = total - np.repeat(total[start] - change[start], np.diff(np.append(start, which.size)))
+    end = np.append(where[1:], REACH)
+    end[np.append(start[1:], which.size) - 1] = REACH
+    return Pieces(which, where, end, value)
+
+
+class SPODescentSolver(Solver):
+    """What the two descents share: starts, restarts, and a fixed norm of the coefficients."""
+
+    losses = ("SPO",)
+    few_restarts: ClassVar[int]
+
+    def __init__(
+        self,
+        *,
+        n_restarts: int | None = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_restarts = n_restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Descend from ``coef_init``, which must not be None, and from other starts; the best point counts."""
+        if coef_init is None:
+            raise ValueError(f"{self.name} needs coefficients to start from.")
+        rng = check_random_state(self.random_state)
+        progress = Progress(self.name, objective, self.verbose)
+        limit = self._limit(objective.C.size)
+        # A component that changes nothing is no part of the norm.
+        coef_init = objective.design.visible(coef_init, objective.free)
+        norm = float(np.linalg.norm(coef_init)) or 1.0
+        best, value, n_iter, stopped = coef_init, objective.value(coef_init), 0, False
+        starts = [coef_init, *self._other_starts(objective)]
+        restarts = self.few_restarts if self.n_restarts is None else self.n_restarts
+        for trial in range(len(starts) + restarts):
+            if value <= 0.0:
+                break
+            if trial < len(starts):
+                start = starts[trial]
+            else:
+                # A random model of the same size, mixed with the best one so far.
+                noise = rng.normal(size=best.shape)
+                share = rng.choice(KICKS)
+                start = best + share * norm / np.linalg.norm(noise) * noise
+            length = float(np.linalg.norm(start))
+            if length == 0.0:
+                continue
+            if objective.offset is None:
+                start = start * (norm / length)
+            Theta, new, steps, exhausted = self._descend(objective, start, norm, limit - n_iter, rng, progress, n_iter)
+            n_iter += steps
+            if new < value:
+                best, value = Theta, new
+            if exhausted:
+                stopped = True
+                break
+        progress(n_iter, value, 0.0, force=True)
+        late = objective.deadline.reached
+        # The default number of iterations is a budget to be used; one that the user set is a limit to be told about.
+        stopped = stopped and (late or self.max_iter is not None)
+        message = objective.deadline.message if late else f"max_iter={limit} was reached"
+        # No loss is negative; nothing more is proved.
+        return Result(best, value, 0.0, n_iter, not stopped, message if stopped else "", np.inf)
+
+    def _limit(self, size: int) -> int:
+        raise NotImplementedError
+
+    def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
+        return [objective.design.visible(objective.least_squares)]
+
+    def _descend(
+        self,
+        objective: LinearObjective,
+        Theta: np.ndarray,
+        norm: float,
+        budget: int,
+        rng: Any,
+        progress: Progress,
+        done: int,
+    ) -> tuple[np.ndarray, float, int, bool]:
+        raise NotImplementedError
+
+
+class SPOGradientSolver(SPODescentSolver):
+    """L-BFGS on the SPO loss, from several starts, for regions where decisions move smoothly with the costs.
+
+    Parameters
+    ----------
+    n_restarts : int or None, default=None
+        Further starts, at random around the best point; None means 2.
+    tol : float, default=1e-6
+        Size of the gradient, relative to the loss at the start, at which a descent ends.
+    max_iter : int or None, default=None
+        Iterations of all descents together; None means 5000.
+    random_state : int, RandomState instance or None
+    verbose : int, default=0
+    """
+
+    name = "lbfgs"
+    requires = ("derivative",)
+    few_restarts = 2
+
+    def _limit(self, size: int) -> int:
+        return 5000 if self.max_iter is None else self.max_iter
+
+    def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
+        return [*super()._other_starts(objective), least_absolute(objective)]
+
+    def _descend(
+        self,
+        objective: LinearObjective,
+        Theta: np.ndarray,
+        norm: float,
+        budget: int,
+        rng: Any,
+        progress: Progress,
+        done: int,
+    ) -> tuple[np.ndarray, float, int, bool]:
+        shape = objective.shape
+        best, value = Theta, objective.value(Theta)
+        count = done
+
+        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            nonlocal best, value, count
+            # The length is given, and no part of the problem, unless there is an offset to compare with.
+            length = float(np.linalg.norm(theta)) if objective.offset is None else 1.0
+            unit = theta / length
+            Theta = norm * unit.reshape(shape)
+            new, G = objective.value_gradient(Theta)
+            if new < value:
+                best, value = Theta, new
+            count += 1
+            progress(count, new)
+            if progress.late():
+                raise TimeIsUp
+            g = G.ravel()
+            if objective.offset is None:
+                g = g - unit * float(unit @ g)
+            return new, (norm / length) * g
+
+        options = {"maxiter": max(budget, 1), "maxfun": 3 * max(budget, 1), "maxcor": 20, "ftol": 1e-12}
+        options["gtol"] = self.tol * max(value, 1e-300)
+        # In units where the coefficients have norm one.
+        try:
+            res = minimize(function, Theta.ravel() / norm, jac=True, method="L-BFGS-B", options=options)
+        except TimeIsUp:
+            return best, value, count - done, True
+        return best, value, int(res.nit), bool(res.nit >= budget)
+
+
+class LineSearchSolver(SPODescentSolver):
+    """Exact line searches along many directions: any region with finitely many decisions.
+
+    Parameters
+    ----------
+    n_restarts : int or None, default=None
+        Further starts, at random around the best point; None means as many as ``max_iter`` allows, up to 200.
+    tol : float, default=1e-6
+        Relative decrease of the objective that counts as one.
+    max_iter : int or None, default=None
+        Line searches of all descents together; None means 20,000,000 / (n_samples d), between 300 and
+        50,000.
+    random_state : int, RandomState instance or None
+    verbose : int, default=0
+    """
+
+    name = "line-search"
+    requires = ()
+    few_restarts = 200
+
+    def _limit(self, size: int) -> int:
+        return int(min(max(20_000_000 // size, 300), 50_000)) if self.max_iter is None else self.max_iter
+
+    def _descend(
+        self,
+        objective: LinearObjective,
+        Theta: np.ndarray,
+        norm: float,
+        budget: int,
+        rng: Any,
+        progress: Progress,
+        done: int,
+    ) -> tuple[np.ndarray, float, int, bool]:
+        value = objective.value(Theta)
+        idle, steps = 0, 0
+        directions = self._directions(objective, rng)
+        next(directions)
+        # With few samples, many lines at once cost little more than one.
+        n_lines = max(1, min(MAX_LINES, ROWS_AT_ONCE // objective.n_samples))
+        while idle <= PATIENCE * Theta.size and value > 0.0:
+            if steps >= budget or progress.late():
+                return Theta, value, steps, True
+            try:
+                Deltas = np.array([self._visible(objective, directions.send(Theta), norm) for _ in range(n_lines)])
+                steps += n_lines
+                trial = self._best_on_lines(objective, Theta, Deltas, norm)
+                new = objective.value(trial)
+            except TimeIsUp:
+                return Theta, value, steps, True
+            idle += n_lines
+            # What counts is the loss at the new point itself, not what the line promised.
+            if new < value - self.tol * value:
+                Theta, value, idle = trial, new, 0
+            elif new <= value:
+                Theta, value = trial, new  # along the plateau: other directions may lead down from there
+            progress(done + steps, value, 0.0)
+        return Theta, value, steps, False
+
+    @staticmethod
+    def _visible(objective: LinearObjective, Delta: np.ndarray, norm: float) -> np.ndarray:
+        """Direction of the given norm that decisions can see, or zero."""
+        Delta = objective.design.visible(Delta)
+        length = float(np.linalg.norm(Delta))
+        return Delta * (norm / length) if length > 0.0 else Delta
+
+    def _best_on_lines(
+        self, objective: LinearObjective, Theta: np.ndarray, Deltas: np.ndarray, norm: float
+    ) -> np.ndarray:
+        """Middle of the best piece; of equally good ones the widest, where the prediction is most robust."""
+        line, left, right, value = loss_along_lines(objective, Theta, Deltas)
+        wide = right - left > 1e-10
+        line, left, right, value = line[wide], left[wide], right[wide], value[wide]
+        if objective.alpha > 0:
+            # The penalty varies within a piece: look at a few points of the most promising ones.
+            order = np.argsort(value)[:50]
+            shares = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+            taus = left[order, None] + (right - left)[order, None] * shares
+            points = [
+                self._scaled(objective, Theta + tau * Deltas[line[i]], norm)
+                for i, row in zip(order, taus, strict=True)
+                for tau in row
+            ]
+            totals = np.repeat(value[order], shares.size) + [objective.penalty(point) for point in points]
+            return points[int(np.argmin(totals))]
+        best = np.flatnonzero(value <= value.min() + 1e-12 * max(float(np.abs(value).max()), 1e-300))
+        i = best[int(np.argmax((right - left)[best]))]
+        return self._scaled(objective, Theta + 0.5 * (left[i] + right[i]) * Deltas[line[i]], norm)
+
+    @staticmethod
+    def _scaled(objective: LinearObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
+        if objective.offset is not None:
+            return Theta
+        return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
+
+    def _directions(self, objective: LinearObjective, rng: Any) -> Generator[np.ndarray, np.ndarray, None]:
+        """Directions without end, from the current coefficients, which are sent in.
+
+        Slopes of three related losses, least squares, random ones, and the coordinates in random order.
+        """
+        d, q = objective.shape
+        surrogate = objective.with_loss(SPOPlusLoss(objective.region))
+        Theta = yield np.zeros((d, q))
+        while True:
+            order = rng.permutation(d * q)
+            for i, (j, k) in enumerate(zip(*np.unravel_index(order, (d, q)), strict=True)):
+                if i % 8 == 0:
+                    for share in 2.0 ** rng.uniform(-5, 2, size=4):
+                        Theta = yield -self._interpolated_gradient(objective, Theta, share)
+                    Theta = yield -surrogate.loss_gradient(Theta)[1]
+                    Theta = yield -self._smoothed_gradient(objective, Theta, rng)
+                    Theta = yield objective.least_squares - Theta
+                    Theta = yield rng.normal(size=(d, q))
+                    Theta = yield np.outer(rng.normal(size=d), rng.normal(size=q))
+                direction = np.zeros((d, q))
+                direction[j, k] = 1.0
+                Theta = yield direction
+
+    def _interpolated_gradient(self, objective: LinearObjective, Theta: np.ndarray, share: float) -> np.ndarray:
+        """Gradient of (z*(c_hat) - z*(c_hat - t c)) / t, z* the cost of the best decision: the loss for small t.
+
+        With t = 1 / 2 and the decisions of c in place of those of c_hat it is the subgradient of the SPO+ loss; as it
+        stands it is what Pogancic et al. (2020) follow.  ``share`` is t in units that make t c as large as c_hat.
+        """
+        C_hat = objective.predict(Theta)
+        size = float(np.linalg.norm(objective.C))
+        if size == 0.0:
+            return np.zeros_like(Theta)
+        t = share * float(np.linalg.norm(C_hat)) / size
+        G = objective.region.solve_min(C_hat) - objective.region.solve_min(C_hat - t * objective.C)
+        return objective.design.adjoint(G * objective.weight[:, None])
+
+    def _smoothed_gradient(self, objective: LinearObjective, Theta: np.ndarray, rng: Any) -> np.ndarray:
+        """Gradient of the mean loss of predictions with normal noise: E[c.w*(c_hat + sigma e) e] / sigma."""
+        C_hat = objective.predict(Theta)
+        sigma = float(rng.choice([0.03, 0.1, 0.3])) * float(np.sqrt(np.mean(C_hat * C_hat)))
+        if sigma == 0.0:
+            return np.zeros_like(Theta)
+        G = np.zeros_like(C_hat)
+        for _ in range(2):
+            E = rng.normal(size=C_hat.shape)
+            # Opposite noise in pairs: what they have in common cancels.
+            up, down = (objective.region.solve_min(C_hat + sign * sigma * E) for sign in (1.0, -1.0))
+            G += np.einsum("ij,ij->i", objective.C, up - down)[:, None] * E
+        return objective.design.adjoint(G * objective.weight[:, None])
+
+
+def least_absolute(objective: LinearObjective, n_iter: int = 30) -> np.ndarray:
+    """Coefficients that roughly minimise the absolute error, by reweighted least squares for all costs at once."""
+    design, Theta = objective.design, objective.least_squares
+    C = objective.C if objective.offset is None else objective.C - objective.offset
+    work = design.n_coef**2 * (C.size + C.shape[1] * float(design.n_coef))
+    for _ in range(n_iter):
+        if not objective.deadline.allows(work, 0.1):
+            break
+        error = np.abs(C - design.predict(Theta))
+        weight = objective.weight[:, None] / np.maximum(error, 1e-6 + 1e-4 * float(error.mean()))
+        Theta = design.solve_least_squares(C, weight)
+    return design.visible(Theta)

@@ -1,0 +1,210 @@
+"""The smallest SPO loss of any linear model, by mixed-integer programming over the region's vertices.
+
+    min  sum_i a_i sum_v (c_i.v - c_i.w_i) delta_iv  +  penalty(Theta)
+    s.t. sum_v delta_iv = 1,   delta binary,   |Theta_jk| <= 1
+         (Theta z_i).(u - v) >= MARGIN - M_i (1 - delta_iv)        for all samples i and vertices u != v
+
+The loss does not change when a prediction is multiplied by a positive number, so the box loses no model, and Theta = 0,
+for which every decision is optimal, is excluded by the margin: each sample's decision must be the best by MARGIN, in
+units where features have unit variance and the largest coefficient is at most one.  The optimum and the bound are those
+of such models; a tie, which a solver could resolve as it pleases, earns nothing.
+
+The bound is that of HiGHS.  Unlike those of the other solvers it is not proved here; it is only dropped if a known
+model shows that it is wrong.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import comb
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from ..._training.objective import LinearObjective
+from ..._utils.deadline import TimeIsUp, check_time
+from ...regions.base import Region
+from ..base import Progress, Result, Solver
+
+#: by how much a decision must be better than any other
+MARGIN = 1e-3
+
+#: largest number of bases that are looked at to list the vertices, and of vertices
+MAX_BASES, MAX_VERTICES = 50_000, 200
+
+#: multiplications that take as long as one number of the program
+PROGRAM = 1_000.0
+
+
+def list_vertices(region: Region, d: int) -> np.ndarray:
+    """All vertices of a small polyhedral region, shape (n_vertices, d), by looking at every basis."""
+    name = type(region).__name__
+    if not hasattr(region, "standard_form"):
+        raise ValueError(
+            f"solver='milp' needs the vertices of the region, but {name} has no standard_form. Use "
+            "solver='line-search', which needs nothing but argmin."
+        )
+    form = region.standard_form(d)
+    A, b = form.A.toarray(), np.asarray(form.b, dtype=np.float64)
+    independent: list[int] = []
+    for i in range(A.shape[0]):
+        if np.linalg.matrix_rank(A[[*independent, i]]) > len(independent):
+            independent.append(i)
+    A, b = A[independent], b[independent]
+    m, N = A.shape
+    ends = [
+        sorted({x for x in (low, high) if np.isfinite(x)}) for low, high in zip(form.lower, form.upper, strict=True)
+    ]
+    most = comb(N, m) * max(len(e) for e in ends) ** (N - m) if N > m else 1
+    if most > MAX_BASES:
+        raise ValueError(
+            f"solver='milp' lists the vertices of the region, and {name} with d={d} has too many bases for that "
+            f"(up to {most:.0e}; the limit is {MAX_BASES:,}). It is for small problems; use solver='line-search'."
+        )
+    found = []
+    slack = 1e-9 * (1.0 + np.abs(b).max(initial=0.0))
+    for basis in combinations(range(N), m):
+        check_time()
+        rest = [j for j in range(N) if j not in basis]
+        square = A[:, basis]
+        if m and abs(np.linalg.det(square)) < 1e-12:
+            continue
+        for values in product(*(ends[j] for j in rest)):
+            u = np.zeros(N)
+            u[rest] = values
+            if m:
+                u[list(basis)] = np.linalg.solve(square, b - A[:, rest] @ np.asarray(values, dtype=np.float64))
+            if (u >= form.lower - slack).all() and (u <= form.upper + slack).all():
+                found.append(u[:d] if form.project is None else form.project @ u)
+    vertices = np.unique(np.round(np.array(found), 12), axis=0)
+    if form.project is not None:
+        # Not every vertex of the lifted polyhedron is one of the region.
+        vertices = vertices[[_is_extreme(vertices, i) for i in range(len(vertices))]]
+    if len(vertices) > MAX_VERTICES:
+        raise ValueError(
+            f"solver='milp' has one binary variable per sample and vertex, and {name} with d={d} has {len(vertices)} "
+            f"vertices (the limit is {MAX_VERTICES}). Use solver='line-search'."
+        )
+    return vertices
+
+
+def _is_extreme(points: np.ndarray, i: int) -> bool:
+    """Whether a point is no average of the others."""
+    others = np.delete(points, i, axis=0)
+    if len(others) == 0:
+        return True
+    A, b = np.vstack([others.T, np.ones(len(others))]), np.append(points[i], 1.0)
+    x = linprog(np.zeros(len(others)), A_eq=A, b_eq=b).x
+    # What counts are the weights themselves; a point too many does no harm, it is never the best by a margin.
+    return x is None or not ((x >= -1e-9).all() and np.abs(A @ x - b).max() <= 1e-7 * (1.0 + np.abs(b).max()))
+
+
+def _value_with_margin(Theta: np.ndarray, left: np.ndarray, pairs: np.ndarray, costs: np.ndarray) -> float:
+    """Loss of a model as the program has it, scaled into the box; infinite if a decision is not the best by the margin.
+
+    Parameters
+    ----------
+    Theta : ndarray
+    left : ndarray of shape (n * n_pairs, Theta.size)
+        (Theta z_i).(u - v) for all samples and pairs (v, u) of vertices.
+    pairs : ndarray of shape (n_pairs, 2)
+    costs : ndarray of shape (n, n_vertices)
+        Weighted losses.
+    """
+    n, count = costs.shape
+    if count < 2:
+        return float(costs.sum())
+    scaled = Theta.ravel() / max(float(np.abs(Theta).max()), 1e-300)
+    ahead = (left @ scaled).reshape(n, -1) >= MARGIN
+    chosen = np.array([ahead[:, pairs[:, 0] == v].all(axis=1) for v in range(count)]).T  # (n, count)
+    return float(costs[chosen].sum()) if chosen.any(axis=1).all() else np.inf
+
+
+class MILPSolver(Solver):
+    """Exact minimisation of the SPO loss for small data, with a bound.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative gap between the objective and the bound.
+    time_limit : float or None, default=None
+        Seconds after which the best model so far is returned with the bound so far.
+    verbose : int, default=0
+    """
+
+    name = "milp"
+    requires = ("standard_form",)
+    losses = ("SPO",)
+
+    def __init__(self, *, tol: float = 1e-6, time_limit: float | None = None, verbose: int = 0) -> None:
+        self.tol = tol
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    max_iter = None
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Solve the program; ``coef_init`` is returned if nothing better is found."""
+        if objective.alpha > 0:
+            raise ValueError("solver='milp' has no penalty: set alpha=0, or use another solver.")
+        if objective.offset is not None:
+            # Nothing bounds the coefficients then: with an offset their size matters.
+            raise ValueError("solver='milp' cannot serve an offset. Use solver='line-search'.")
+        n, d = objective.C.shape
+        a, size = objective.weight, objective.least_squares.size
+        V = list_vertices(objective.region, d)
+        count = len(V)
+        W: np.ndarray = objective.W  # type: ignore[assignment]
+        costs = objective.C @ V.T - (objective.C * W).sum(axis=1, keepdims=True)  # (n, count)
+        # Decisions see only some directions of the coefficients; the others are left out.
+        visible = np.eye(d) - objective.normals.T @ objective.normals if objective.normals.size else np.eye(d)
+        if not objective.deadline.allows(PROGRAM * n * count**2 * float(size), 0.5):
+            objective.deadline.reached = True
+            raise TimeIsUp(f"{objective.deadline.message} before the program could be built")
+        pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v], dtype=int).reshape(-1, 2)
+        step = (V[pairs[:, 1]] - V[pairs[:, 0]]) @ visible  # (pairs, d)
+        # Rows: sample-major, then pairs.  (Theta z_i).step - (M_i) delta_iv >= MARGIN - M_i
+        left = objective.design.sensitivity(step).reshape(n * len(pairs), size)
+        reach = np.abs(left).sum(axis=1) + MARGIN
+        rows = np.arange(n * len(pairs))
+        chosen = (np.arange(n)[:, None] * count + pairs[:, 0]).ravel()
+        big = sp.csr_array((-reach, (rows, chosen)), shape=(rows.size, n * count))
+        best = LinearConstraint(sp.hstack([sp.csr_array(left), big], format="csr"), MARGIN - reach, np.inf)
+        one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
+        options: dict[str, Any] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
+        seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.9 * objective.deadline.left())
+        if seconds < np.inf:
+            options["time_limit"] = max(seconds, 0.0)
+        try:
+            result = milp(
+                np.concatenate([np.zeros(size), (a[:, None] * costs).ravel()]),
+                integrality=np.repeat([0, 1], [size, n * count]),
+                bounds=Bounds(np.repeat([-1.0, 0.0], [size, n * count]), 1.0),
+                constraints=[best, LinearConstraint(one, 1.0, 1.0)],
+                options=options,
+            )
+            message, nodes = str(result.message), int(getattr(result, "mip_node_count", 0) or 0)
+            bound = float(getattr(result, "mip_dual_bound", None) or 0.0)
+            x = None if result.x is None else np.asarray(result.x, dtype=np.float64)[:size].reshape(objective.shape)
+        except Exception as error:
+            message, nodes, bound, x = f"{type(error).__name__}: {error}", 0, 0.0, None
+        bound, wrong = (max(0.0, bound) if np.isfinite(bound) else 0.0), False
+        candidates = [objective.least_squares if coef_init is None else coef_init]
+        if x is not None and np.isfinite(x).all():
+            candidates.append(objective.canonical(x))
+        values = [objective.value(Theta) for Theta in candidates]
+        i = int(np.argmin(values))
+        # The bound is the solver's word.  A model of the program that is better shows that it is wrong.
+        known = [_value_with_margin(Theta, left, pairs, a[:, None] * costs) for Theta in candidates]
+        if bound > min(known) + 1e-6 * (1.0 + abs(bound)):
+            bound, wrong = 0.0, True
+        # A start may be better than every model with the margin: the bound is theirs, not its own.
+        bound = min(bound, values[i])
+        progress = Progress(self.name, objective, self.verbose)
+        progress(nodes, values[i], bound, force=True)
+        gap = objective.relative_gap(values[i], bound)
+        message = "" if gap <= self.tol else f"HiGHS: {message}"
+        converged = gap <= self.tol
+        return Result(candidates[i], values[i], bound, nodes, converged, message, wrong_bound=wrong and not converged)
