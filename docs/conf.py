@@ -56,7 +56,11 @@ autodoc_class_signature = "mixed"
 numpydoc_show_class_members = False  # the template of classes does
 numpydoc_class_members_toctree = False
 # Conventions that are SciPy's are linked as names: the build needs no network.
-nitpick_ignore = [("py:func", "scipy.optimize.linprog"), ("py:func", "scipy.optimize.milp")]
+nitpick_ignore = [
+    ("py:func", "scipy.optimize.linprog"),
+    ("py:func", "scipy.optimize.milp"),
+    ("py:class", "scipy.optimize.LinearConstraint"),
+]
 
 # -- gallery ----------------------------------------------------------------------------------------------------------
 

@@ -351,3 +351,15 @@ def test_networks_decide_ties_of_the_costs_as_given():
     the_set = certificate_sets.SMALL["assignment-max"][1](9)
     problem = certificate_problems.assemble(kinds | {"unit": 1.0, "seed": 801}, the_set, PLAIN)
     judge_network(problem, learning_rate_init=1e-300, max_iter=1, hidden_layer_sizes=())
+
+
+@pytest.mark.parametrize("place", ["memory", "chunks"])
+@pytest.mark.parametrize("solver", ["auto", "bundle"])
+def test_shared_models_with_unused_features(place, solver):
+    """Hidden directions that no feature sees were divided by rounding: objective 0 for a model with a loss of 0.3."""
+    kinds = {"n": 12, "p": 30, "d": 4, "X": "one-hot", "C": "scaled", "weight": "none", "offset": "none", "unit": 1.0}
+    params = PLAIN | {"shared": True, "solver": solver, "tol": 1e-3, "max_iter": 20}
+    for seed in (246, 247, 248):
+        problem = certificate_problems.assemble(kinds | {"seed": seed}, certificate_sets.SMALL["path"][1](4), params)
+        problem.place = place
+        judge(problem)

@@ -479,8 +479,11 @@ class SharedDesign(Design):
         if not R.size:
             return Theta
         Theta = self.visible(Theta, free)
-        inner = np.linalg.pinv(R.T @ self.full_gram @ R, rcond=1e-12, hermitian=True)
-        return Theta + ((reference - Theta) @ self.full_gram @ R @ inner) @ R.T
+        size, Q = np.linalg.eigh(R.T @ self.full_gram @ R)
+        # Directions that no prediction sees at all, as those of unused features, stay as they are.
+        seen = size > 1e-12 * self.full_gram.diagonal().max()
+        R = R @ Q[:, seen]
+        return Theta + ((reference - Theta) @ self.full_gram @ R / size[seen]) @ R.T
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
         """Coefficients (p,) and intercept, a number."""
