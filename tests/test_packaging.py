@@ -1,8 +1,10 @@
 """What an installation promises: a quick import, types, a version, and names that exist."""
 
+import ast
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -58,6 +60,24 @@ def test_version():
     except metadata.PackageNotFoundError:
         pytest.skip("skspo is not installed, only importable")
     assert skspo.__version__ == installed
+
+
+def test_the_build_reads_the_version_without_importing_anything():
+    """The build environment has no NumPy, so that the version must be a literal in the module that is named."""
+    root = Path(__file__).parents[1]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    table = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["dynamic"]["version"]
+    module, _, name = table["attr"].rpartition(".")
+    path = root.joinpath(*module.split("."))
+    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+    literals = {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+    }
+    assert literals.get(name) == skspo.__version__
 
 
 def test_typed():
