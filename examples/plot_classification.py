@@ -31,9 +31,7 @@ digits = np.arange(10)
 matrix = np.column_stack([np.abs(digits[:, None] - digits), np.ones(10)])
 answers = [*map(str, digits), "ask"]
 C = matrix[digit]  # one row of costs per image
-X, X_test, C, C_test, digit, digit_test = train_test_split(
-    X, C, digit, test_size=0.4, random_state=0, stratify=digit
-)
+X, X_test, C, C_test, digit, digit_test = train_test_split(X, C, digit, test_size=0.4, random_state=0, stratify=digit)
 print(f"{len(X)} images to learn from, {len(X_test)} held out")
 
 # %%

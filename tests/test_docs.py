@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BUILT = {"_build", "_templates", "gallery", "generated"}
 PAGES = sorted(page for page in DOCS.rglob("*.md") if not BUILT & set(page.relative_to(DOCS).parts))
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *PAGES]
+NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
+TEXTS = [*(ROOT / name for name in NAMES), *PAGES]
 FENCE = re.compile(r"^( *)(```+|:::+)([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 
 
@@ -115,6 +116,19 @@ def test_the_region_of_the_contributing_guide():
     exec(textwrap.dedent(code), globs)
     C = np.random.default_rng(0).normal(size=(20, 4))
     np.testing.assert_array_equal(globs["Orthoplex"]().argmin(C), skspo.L1Ball().argmin(C))
+
+
+def test_files_and_rooms_of_the_contributing_guide():
+    """Every file that it names exists, and its tree has every room, from the bottom up."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:skspo|tests|docs|tools|\.ci|\.github)/[\w./]+)`", text)
+    assert len(named) >= 15
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    tree = next(code for language, code, _ in fenced(text) if language == "text" and code.startswith("skspo/\n"))
+    rooms = re.findall(r"^  (\w+)(?:/|\.py)  +\S", tree, re.MULTILINE)
+    from test_layers import LAYERS
+
+    assert rooms == [room for layer in LAYERS for room in layer]
 
 
 def test_included_files():

@@ -1,7 +1,10 @@
 """What an installation promises: a quick import, types, a version, and names that exist."""
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -59,6 +62,24 @@ def test_version():
     assert skspo.__version__ == installed
 
 
+def test_the_build_reads_the_version_without_importing_anything():
+    """The build environment has no NumPy, so that the version must be a literal in the module that is named."""
+    root = Path(__file__).parents[1]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    table = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["dynamic"]["version"]
+    module, _, name = table["attr"].rpartition(".")
+    path = root.joinpath(*module.split("."))
+    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+    literals = {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+    }
+    assert literals.get(name) == skspo.__version__
+
+
 def test_typed():
     assert resources.files("skspo").joinpath("py.typed").is_file()
 
@@ -106,3 +127,37 @@ def test_what_belongs_into_archives(monkeypatch):
     assert supply.wrong_in_wheel(code | about | {"tests/test_x.py"}) == ["not wanted: tests/test_x.py"]
     assert supply.wrong_in_wheel(code - {"skspo/py.typed"}) == ["missing: skspo/py.typed", "missing: LICENSE"]
     assert {"LICENSE", "skspo/py.typed", "tests/test_packaging.py"} <= set(supply.missing_from_source(set()))
+
+
+def test_settings_of_the_project():
+    """They parse, and call what exists."""
+    root = Path(__file__).parents[1]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    yaml = pytest.importorskip("yaml")  # dask brings it along
+    hooks = yaml.safe_load((root / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [repo["repo"] for repo in hooks] == ["local"], "a hook that has to be fetched"
+    assert [hook["id"] for hook in hooks[0]["hooks"]] == ["ruff-check", "ruff-format", "mypy"]
+    for hook in hooks[0]["hooks"]:
+        # The same commands as in the script that decides, but for what is to be looked at.
+        assert " ".join(hook["entry"].split()[:4]).removesuffix(" --force-exclude") in (root / ".ci/run").read_text()
+
+    jobs = yaml.safe_load((root / ".github/workflows/ci.yml").read_text())["jobs"]
+    assert {step["run"] for step in jobs["checks"]["steps"] if "run" in step} == {"bash .ci/run"}
+    declared = (root / "pyproject.toml").read_text()
+    pythons = jobs["checks"]["strategy"]["matrix"]["python"]
+    assert f'requires-python = ">={pythons[0]}"' in declared
+    assert [python for python in re.findall(r"Python :: (3\.\d+)", declared) if python not in pythons] == []
+    (command,) = (step["run"] for step in jobs["dependencies"]["steps"] if "run" in step)
+    assert command.startswith("python tools/supply.py --${{ matrix.versions }}")
+    assert {row["versions"] for row in jobs["dependencies"]["strategy"]["matrix"]["include"]} == {"oldest", "newest"}
+
+    for name in ("bug_report", "feature_request"):
+        form = yaml.safe_load((root / f".github/ISSUE_TEMPLATE/{name}.yml").read_text())
+        assert {"name", "description", "body"} <= set(form)
+        assert all({"type", "id", "attributes"} <= set(field) for field in form["body"])
+
+    citation = yaml.safe_load((root / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert f'license = "{citation["license"]}"' in declared
+    assert [reference["year"] for reference in citation["references"]] == [2022, 2021]

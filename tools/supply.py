@@ -120,6 +120,10 @@ def build(work: Path) -> tuple[Path, Path]:
 def missing_from_source(names: set[str]) -> list[str]:
     """What a source archive should have and has not; names are relative to its one directory."""
     wanted = {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "skspo/py.typed", "examples/quickstart.py"}
+    # The tests read these.
+    wanted |= {"CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CITATION.cff"}
+    wanted |= {".pre-commit-config.yaml", ".ci/run"}
+    wanted |= {str(path.relative_to(ROOT)) for path in (ROOT / ".github").rglob("*.*") if path.is_file()}
     wanted |= {str(path.relative_to(ROOT)) for part in ("skspo", "tests") for path in (ROOT / part).rglob("*.py")}
     return sorted(wanted - names)
 

@@ -52,6 +52,8 @@ def serve():
             answer = traceback.format_exc()
         pickle.dump(answer, answers)
         answers.flush()
+
+
 # [end of worker]
 
 

@@ -1,0 +1,127 @@
+"""The solver of the tutorial docs/guide/add_a_solver.md, which shows this file, and the tests that it recommends."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from skspo import Box, Simplex, SPOPlusRegressor, SPORegressor, TopK
+from skspo.solvers import Solver
+from skspo.solvers.base import Progress
+
+
+# [solver]
+class SubgradientSolver(Solver):
+    """Plain subgradient method with steps of length 1 / sqrt(k).
+
+    Parameters
+    ----------
+    tol : float, default=1e-2
+        Relative duality gap.
+    max_iter : int, default=2000
+        Number of steps.
+    verbose : int, default=0
+    """
+
+    name = "subgradient"
+
+    def __init__(self, *, tol=1e-2, max_iter=2000, verbose=0):
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def solve(self, objective, coef_init=None):
+        """Minimise from ``coef_init`` or from least squares."""
+        Theta = objective.least_squares if coef_init is None else coef_init
+        progress = Progress(self.name, objective, self.verbose)
+        best, lowest = Theta, np.inf
+        V, total = np.zeros_like(objective.C), 0.0
+        for k in range(1, self.max_iter + 1):
+            loss, G, P = objective.loss_gradient(Theta)
+            value = loss + objective.penalty(Theta)
+            progress(k, value)
+            if value < lowest:
+                best, lowest = Theta, value
+            G = G + objective.penalty_gradient(Theta)
+            length = np.linalg.norm(G)
+            if length == 0.0 or progress.late():
+                break
+            step = 1.0 / (length * np.sqrt(k))
+            # P = 2 (W - V), row by row.  Late decisions say more than early ones, hence the factor k.
+            V += k * step * (objective.W - 0.5 * P)
+            total += k * step
+            Theta = Theta - step * G
+        message = objective.deadline.message if objective.deadline.reached else f"max_iter={self.max_iter} was reached"
+        candidates = [(best, objective.decisions(best))]
+        if total > 0.0:
+            candidates.append((best, V / total))
+        return self.finish(objective, candidates, k, message)
+
+
+# [end of solver]
+
+
+# [tests]
+def problem(n=60, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, (X @ rng.normal(size=(3, d))) ** 2 + rng.normal(size=(n, d))
+
+
+@pytest.mark.parametrize("region", [Simplex(), Box(), TopK(2)], ids=repr)
+def test_value_and_bound_against_an_exact_solver(region):
+    X, C = problem()
+    exact = SPOPlusRegressor(region, alpha=0.1).fit(X, C)
+    model = SPOPlusRegressor(region, alpha=0.1, solver=SubgradientSolver()).fit(X, C)
+    assert model.solver_ == "subgradient"
+    assert model.duality_gap_ <= 1e-2
+    # Two values and two bounds of the same problem: every bound is below every value.
+    assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9)
+    assert exact.lower_bound_ <= model.objective_ * (1 + 1e-9)
+
+
+def test_a_fit_that_ends_early_warns_and_its_bound_holds():
+    X, C = problem()
+    exact = SPOPlusRegressor(Simplex(), alpha=0.1).fit(X, C)
+    model = SPOPlusRegressor(Simplex(), alpha=0.1, solver=SubgradientSolver(tol=1e-6, max_iter=3))
+    with pytest.warns(ConvergenceWarning, match="max_iter=3 was reached"):
+        model.fit(X, C)
+    assert model.n_iter_ == 3 and model.duality_gap_ > 1e-6
+    assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9)
+
+
+def test_parameters_survive_clone():
+    model = clone(SPOPlusRegressor(Simplex(), solver=SubgradientSolver(max_iter=7)))
+    assert model.get_params()["solver__max_iter"] == 7
+    assert repr(model.set_params(solver__max_iter=8).solver) == "SubgradientSolver(max_iter=8)"
+
+
+def test_only_the_loss_that_it_is_made_for():
+    X, C = problem()
+    with pytest.raises(ValueError, match=r"SubgradientSolver minimises the SPO\+ loss"):
+        SPORegressor(Simplex(), solver=SubgradientSolver()).fit(X, C)
+
+
+# [end of tests]
+
+
+class Boastful(SubgradientSolver):
+    """Claims an objective of zero, and a bound above what is attainable."""
+
+    def solve(self, objective, coef_init=None):
+        return super().solve(objective, coef_init)._replace(objective=0.0, lower_bound=1e3, converged=True, message="")
+
+
+def test_claims_are_not_believed():
+    X, C = problem()
+    model = SPOPlusRegressor(Simplex(), alpha=0.1, solver=Boastful())
+    with pytest.warns(ConvergenceWarning, match="bound of the subgradient solver was wrong"):
+        model.fit(X, C)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        honest = SPOPlusRegressor(Simplex(), alpha=0.1, solver=SubgradientSolver()).fit(X, C)
+    assert_allclose(model.objective_, honest.objective_)
+    assert model.lower_bound_ == 0.0
