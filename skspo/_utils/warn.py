@@ -15,10 +15,9 @@ from weakref import WeakKeyDictionary
 import joblib
 import sklearn
 
-_OURS, *_OTHERS = (
-    os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, sklearn.__file__, joblib.__file__)
-)
-_LIBRARIES = (_OURS, *_OTHERS)
+#: folders of this package, and of those that may stand between it and the user
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_LIBRARIES = (_OURS, *(os.path.join(os.path.dirname(os.path.abspath(m.__file__)), "") for m in (sklearn, joblib)))
 
 #: what was said, and at which line
 _said: set[tuple[str, str, int]] = set()
