@@ -38,7 +38,7 @@ from skspo._training.mixture import Mixture
 from skspo._training.objective import LinearObjective
 from skspo._utils.deadline import Deadline, StepTimer
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.regions import _highs
+from skspo.regions._oracles import highs
 from skspo.regions._oracles.clarabel import ConicSet
 from skspo.regions.base import Region
 from skspo.solvers import InteriorPointSolver, choose_solvers, make_solvers
@@ -379,11 +379,11 @@ def box(**params):
 
 
 ROW_BY_ROW = {
-    "HiGHS": (box(), _highs._LinearModel, "optimum"),
-    "HiGHS-threads": (box(n_jobs=2), _highs._LinearModel, "optimum"),
+    "HiGHS": (box(), highs._LinearModel, "optimum"),
+    "HiGHS-threads": (box(n_jobs=2), highs._LinearModel, "optimum"),
     "branch-and-bound": (
         MixedInteger([[3, 4, 5, 3, 4.5]], [9], bounds=(0, 1), integrality=1, sense="max"),
-        _highs,
+        highs,
         "_integer_solution",
     ),
     "Clarabel": (CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8], 5), ConicSet, "_solve"),
@@ -420,7 +420,7 @@ def test_other_estimators_with_slow_oracles(make, seconds, monkeypatch):
     region = box()
     region.argmin(C)
     clock = Clock(monkeypatch)
-    clock.count(monkeypatch, _highs._LinearModel, "optimum")
+    clock.count(monkeypatch, highs._LinearModel, "optimum")
     model = make(region, random_state=0)
     assert spent(clock, model, X, C, seconds) <= 1.1 * seconds
     assert np.isfinite(model.predict(X)).all()
