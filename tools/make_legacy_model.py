@@ -1,7 +1,7 @@
 """Write models of an earlier version, for the test that later ones can read them.
 
     git worktree add ../old v0.1.0
-    PYTHONPATH=../old python tools/make_legacy_model.py tests/data
+    PYTHONPATH=../old python tools/make_legacy_model.py tests/fixtures
 
 writes ``models-VERSION.pkl.gz``, a dictionary of fitted models, and ``models-VERSION.npz``, what they predicted and
 decided then.
