@@ -494,7 +494,10 @@ class LinearObjective:
             # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
             best = max(best, self.dual_value(V, Theta))
         else:
-            V = repair(V)
+            try:
+                V = repair(V)
+            except RuntimeError:
+                V = np.asarray(self.W)  # a back-end failed to move decisions into the region
             # Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the way: samples
             # with u_i near 0, where the loss has its kink and v_i may be anything, are moved first.
             size = np.linalg.norm(self.C - 2.0 * self.design.predict(Theta), axis=1)

@@ -14,10 +14,10 @@ from typing import Any
 from .._version import __version__
 
 #: first series whose states this version can read
-OLDEST = (0, 1)
+OLDEST = (0, 3)
 
-#: version that did not write its name yet
-UNNAMED = "0.1.0"
+#: what stands for the version of a state that names none
+UNNAMED = "an unnamed version"
 
 _KEY = "_skspo_version"
 

@@ -233,7 +233,7 @@ def test_names_of_test_files_are_unique():
 
 
 def test_paths_of_test_files_exist():
-    for path in [*TEXTS, ROOT / "pyproject.toml", ROOT / "tools/make_legacy_model.py"]:
+    for path in [*TEXTS, ROOT / "pyproject.toml", ROOT / "tools/make_fixture_models.py"]:
         if path.name != "CHANGELOG.md":  # which tells what was
             for name in re.findall(r"\btests(?:/\w+)+(?:\.py)?", path.read_text()):
                 assert (ROOT / name).exists(), f"{name_of(path)} names {name}"

@@ -364,3 +364,13 @@ def test_shared_models_with_unused_features(place, solver):
         problem = certificate_problems.assemble(kinds | {"seed": seed}, certificate_sets.SMALL["path"][1](4), params)
         problem.place = place
         judge(problem)
+
+
+def test_decisions_that_cannot_be_moved_into_the_region():
+    """A back-end that fails in the proof costs the proof, not the fit."""
+    kinds = {"n": 5, "p": 4, "d": 3, "X": "far", "C": "linear", "weight": "span-3", "offset": "none", "unit": 1e-6}
+    params = {"shared": False, "fit_intercept": True, "alpha": 10.0, "l1_ratio": 0.5, "prior": "zero", "tol": 1e-3}
+    params["max_iter"] = 1
+    problem = certificate_problems.assemble(kinds | {"seed": 210}, certificate_sets.SMALL["cvxpy"][1](3), params)
+    problem.place = "warm"
+    judge(problem)

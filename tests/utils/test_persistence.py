@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import skspo as sk
-from skspo import persistence
+from skspo._utils import versioning
 from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.solvers import BundleSolver
 
@@ -236,7 +236,7 @@ def test_skops(models):
 def with_version(value, version):
     """Pickle of an object as if another version had written it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sk, "__version__", version)
+        patch.setattr(versioning, "__version__", version)
         return pickle.dumps(value)
 
 
@@ -247,10 +247,10 @@ def test_the_version_is_written_but_not_an_attribute():
         assert "_skspo_version" not in {**vars(value), **vars(clone(value)), **vars(pickle.loads(pickle.dumps(value)))}
 
 
-@pytest.mark.parametrize("version", ["0.1.0", "0.1.7", "0.2.0.dev7", "0.2.9"])
-def test_earlier_versions_are_read_with_a_warning(models, version):
+@pytest.mark.parametrize("version", ["0.3.0", "0.3.0.dev7", "0.3.9"])
+def test_other_versions_of_the_series_are_read_with_a_warning(models, version):
     data = with_version(models["spo+"], version)
-    with pytest.warns(sk.InconsistentVersionWarning, match=rf"skspo {version} and is read by skspo 0\.2") as caught:
+    with pytest.warns(sk.InconsistentVersionWarning, match=rf"skspo {version} and is read by skspo 0\.3") as caught:
         model = pickle.loads(data)
     assert_same_model("spo+", models["spo+"], model)
     assert {(w.message.name, w.message.written) for w in caught} == {
@@ -261,8 +261,8 @@ def test_earlier_versions_are_read_with_a_warning(models, version):
     assert str(pickle.loads(pickle.dumps(caught[0].message))) == str(caught[0].message)
 
 
-@pytest.mark.parametrize("version", ["0.3.0", "0.10.0.dev0", "1.0.0"])
-def test_later_versions_are_refused(models, version):
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0.dev0", "0.4.0", "0.10.0.dev0", "1.0.0"])
+def test_other_series_are_refused(models, version):
     series = ".".join(version.split(".")[:2])
     for value in (models["spo+"], sk.Simplex()):
         with pytest.raises(ValueError, match=rf"written by skspo {version} and cannot be read.*'skspo=={series}\.\*'"):
@@ -271,21 +271,27 @@ def test_later_versions_are_refused(models, version):
 
 def test_versions_that_are_too_old_or_none(monkeypatch):
     data = pickle.dumps(sk.Simplex())
-    monkeypatch.setattr(sk, "__version__", "0.7.0")
-    monkeypatch.setattr(persistence, "OLDEST", (0, 6))
-    with pytest.raises(ValueError, match=r"written by skspo 0\.2.*cannot be read by skspo 0\.7\.0"):
+    monkeypatch.setattr(versioning, "__version__", "0.7.0")
+    monkeypatch.setattr(versioning, "OLDEST", (0, 6))
+    with pytest.raises(ValueError, match=r"written by skspo 0\.3.*cannot be read by skspo 0\.7\.0"):
         pickle.loads(data)
     with pytest.raises(ValueError, match="not a version"):
         pickle.loads(with_version(sk.Simplex(), "what?"))
 
 
-def test_models_of_the_first_version():
-    """Written by the code of that version (tools/make_legacy_model.py), which did not note its name."""
-    then = np.load(DATA / "models-0.1.0.npz")
-    data = gzip.decompress((DATA / "models-0.1.0.pkl.gz").read_bytes())
-    assert b"_skspo_version" not in data
-    with pytest.warns(sk.InconsistentVersionWarning, match=r"written by skspo 0\.1\.0"):
-        models = pickle.loads(data)
+def test_a_state_without_a_version_is_refused():
+    state = sk.Simplex().__getstate__()
+    del state["_skspo_version"]
+    with pytest.raises(ValueError, match="an unnamed version.*not a version: the file is damaged"):
+        sk.Simplex().__setstate__(state)
+
+
+def test_models_that_are_kept():
+    """Written by tools/make_fixture_models.py."""
+    then = np.load(DATA / "models-0.3.0.npz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sk.InconsistentVersionWarning)  # once a later version reads them
+        models = pickle.loads(gzip.decompress((DATA / "models-0.3.0.pkl.gz").read_bytes()))
     assert len(models) == 10
     assert {name.split("/")[0] for name in then} == set(models)
     for name, model in models.items():

@@ -1,10 +1,9 @@
-"""Write models of an earlier version, for the test that later ones can read them.
+"""Write models of this version, for the test that later ones can read them.
 
-    git worktree add ../old v0.1.0
-    PYTHONPATH=../old python tools/make_legacy_model.py tests/fixtures
+    python tools/make_fixture_models.py tests/fixtures
 
 writes ``models-VERSION.pkl.gz``, a dictionary of fitted models, and ``models-VERSION.npz``, what they predicted and
-decided then.
+decided then.  VERSION is without ".dev0": while a version is in the making its models are written anew.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def main() -> None:
             f"{name}/prediction": model.predict(features[name]),
             f"{name}/decision": model.decide(features[name]),
         }
-    stem = f"models-{sk.__version__}"
+    stem = f"models-{sk.__version__.removesuffix('.dev0')}"
     # The same bytes every time: no name, no date.
     with (folder / f"{stem}.pkl.gz").open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
         pickle.dump(fitted, file, protocol=4)

@@ -1,0 +1,57 @@
+"""How far a reader has to walk: modules, functions and hops between modules of one small fit.
+
+    python tools/walk.py [--list]
+
+A hop is a call from a function of one module of the package to a function of another.  ``--list`` prints the modules in
+the order in which they are entered, with their numbers of functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+
+def main() -> None:
+    """Trace ``SPOPlusRegressor(ShortestPath.grid(5, 5)).fit``."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="print the modules, too")
+    args = parser.parse_args()
+
+    import skspo
+    from skspo.datasets import make_shortest_path
+
+    package = str(Path(skspo.__file__).parent)
+    X, C = make_shortest_path(100, grid=(5, 5), degree=4, noise=0.5, random_state=0)
+    model = skspo.SPOPlusRegressor(skspo.ShortestPath.grid(5, 5))
+    model.fit(X, C)  # what is imported or cached is not part of the walk
+
+    functions: dict[str, set[str]] = {}
+    hops = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal hops
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(package):
+            return
+        module = file[len(package) + 1 :]
+        functions.setdefault(module, set()).add(frame.f_code.co_qualname)
+        caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
+        hops += caller.startswith(package) and caller != file
+
+    sys.setprofile(trace)
+    try:
+        model.fit(X, C)
+    finally:
+        sys.setprofile(None)
+    print(f"{len(functions)} modules, {sum(map(len, functions.values()))} functions, {hops} hops between modules")
+    if args.list:
+        for module, names in functions.items():
+            print(f"{len(names):4}  {module}")
+
+
+if __name__ == "__main__":
+    main()
