@@ -282,7 +282,7 @@ def test_versions_that_are_too_old_or_none(monkeypatch):
 def test_a_state_without_a_version_is_refused():
     state = sk.Simplex().__getstate__()
     del state["_skspo_version"]
-    with pytest.raises(ValueError, match="an unnamed version.*not a version: the file is damaged"):
+    with pytest.raises(ValueError, match=r"an unnamed version.*not a version: the file is damaged"):
         sk.Simplex().__setstate__(state)
 
 
