@@ -261,3 +261,28 @@ def test_errors_of_single_generators():
 @pytest.mark.parametrize(("grid", "n_edges"), [((5, 5), 40), ((1, 2), 1), ((3, 4), 17)])
 def test_grid_edges(grid, n_edges):
     assert make_shortest_path(2, grid=grid)[1].shape == (2, n_edges)
+
+
+def test_coefficients_of_a_data_set_are_a_copy():
+    _, _, coef = make_portfolio(3, 2, 4, random_state=0, return_coef=True)
+    returned = make_portfolio(3, 2, 4, coef=coef, return_coef=True)[2]
+    assert returned is not coef
+    assert not np.shares_memory(returned, coef)
+
+
+def test_mean_of_negative_values_of_a_knapsack():
+    # An odd degree and large coefficients make some signals negative: then the noise turns the interval around.
+    coef = np.full((3, 2), 6.0)
+    X, _, mean = make_knapsack(400, 2, 3, degree=1, noise=0.5, coef=coef, random_state=0, return_mean=True)
+    signal = 5.0 * (X @ coef.T / np.sqrt(2) + 4.0) / 3.5
+    rows = np.flatnonzero((signal < -5.0).all(axis=1))[:5]
+    assert rows.size
+    eps = (np.arange(200_000) + 0.5) / 200_000 + 0.5
+    for i in rows:
+        assert mean[i, 0] == pytest.approx(np.ceil(signal[i, 0] * eps).mean(), abs=1e-3)
+
+
+def test_weights_of_a_knapsack_reach_both_ends():
+    weights = make_knapsack(1, n_items=20_000, random_state=0, return_weights=True)[-1]
+    assert weights.min() == 3.0
+    assert weights.max() == 7.99

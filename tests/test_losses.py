@@ -261,3 +261,8 @@ def test_inputs_stay_as_they_are(loss):
     loss(sk.Simplex(sense="max")).value(C, C_hat)
     assert_array_equal(C, copies[0])
     assert_array_equal(C_hat, copies[1])
+
+
+def test_decisions_of_one_sample_are_not_those_of_all():
+    with pytest.raises(ValueError, match="W_true"):
+        sk.SPOLoss(sk.Simplex()).value(np.ones((3, 2)), np.ones((3, 2)), W_true=np.array([[1.0, 0.0]]))

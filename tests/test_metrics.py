@@ -320,3 +320,16 @@ def test_scorer_passes_on_weights_and_options(data):
 def test_scorer_with_an_unknown_metric():
     with pytest.raises(ValueError, match="metric must be one of"):
         sk.make_spo_scorer(sk.Simplex(), metric="regret")
+
+
+def test_a_loss_that_rounding_makes_negative_is_zero():
+    # An oracle whose best decision for the truth is worse than another one by rounding.
+    region = sk.OracleRegion(lambda C: np.where(C > 1.0, 1.0 + 1e-12, 1.0), 1)
+    assert sk.SPOLoss(region).value([[2.0]], [[0.5]])[0] < 0.0
+    assert_array_equal(sk.spo_loss([[2.0]], [[0.5]], region, per_sample=True), [0.0])
+
+
+def test_no_warning_where_nothing_is_lost():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sk.normalized_spo_loss([[0.0, 1.0]], [[0.0, 1.0]], sk.Simplex()) == 0.0

@@ -1,6 +1,6 @@
 """Write models of this version, for the test that later ones can read them.
 
-    python tools/make_fixture_models.py tests/data
+    python tools/make_fixture_models.py tests/fixtures
 
 writes ``models-VERSION.pkl.gz``, a dictionary of fitted models, and ``models-VERSION.npz``, what they predicted and
 decided then.  VERSION is without ".dev0": while a version is in the making its models are written anew.

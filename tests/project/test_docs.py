@@ -1,0 +1,269 @@
+"""The documentation keeps its word: code on pages runs, links lead somewhere, and the API reference is complete."""
+
+import ast
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+import skspo
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+BUILT = {"_build", "_templates", "gallery", "generated"}
+PAGES = sorted(page for page in DOCS.rglob("*.md") if not BUILT & set(page.relative_to(DOCS).parts))
+TESTS = {path.name: path for path in (ROOT / "tests").rglob("test_*.py")}  # names are unique, see below
+NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
+TEXTS = [*(ROOT / name for name in NAMES), *PAGES]
+FENCE = re.compile(r"^( *)(```+|:::+)([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
+
+
+def fenced(text):
+    """Language and content of each fenced block, and the line where it starts."""
+    return [(m[3].strip(), m[4], text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+class Tolerant(doctest.OutputChecker):
+    """Line by line, numbers may differ by one in the last place or by 1 %: optima are known to a tolerance."""
+
+    NUMBER = re.compile(r"\d+(?:\.\d*)?(?:e[-+]?\d+)?")
+
+    def check_output(self, want, got, optionflags):
+        wanted, seen = want.splitlines(), got.splitlines()
+        return super().check_output(want, got, optionflags) or (
+            len(wanted) == len(seen) and all(self.same(a, b, optionflags) for a, b in zip(wanted, seen, strict=True))
+        )
+
+    def same(self, want, got, optionflags):
+        if super().check_output(want + "\n", (got or "<BLANKLINE>") + "\n", optionflags):
+            return True
+        numbers = [[float(x) for x in self.NUMBER.findall(line)] for line in (want, got)]
+        shapes = [self.NUMBER.sub("", line).split() for line in (want, got)]
+        decimals = min((len(x.partition(".")[2]) for x in self.NUMBER.findall(want)), default=0)
+        return shapes[0] == shapes[1] and np.allclose(*numbers, rtol=0.01, atol=1.01 * 10.0**-decimals)
+
+
+def run_blocks(path):
+    """Run every Python block of a page, in order and in one namespace; ``>>>`` are doctests."""
+    matplotlib.use("Agg")
+    globs = {"__name__": "__main__"}
+    ran = 0
+    for language, code, line in fenced(path.read_text()):
+        if language != "python":
+            continue
+        ran += 1
+        if ">>>" not in code:
+            exec(compile(code, f"{path}:{line}", "exec"), globs)
+            continue
+        test = doctest.DocTestParser().get_doctest(code, globs, name_of(path), str(path), line)
+        said = []
+        runner = doctest.DocTestRunner(Tolerant(), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+        assert runner.run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
+        globs.update(test.globs)
+    return ran
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.name != "CONTRIBUTING.md"], ids=name_of)
+def test_code_blocks_run(path):
+    ran = run_blocks(path)
+    if path.parent.name in ("guide", "migrating") and path.stem not in ("index", "add_a_region"):
+        assert ran, "a page of the user guide without code"
+
+
+def test_only_known_languages():
+    """A block that is neither run nor plain text would be code that nobody tests."""
+    for path in PAGES:
+        for language, _, line in fenced(path.read_text()):
+            known = language in ("python", "bash", "text") or re.match(r"\{(?!code)", language)
+            assert known, f"{name_of(path)}:{line} has a block of {language!r}"
+
+
+def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
+    """It runs as it is, and prints what the README says, but for the last digits of the gap."""
+    blocks = fenced((ROOT / "README.md").read_text())
+    first = next(k for k, (language, _, _) in enumerate(blocks) if language == "python")
+    (tmp_path / "first.py").write_text(blocks[first][1])
+    done = subprocess.run(
+        [sys.executable, "first.py"], cwd=tmp_path, check=True, timeout=300, capture_output=True, text=True
+    )
+    assert blocks[first + 1][0] == "text"
+    said, promised = (re.sub("gap .*", "gap", text) for text in (done.stdout, blocks[first + 1][1]))
+    assert Tolerant().check_output(promised, said, 0), said
+
+
+@pytest.mark.parametrize("name", ["with_torch", "with_pyepo"])
+def test_pages_for_users_of_other_packages(name):
+    """Where PyTorch and PyEPO are installed, the code on these pages runs as well."""
+    pytest.importorskip("torch")
+    if name == "with_pyepo":
+        pytest.importorskip("pyepo")
+    subprocess.run([sys.executable, str(DOCS / f"migrating/{name}.py")], cwd=ROOT, check=True, timeout=300)
+
+
+def test_the_region_of_the_contributing_guide():
+    code = next(code for language, code, _ in fenced((ROOT / "CONTRIBUTING.md").read_text()) if language == "python")
+    globs = {"np": np, "Region": skspo.Region}
+    exec(textwrap.dedent(code), globs)
+    C = np.random.default_rng(0).normal(size=(20, 4))
+    np.testing.assert_array_equal(globs["Orthoplex"]().argmin(C), skspo.L1Ball().argmin(C))
+
+
+def test_files_and_rooms_of_the_contributing_guide():
+    """Every file that it names exists, and its tree has every room, from the bottom up."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:skspo|tests|docs|tools|\.ci|\.github)/[\w./]+)`", text)
+    assert len(named) >= 15
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    tree = next(code for language, code, _ in fenced(text) if language == "text" and code.startswith("skspo/\n"))
+    rooms = re.findall(r"^  (\w+)(?:/|\.py)  +\S", tree, re.MULTILINE)
+    from test_layers import LAYERS
+
+    assert rooms == [room for layer in LAYERS for room in layer]
+
+
+def test_included_files():
+    """Every included file and both of its marks are there."""
+    found = 0
+    for path in PAGES:
+        for language, options, _ in fenced(path.read_text()):
+            if not language.startswith("{literalinclude}"):
+                continue
+            found += 1
+            included = (path.parent / language.removeprefix("{literalinclude}").strip()).resolve()
+            text = included.read_text()
+            ast.parse(text)
+            for mark in re.findall(r"^:(?:start-after|end-before): (.*)$", options, re.MULTILINE):
+                assert text.count(mark.strip(" '\"")) == 1, (name_of(path), mark)
+    assert found >= 3
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+def anchors(text):
+    """Names that GitHub and the site give to the headings of a page."""
+    prose = FENCE.sub("", text)
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_links(path):
+    prose = FENCE.sub("", path.read_text())
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose)):
+        if re.match(r"https?://", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = path if not name else path.parent / name
+        if (path.parent / name).resolve() == DOCS / "gallery/index.rst" or "/gallery/plot_" in f"/{name}":
+            source = ROOT / "examples" / (Path(name).stem + ".py")
+            assert name.endswith("index.rst") or source.exists(), target  # made from the examples
+            continue
+        assert file.exists(), f"{name_of(path)} links to {target}"
+        if anchor:
+            assert anchor in anchors(file.read_text()), f"{name_of(path)} links to {target}"
+
+
+# -- the API reference -------------------------------------------------------------------------------------------------
+
+
+def documented():
+    """Full names that the pages in docs/api list."""
+    names, module = set(), ""
+    for line in "\n".join(page.read_text() for page in sorted((DOCS / "api").glob("[!i]*.rst"))).splitlines():
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.match(r"   ([A-Za-z_][\w.]*)$|\.\. (?:autodata|py:data):: (\w+)$", line):
+            names.add(f"{module}.{match[1] or match[2]}")
+    return names
+
+
+MODULES = ("skspo", *(f"skspo.{name}" for name in ("calibration", "plotting", "datasets", "solvers", "experiments")))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_documented(module):
+    public = importlib.import_module(module).__all__
+    assert {f"{module}.{name}" for name in public} - documented() == set()
+
+
+def test_every_documented_name_exists():
+    for name in documented() - {"skspo.torch.SPOPlusLoss"}:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
+    assert "skspo.torch.SPOPlusLoss" in documented()
+
+
+def test_the_solvers_page_has_every_solver():
+    text = (DOCS / "guide/solvers.md").read_text()
+    for name in skspo.solvers.SOLVERS:
+        assert f"| `{name}` |" in text
+
+
+def test_the_regions_page_has_every_region():
+    text = (DOCS / "guide/regions.md").read_text()
+    for name in skspo.regions.__all__:
+        value = getattr(skspo, name)
+        if isinstance(value, type) and issubclass(value, skspo.Region) and value is not skspo.Region:
+            assert f"`{name}`" in text, name
+
+
+def test_tolerance_of_doctests():
+    check = Tolerant().check_output
+    assert check("SPO+ 8.7%; CV 8.7%\n", "SPO+ 8.6%; CV 8.8%\n", 0)
+    assert not check("SPO+ 8.7%\n", "SPO+ 9.0%\n", 0)
+    assert not check("SPO+ 8.7%\n", "SPO 8.7%\n", 0)
+    assert not check("True\n", "False\n", 0)
+
+
+def test_docstrings_are_read_as_plain_text():
+    """Norms and fitted attributes are no markup; formulas keep their lines; names of parameters stay."""
+    sys.path.insert(0, str(DOCS / "_ext"))
+    try:
+        from plain_docstrings import plain
+    finally:
+        sys.path.pop(0)
+    formula = ["    |B|_F", "    + coef_", ""]
+    assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", "::", "", *formula, r"and \|x\|."]
+    assert plain(["coef_ : array of |x|", "    ``n_`` or n_."]) == [r"coef_ : array of \|x\|", r"    ``n_`` or n\_."]
+    assert plain(["A.", "", ">>> coef_", "x_ |", "", "n_."]) == ["A.", "", ">>> coef_", "x_ |", "", r"n\_."]
+
+
+def test_names_of_test_files_are_unique():
+    """In every folder: pages name files without their folders, and pytest imports them by these names."""
+    files = [path.name for path in (ROOT / "tests").rglob("*.py")]
+    assert sorted(set(files)) == sorted(files)
+
+
+def test_paths_of_test_files_exist():
+    for path in [*TEXTS, ROOT / "pyproject.toml", ROOT / "tools/make_fixture_models.py"]:
+        if path.name != "CHANGELOG.md":  # which tells what was
+            for name in re.findall(r"\btests(?:/\w+)+(?:\.py)?", path.read_text()):
+                assert (ROOT / name).exists(), f"{name_of(path)} names {name}"
+
+
+def test_reliability_names_tests_that_exist():
+    """Every `file.py::test` of the table, and every `::test` after it, which is of the same file."""
+    text = (DOCS / "reliability.md").read_text()
+    assert "@" not in text
+    named, file = 0, ""
+    for one, test in re.findall(r"`(test_\w+\.py)?(?:::(test_\w+))?`", text):
+        file = one or file
+        if file and test:
+            named += 1
+            source = TESTS[file].read_text()
+            assert re.search(rf"^def {test}\(", source, flags=re.MULTILINE), f"{file} has no {test}"
+    assert named >= 40
+    for command in re.findall(r"`python ((?:tools|benchmarks)/\w+\.py)", text):
+        assert (ROOT / command).exists(), command

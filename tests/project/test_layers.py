@@ -1,0 +1,103 @@
+"""Which module may import which: layers, from the bottom up, and no cycles.
+
+Imports inside functions count.  Those for type checkers only do not: nothing is loaded by them.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+#: a module imports modules of its own room and of layers below
+LAYERS = [
+    ["_version"],
+    ["_utils"],
+    ["regions"],
+    ["losses"],
+    ["data"],
+    ["_training"],
+    ["metrics", "solvers"],
+    ["estimators"],
+    ["datasets", "plotting", "torch"],
+    ["calibration"],
+    ["experiments"],
+]
+
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+
+
+def modules():
+    """Name of each module, and its file."""
+    for path in sorted((ROOT / "skspo").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def is_for_type_checkers(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def imports(name, path, known):
+    """Modules of the package that a module imports."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    nodes = [ast.parse(path.read_text())]
+    while nodes:
+        node = nodes.pop()
+        if is_for_type_checkers(node):
+            continue
+        nodes.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                if inner in known or module in known:
+                    yield inner if inner in known else module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    known = dict(modules())
+    return {name: set(imports(name, path, known)) - {name} for name, path in known.items()}
+
+
+def room(module):
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_every_room_has_a_layer(graph):
+    assert {room(module) for module in graph if room(module)} == set(LEVEL)
+
+
+def test_imports_point_down(graph):
+    for module, targets in graph.items():
+        for target in targets:
+            here, there = room(module), room(target)
+            if here and here != there:
+                assert there and LEVEL[there] < LEVEL[here], f"{module} imports {target}, which is not below it"
+
+
+def test_no_cycles(graph):
+    done, path = set(), []
+
+    def visit(module):
+        assert module not in path, "a cycle: " + " -> ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
+        path.append(module)
+        for target in sorted(graph[module]):
+            visit(target)
+        path.pop()
+        done.add(module)
+
+    for module in graph:
+        visit(module)
+
+
+def test_no_room_is_crowded():
+    crowded = {name: lines for name, path in modules() if (lines := len(path.read_text().splitlines())) > 600}
+    assert not crowded

@@ -1,0 +1,163 @@
+"""What an installation promises: a quick import, types, a version, and names that exist."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+
+import skspo
+
+HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "pandas", "torch")
+
+
+def test_import_is_light():
+    """In a fresh interpreter: other tests have imported everything by now.
+
+    scikit-learn imports pandas by itself where pandas is installed, so what it brings along is not counted.
+    """
+    code = (
+        "import sys, sklearn.utils.validation; before = set(sys.modules); import skspo; "
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules and name not in before])"
+    )
+    root = Path(skspo.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_no_module_imports_pandas():
+    """The test above cannot see this one, because scikit-learn was there first; hide pandas and it can."""
+    code = "import sys; sys.modules['pandas'] = None; import skspo"
+    root = Path(skspo.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_error_names_the_extra():
+    # Not by sys.modules["torch"] = None, which SciPy takes for a PyTorch without tensors.
+    code = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        if name == 'torch': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent)\n"
+        "import skspo.torch"
+    )
+    root = Path(skspo.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert "pip install skspo[torch]" in done.stderr
+
+
+def test_version():
+    assert skspo.__version__.count(".") >= 2
+    try:
+        installed = metadata.version("skspo")
+    except metadata.PackageNotFoundError:
+        pytest.skip("skspo is not installed, only importable")
+    assert skspo.__version__ == installed
+
+
+def test_the_build_reads_the_version_without_importing_anything():
+    """The build environment has no NumPy, so that the version must be a literal in the module that is named."""
+    root = Path(__file__).parents[1]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    table = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["dynamic"]["version"]
+    module, _, name = table["attr"].rpartition(".")
+    path = root.joinpath(*module.split("."))
+    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+    literals = {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+    }
+    assert literals.get(name) == skspo.__version__
+
+
+def test_typed():
+    assert resources.files("skspo").joinpath("py.typed").is_file()
+
+
+def test_public_names():
+    assert skspo.__all__, "there is no public interface"
+    assert [name for name in skspo.__all__ if not hasattr(skspo, name)] == []
+    assert len(set(skspo.__all__)) == len(skspo.__all__)
+
+
+def test_star_import():
+    namespace: dict = {}
+    exec("from skspo import *", namespace)
+    assert set(skspo.__all__) <= set(namespace)
+
+
+def test_every_requirement_has_a_lower_bound_and_a_licence(monkeypatch):
+    """What tools/supply.py relies on; the package may be installed without the source tree."""
+    root = Path(__file__).parents[2]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    monkeypatch.syspath_prepend(str(root / "tools"))
+    import supply
+
+    page = (root / "docs" / "licences.md").read_text()
+    listed = {supply.canonical(line.split("|")[1].strip()) for line in page.splitlines() if line.startswith("|")}
+    for requirement in supply.requirements():
+        name, version = supply.oldest(requirement).split("==")
+        assert version[0].isdigit()
+        assert supply.canonical(name) in listed, f"{name}: run python tools/supply.py --licences"
+    assert [supply.oldest(requirement) for requirement in supply.requirements("test", "plot", "dask", "graph")]
+    assert "not stated" not in page
+    with pytest.raises(ValueError, match="no lower bound"):
+        supply.oldest("numpy<3")
+
+
+def test_what_belongs_into_archives(monkeypatch):
+    root = Path(__file__).parents[2]
+    monkeypatch.syspath_prepend(str(root / "tools"))
+    import supply
+
+    code = {str(path.relative_to(root)) for path in (root / "skspo").rglob("*.py")} | {"skspo/py.typed"}
+    about = {"skspo-0.1.0.dist-info/METADATA", "skspo-0.1.0.dist-info/licenses/LICENSE"}
+    assert supply.wrong_in_wheel(code | about) == []
+    assert supply.wrong_in_wheel(code | about | {"tests/test_x.py"}) == ["not wanted: tests/test_x.py"]
+    assert supply.wrong_in_wheel(code - {"skspo/py.typed"}) == ["missing: skspo/py.typed", "missing: LICENSE"]
+    assert {"LICENSE", "skspo/py.typed", "tests/project/test_packaging.py"} <= set(supply.missing_from_source(set()))
+
+
+def test_settings_of_the_project():
+    """They parse, and call what exists."""
+    root = Path(__file__).parents[2]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    yaml = pytest.importorskip("yaml")  # dask brings it along
+    hooks = yaml.safe_load((root / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [repo["repo"] for repo in hooks] == ["local"], "a hook that has to be fetched"
+    assert [hook["id"] for hook in hooks[0]["hooks"]] == ["ruff-check", "ruff-format", "mypy"]
+    for hook in hooks[0]["hooks"]:
+        # The same commands as in the script that decides, but for what is to be looked at.
+        assert " ".join(hook["entry"].split()[:4]).removesuffix(" --force-exclude") in (root / ".ci/run").read_text()
+
+    jobs = yaml.safe_load((root / ".github/workflows/ci.yml").read_text())["jobs"]
+    assert {step["run"] for step in jobs["checks"]["steps"] if "run" in step} == {"bash .ci/run"}
+    declared = (root / "pyproject.toml").read_text()
+    pythons = jobs["checks"]["strategy"]["matrix"]["python"]
+    assert f'requires-python = ">={pythons[0]}"' in declared
+    assert [python for python in re.findall(r"Python :: (3\.\d+)", declared) if python not in pythons] == []
+    (command,) = (step["run"] for step in jobs["dependencies"]["steps"] if "run" in step)
+    assert command.startswith("python tools/supply.py --${{ matrix.versions }}")
+    assert {row["versions"] for row in jobs["dependencies"]["strategy"]["matrix"]["include"]} == {"oldest", "newest"}
+
+    for name in ("bug_report", "feature_request"):
+        form = yaml.safe_load((root / f".github/ISSUE_TEMPLATE/{name}.yml").read_text())
+        assert {"name", "description", "body"} <= set(form)
+        assert all({"type", "id", "attributes"} <= set(field) for field in form["body"])
+
+    citation = yaml.safe_load((root / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert f'license = "{citation["license"]}"' in declared
+    assert [reference["year"] for reference in citation["references"]] == [2022, 2021]

@@ -1,0 +1,31 @@
+"""Comparison of nested objects, down to the last bit."""
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+
+def assert_same(one, other, path="it"):
+    """The same types and values down to the last bit, whatever they are nested in."""
+    assert type(one) is type(other), path
+    if isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype, path
+        assert_array_equal(one, other, err_msg=path, strict=True)
+    elif isinstance(one, dict):
+        assert list(one) == list(other), path
+        for key in one:
+            assert_same(one[key], other[key], f"{path}[{key!r}]")
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(other), path
+        for k, (a, b) in enumerate(zip(one, other, strict=True)):
+            assert_same(a, b, f"{path}[{k}]")
+    elif isinstance(one, np.random.RandomState):
+        assert_same(one.get_state(), other.get_state(), path)
+    elif hasattr(one, "__dict__") and not callable(one):
+        assert_same(kept(one), kept(other), path)
+    else:
+        assert one == other or one is other or (one != one and other != other), (path, one, other)
+
+
+def kept(value):
+    """Attributes, without what is computed again on first use."""
+    return {name: item for name, item in vars(value).items() if not name.endswith("_cache")}

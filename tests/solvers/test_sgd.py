@@ -1,0 +1,59 @@
+"""Stochastic subgradients: how close they come, their bound, and streams."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+from solver_problems import PENALTIES
+
+from skspo import OracleRegion, ShortestPath, Simplex, SPOPlusRegressor
+from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
+from skspo.solvers.sgd import AdamState, Stream
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+def test_sgd_comes_close_and_its_bound_holds(penalty):
+    X, C = make_cost_sensitive_classification(300, degree=2, noise=0.5, random_state=1)
+    exact = SPOPlusRegressor(Simplex(), solver="conic", **penalty).fit(X, C)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SPOPlusRegressor(Simplex(), solver="sgd", random_state=0, **penalty).fit(X, C)
+    # Unpenalised, this problem is badly conditioned: least squares is 330 % off.
+    close = 1.001 if penalty else 1.05
+    assert exact.objective_ * (1 - 1e-9) <= model.objective_ <= close * exact.objective_
+    assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9)
+    assert model.duality_gap_ <= (1e-3 if penalty else 0.1)
+
+
+def test_sgd_serves_regions_known_only_by_their_oracle():
+    X, C = make_shortest_path(200, degree=4, noise=0.5, random_state=0)
+    grid = ShortestPath.grid(5, 5)
+    with pytest.warns(ConvergenceWarning):
+        oracle = SPOPlusRegressor(OracleRegion(grid.argmin, 40), solver="sgd", random_state=0).fit(X, C)
+    exact = SPOPlusRegressor(grid).fit(X, C)
+    assert exact.solver_ == "interior-point"
+    assert exact.objective_ <= oracle.objective_ <= 1.05 * exact.objective_
+    bundle = SPOPlusRegressor(OracleRegion(grid.argmin, 40)).fit(X, C)
+    assert bundle.solver_ == "bundle"
+    assert bundle.objective_ == pytest.approx(exact.objective_, rel=2e-6)
+    # Averages of oracle decisions prove a bound also without any knowledge of the set.
+    with pytest.warns(ConvergenceWarning):
+        oracle.set_params(alpha=0.1, prior="least_squares")
+        ridge = oracle.fit(X, C)
+    assert 0 < ridge.lower_bound_ < ridge.objective_
+    assert ridge.duality_gap_ < 0.5
+
+
+def test_first_step_of_adam_is_the_learning_rate():
+    gradient = np.array([3.0, -0.02, 1e-3])
+    assert_allclose(AdamState((3,)).step(gradient, 0.25), 0.25 * np.sign(gradient), rtol=1e-6)
+
+
+def test_averages_of_a_stream_are_its_own():
+    Theta = np.zeros((2, 2))
+    stream = Stream(Theta, 1.0)
+    stream.average += 1.0
+    stream.Theta += 1.0
+    assert_array_equal(Theta, 0.0)

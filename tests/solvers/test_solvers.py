@@ -1,0 +1,252 @@
+"""Training against independent truths: other programs, other solvers, brute force; and the certificate."""
+
+import warnings
+
+import numpy as np
+import pytest
+from problems import noisy_data, spo_plus_objective
+from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from solver_problems import (
+    PENALTIES,
+    SMOOTH,
+    small_data,
+)
+
+from skspo import (
+    Assignment,
+    ChunkedData,
+    Ellipsoid,
+    EntropySimplex,
+    Knapsack,
+    L1Ball,
+    LogBarrierSimplex,
+    Markowitz,
+    OracleRegion,
+    Polyhedron,
+    ShortestPath,
+    Simplex,
+    SPOPlusLoss,
+    SPOPlusRegressor,
+    TopK,
+    spo_plus_loss,
+)
+from skspo._training.certificate import Bound
+from skspo._training.objective import LinearObjective
+from skspo.datasets import make_portfolio
+from skspo.solvers import (
+    SOLVERS,
+    BundleSolver,
+    ConicSolver,
+    InteriorPointSolver,
+    NewtonSolver,
+    SGDSolver,
+    choose_solvers,
+)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize("region", SMOOTH, ids=str)
+def test_auto_closes_the_gap_on_smooth_regions(region, penalty):
+    X, C = small_data(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = SPOPlusRegressor(region, **penalty).fit(X, C)
+    assert model.duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("region", [Simplex(), L1Ball(), EntropySimplex()], ids=str)
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+def test_any_decisions_prove_a_bound(region, alpha):
+    """dual_value(V) never exceeds the optimum, whatever decisions V are (with alpha=0: within the stated radius)."""
+    X, C = small_data(4)
+    objective = LinearObjective(SPOPlusLoss(region), region, X, C, alpha=alpha)
+    model = SPOPlusRegressor(region, alpha=alpha).fit(X, C)
+    optimum = model.objective_ / objective.scale
+    Theta = objective.from_user(model.coef_, model.intercept_)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        V = region.argmin(rng.normal(size=C.shape))
+        assert objective.dual_value(V, Theta).value <= optimum * (1 + 1e-9)
+        assert objective.lower_bound(V, Theta).value <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("region", [Simplex(), ShortestPath.grid(2, 3), TopK(2), EntropySimplex()], ids=str)
+def test_what_decisions_cannot_see_is_set_by_least_squares(region):
+    d = region.n_dim or 5
+    X, C = small_data(d)
+    model = SPOPlusRegressor(region).fit(X, C)
+    ls = LinearRegression().fit(X, C)
+    E = region.equalities(d)
+    assert E.shape[0] >= 1
+    np.testing.assert_allclose(E @ model.coef_, E @ ls.coef_, atol=1e-9)
+    np.testing.assert_allclose(E @ model.intercept_, E @ ls.intercept_, atol=1e-9)
+    # Moving that component changes no loss.
+    shifted = model.predict(X) + np.random.default_rng(0).normal(size=(len(X), E.shape[0])) @ E
+    np.testing.assert_allclose(spo_plus_loss(C, shifted, region), model.objective_, rtol=1e-9)
+
+
+def test_large_alpha_with_least_squares_prior_is_least_squares():
+    X, C = small_data(4)
+    ls = LinearRegression().fit(X, C).predict(X)
+    near = SPOPlusRegressor(Simplex(), alpha=1e9, prior="least_squares").fit(X, C)
+    np.testing.assert_allclose(near.predict(X), ls, rtol=1e-6)
+    exact = SPOPlusRegressor(Simplex()).fit(X, C).objective_
+    far = SPOPlusRegressor(Simplex(), alpha=1e-9, prior="least_squares").fit(X, C)
+    assert far.objective_ == pytest.approx(exact, rel=1e-6)
+    zero = SPOPlusRegressor(Simplex(), alpha=1e9).fit(X, C)
+    np.testing.assert_allclose(zero.coef_, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("cost_scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("feature_scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("region", [Simplex(), EntropySimplex()], ids=str)
+def test_units_do_not_matter(region, cost_scale, feature_scale):
+    X, C = make_portfolio(60, 3, 5, degree=2, noise=0.5, random_state=0)
+    base = SPOPlusRegressor(region).fit(X, C)
+    model = SPOPlusRegressor(region).fit(X * feature_scale, C * cost_scale)
+    assert model.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(base.objective_ * cost_scale, rel=2e-6)
+
+
+def test_maximisation_is_one_sign():
+    X, C = small_data(4)
+    low = SPOPlusRegressor(Simplex(), alpha=0.1).fit(X, C)
+    high = SPOPlusRegressor(Simplex(sense="max"), alpha=0.1).fit(X, -C)
+    np.testing.assert_allclose(high.predict(X), -low.predict(X))
+    np.testing.assert_array_equal(high.decide(X), low.decide(X))
+    assert high.score(X, -C) == low.score(X, C)
+
+
+def test_auto_rule():
+    def auto(region, n=10, d=4):
+        X, C = small_data(d, n=n)
+        return choose_solvers(region, LinearObjective(SPOPlusLoss(region), region, X, C))
+
+    assert auto(EntropySimplex()) == auto(Ellipsoid()) == ["newton", "lbfgs", "conic"]
+    assert auto(EntropySimplex(), n=30_000) == ["newton", "lbfgs"]
+    assert auto(EntropySimplex(), d=60) == ["lbfgs", "newton", "conic"]
+    assert auto(Simplex()) == auto(Knapsack([1, 2, 3, 4], 5, integer=False)) == ["interior-point", "conic"]
+    assert auto(Simplex(), n=8_000) == ["bundle", "interior-point", "conic"]
+    assert auto(Simplex(), n=30_000) == ["bundle", "interior-point"]
+    # Before that interior point is faster, if there is at most one equality.
+    assert auto(Simplex(), n=4_000) == ["interior-point", "bundle", "conic"]
+    assert auto(Assignment(2), n=3_999) == ["interior-point", "conic"]
+    assert auto(Assignment(2), n=4_000) == ["bundle", "interior-point", "conic"]
+    # A pass is slow where the oracle is a solver.
+    assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
+    two = Knapsack([[1, 2, 3, 4], [4, 3, 2, 1]], [5, 5], integer=False)
+    cycle = ShortestPath([(0, 1), (1, 2), (2, 1), (1, 3)], 0, 3)
+    for region in (Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), two, cycle):
+        assert region.asks_solver
+        assert auto(region, n=8_000) == ["interior-point", "conic"]
+        assert auto(region, n=30_000) == ["interior-point", "bundle"]
+    assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
+    assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
+    assert set(SOLVERS) == {"lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"}
+
+
+def test_oracles_that_are_solvers_are_asked_rarely(monkeypatch):
+    """Interior point asks them for the optimal decisions, for its start, and for the certificate."""
+    rows = []
+    argmin = Polyhedron._argmin
+    monkeypatch.setattr(Polyhedron, "_argmin", lambda self, C, data: rows.append(len(C)) or argmin(self, C, data))
+    X, C = small_data(4, n=300)
+    model = SPOPlusRegressor(Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), solver="interior-point").fit(X, C)
+    assert model.duality_gap_ <= 1e-6
+    assert sum(rows) <= 5 * 300 < 300 * model.n_iter_
+
+
+def test_exhausted_max_iter_gives_best_point_bound_and_warning():
+    X, C = make_portfolio(100, degree=4, noise=0.5, random_state=0)
+    exact = SPOPlusRegressor(EntropySimplex()).fit(X, C)
+    with pytest.warns(ConvergenceWarning, match=r"relative duality gap of .* max_iter=2"):
+        model = SPOPlusRegressor(EntropySimplex(), solver="lbfgs", max_iter=2).fit(X, C)
+    assert model.duality_gap_ > 1e-6
+    assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9) <= model.objective_ * (1 + 2e-9)
+
+
+def test_verbose_prints_a_line(capsys):
+    X, C = small_data(4)
+    SPOPlusRegressor(EntropySimplex(), verbose=1).fit(X, C)
+    assert "objective" in capsys.readouterr().err
+
+
+def test_perfect_fit_has_zero_loss_and_a_small_gap():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    C = X @ rng.normal(size=(3, 5)) + 1.0
+    model = SPOPlusRegressor(Simplex()).fit(X, C)
+    assert model.objective_ == pytest.approx(0.0, abs=1e-8)
+    assert model.duality_gap_ <= 1e-6
+    assert model.score(X, C) == pytest.approx(0.0, abs=1e-8)
+
+
+def test_more_features_than_samples_and_constant_columns():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(6, 10)), np.ones(6), np.zeros(6)])
+    X = np.column_stack([X, X[:, 0]])
+    C = rng.normal(size=(6, 4))
+    for kwargs in ({}, {"alpha": 0.1}, {"fit_intercept": False}):
+        model = SPOPlusRegressor(Simplex(), **kwargs).fit(X, C)
+        assert model.duality_gap_ <= 1e-6
+        assert np.isfinite(model.coef_).all()
+
+
+def test_linprog_confirms_the_dual():
+    """max sum c.(v - w) over v in S with the same feature moments is the optimum of training (design, section 3)."""
+    X, C = small_data(3, n=12)
+    model = SPOPlusRegressor(Simplex()).fit(X, C)
+    n, d = C.shape
+    X1 = np.column_stack([X, np.ones(n)])
+    W = Simplex().argmin(C)
+    A_eq = np.vstack([np.kron(X1.T, np.eye(d)), np.kron(np.eye(n), np.ones((1, d)))])
+    b_eq = np.concatenate([(X1.T @ W).ravel(), np.ones(n)])
+    res = linprog(-C.ravel() / n, A_eq=A_eq, b_eq=b_eq)
+    assert -res.fun - (C * W).sum() / n == pytest.approx(model.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize("scale", [3.7, 1e40, 1e-40])
+@pytest.mark.parametrize("region", [Simplex(), EntropySimplex(), LogBarrierSimplex(), TopK(2)], ids=str)
+@pytest.mark.parametrize("params", [{}, {"alpha": 0.1, "prior": "least_squares"}, {"shared": True}], ids=str)
+def test_costs_that_are_the_same_for_all_decisions(region, params, scale):
+    """The differences are rounding, of which nothing is learned, and least squares predicts the costs themselves."""
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(40, 10)), scale * rng.uniform(size=(40, 1)) * np.ones(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SPOPlusRegressor(region, **params).fit(X, C)
+        chunked = SPOPlusRegressor(region, **params).fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=15))
+    for m in (model, chunked):
+        assert m.objective_ == 0
+        assert m.duality_gap_ == 0
+        np.testing.assert_allclose(m.predict(X).mean() / scale, C.mean() / scale)
+
+
+def test_differences_of_costs_beside_a_large_common_cost():
+    """They are fitted as long as doubles can tell them from rounding."""
+    X, C = small_data(4)
+    plain = SPOPlusRegressor(Simplex()).fit(X, C)
+    model = SPOPlusRegressor(Simplex()).fit(X, C + 1e9)
+    assert model.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+
+
+def test_a_bound_is_never_above_the_value():
+    objective = spo_plus_objective(*noisy_data())
+    objective.lower_bound = lambda *args, **kwargs: Bound(1e9, np.inf)
+    objective.dual_value_from_moments = lambda constant, G, Theta: Bound(1e9, np.inf)
+    for solver in (SGDSolver(max_iter=1, random_state=0), BundleSolver()):
+        result = solver.solve(objective)
+        assert result.lower_bound == result.objective
+
+
+@pytest.mark.parametrize(
+    ("solver", "region"),
+    [(InteriorPointSolver(max_iter=1), Simplex()), (NewtonSolver(max_iter=1), EntropySimplex())],
+)
+def test_never_worse_than_the_start(solver, region):
+    objective = spo_plus_objective(*make_portfolio(12, 3, 4, degree=4, random_state=0), region)
+    start = ConicSolver().solve(objective).coef
+    assert solver.solve(objective, start).objective <= objective.value(start) * (1.0 + 1e-12)
