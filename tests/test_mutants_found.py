@@ -38,6 +38,7 @@ from skspo.solvers import (
     Result,
     SGDSolver,
     Solver,
+    Status,
 )
 from skspo.solvers.base import Progress
 from skspo.solvers.interior_point.reduced_form import region_form
@@ -238,11 +239,16 @@ def test_lbfgs_is_certified_with_an_elastic_net():
         assert LBFGSSolver().solve(objective).converged
 
 
+def gapped(Theta, value, share):
+    status = Status.CONVERGED if share <= 1e-6 else Status.NUMERICAL_LIMIT
+    return Result(Theta, value, (1.0 - share) * value, 1, status, gap=share)
+
+
 def gaps(objective, *shares):
     """Results of a solver that closes the gap step by step."""
     Theta = objective.least_squares
     value = objective.value(Theta)
-    return iter([Result(Theta, value, (1.0 - share) * value, 1, share <= 1e-6, "") for share in shares])
+    return iter([gapped(Theta, value, share) for share in shares])
 
 
 def test_lbfgs_asks_for_a_smaller_gradient_as_long_as_that_helps(monkeypatch):
@@ -549,7 +555,7 @@ def test_of_several_solvers_that_fail_the_best_counts(monkeypatch):
     X, C = data()
     Theta = spo_plus(X, C).least_squares
     value = spo_plus(X, C).value(Theta)
-    results = [Result(Theta, value, bound * value, 7, False, "", np.inf) for bound in (0.2, 0.9, 0.5)]
+    results = [Result(Theta, value, bound * value, 7, Status.ITERATION_LIMIT, "", np.inf) for bound in (0.2, 0.9, 0.5)]
     monkeypatch.setattr(skspo.estimators._linear, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
     with pytest.warns(ConvergenceWarning, match=r"gap of 1\.0e-01"):
         model = sk.SPOPlusRegressor(sk.Simplex()).fit(X, C)

@@ -163,7 +163,7 @@ class ShortestPath(PolyhedralRegion):
             ) from None
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Where the graph has cycles: HiGHS."""
         return self._data(self.n_dim).sweep is None
 

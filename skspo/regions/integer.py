@@ -107,7 +107,7 @@ class MixedInteger(Region):
         return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d  # type: ignore[arg-type]
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Yes, HiGHS."""
         return True
 
@@ -231,7 +231,7 @@ class Knapsack(PolyhedralRegion):
         return shape[-1] if shape else None
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Where neither dynamic programming nor sorting will do: HiGHS."""
         return self._data(self.resolve_dim()).method in ("search", "linear")
 

@@ -239,7 +239,7 @@ class Polyhedron(PolyhedralRegion):
         return count_decisions("Polyhedron", self.A_ub, self.A_eq, self.bounds, self.constraints)
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Yes, HiGHS."""
         return True
 

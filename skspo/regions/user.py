@@ -145,6 +145,11 @@ class OracleRegion(Region):
         error.add_note(f"OracleRegion: the oracle raised this error for {which}, of an array of shape {C.shape}.")
 
     @property
+    def oracle_is_solver(self) -> bool:
+        """Unknown, so that it is assumed: the function may well call a solver for every row."""
+        return True
+
+    @property
     def may_be_inexact(self) -> bool:
         """Whether the user allows for it."""
         return self.on_suboptimal == "warn"
