@@ -1,5 +1,12 @@
 """Machine learning for people who have to decide: Smart Predict-then-Optimize for scikit-learn."""
 
+from ._utils.errors import (
+    InfeasibleRegionError,
+    NotCertifiedWarning,
+    SkspoError,
+    SolverError,
+    UnboundedRegionError,
+)
 from ._utils.versioning import InconsistentVersionWarning
 from ._version import __version__
 from .data import ChunkedData, StackedItems, stack_items
@@ -21,15 +28,20 @@ __all__ = [
     "AbsoluteLoss",
     "ChunkedData",
     "InconsistentVersionWarning",
+    "InfeasibleRegionError",
+    "NotCertifiedWarning",
     "SPOLoss",
     "SPOMLPRegressor",
     "SPOPlusLoss",
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",
     "SPORegressor",
+    "SkspoError",
+    "SolverError",
     "SquaredLoss",
     "StackedItems",
     "TwoStageRegressor",
+    "UnboundedRegionError",
     "__version__",
     "decision_report",
     "make_spo_scorer",

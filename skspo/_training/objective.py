@@ -357,8 +357,8 @@ class LinearObjective:
         """Rows in blocks whose arrays fit into the processor's cache, with regions and what the oracle found there."""
         if "blocks" not in self.memory:
             n = self.n_samples
-            # An oracle of which nothing else is known is likely to be slow, and to want all rows at once.
-            size = max(BLOCK_ELEMENTS // self.C.shape[1], 1) if hasattr(self.region, "support_epigraph") else n
+            # A solver gets all rows at once: it may work on several at a time, and the cache does not matter to it.
+            size = n if self.region.oracle_is_solver else max(BLOCK_ELEMENTS // self.C.shape[1], 1)
             slices = [slice(start, min(start + size, n)) for start in range(0, n, max(size, 1))]
             self.memory["blocks"] = [
                 (rows, self.region if len(slices) == 1 else self.region.take(rows), {}) for rows in slices

@@ -135,7 +135,7 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
         Spread of each feature in the training data.
     cost_scale_ : float
         Typical size of the part of costs that decisions can see.
-    objective_, lower_bound_, certificate_radius_, duality_gap_, n_iter_, history_, solver_
+    objective_, lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
         ``solver_`` is "least_squares" if ``alpha_`` is infinite.
     region_ : Region

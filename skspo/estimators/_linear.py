@@ -18,8 +18,16 @@ from .._utils.deadline import check_time_limit
 from ..data.chunks import is_dask
 from ..regions.base import Region
 from ..regions.check import check_region
-from ..solvers import Result, Solver, history_of, make_solvers
+from ..solvers import Result, Solver, Status, history_of, make_solvers
 from ..solvers.driver import run_solvers
+
+#: the parameter that stopped a solver, by status
+LIMITS = {Status.TIME_LIMIT: "time_limit", Status.ITERATION_LIMIT: "max_iter"}
+
+
+def remedy(status: Status) -> str:
+    """What to do about a gap above the tolerance."""
+    return f"Increase {' or '.join(filter(None, (LIMITS.get(status), 'tol')))}, or try another solver."
 
 
 def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
@@ -28,34 +36,32 @@ def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str
     It says what happened, what that means for the model and its bound, and what to do.
     """
     why = result.message
-    late = objective.deadline.reached
+    limit = LIMITS.get(result.status)
     if result.converged:
         return ""
     if objective.inexact:
         # The region has said that there is no bound; what is left to say is that there was more to do.
-        limited = solver.max_iter is not None and result.n_iter >= solver.max_iter
-        if not (late or limited):
+        if limit is None or (limit == "max_iter" and solver.max_iter is None):
             return ""
         return (
-            f"The {solver.name} solver stopped early: {why}. The coefficients are the best found. Increase "
-            f"{'time_limit' if late else 'max_iter'} to go on."
+            f"The {solver.name} solver stopped early: {why}. The coefficients are the best found. Increase {limit} to "
+            "go on."
         )
     if not objective.loss.has_dual_bound and not result.wrong_bound:
         return (
             f"The {solver.name} solver stopped early: {why}. The coefficients are the best found, at least as good as "
-            "the start. Increase max_iter or time_limit to go on."
+            f"the start. {f'Increase {limit} to go on' if limit else 'Try another solver'}."
         )
-    gap = objective.relative_gap(result.objective, result.lower_bound)
     if result.wrong_bound:
         return (
             f"The lower bound of the {solver.name} solver was wrong: a known model has a smaller objective. It was "
-            f"replaced by 0, which always holds, so that the relative duality gap is {gap:.1e}, above "
+            f"replaced by 0, which always holds, so that the relative duality gap is {result.gap:.1e}, above "
             f"tol={solver.tol:g}. The coefficients are the best found. Try another solver, or rescale the data."
         )
     return (
-        f"The {solver.name} solver stopped at a relative duality gap of {gap:.1e}, above tol={solver.tol:g}"
-        f"{f', because {why}' if why else ''}. The coefficients are the best found, and lower_bound_ holds. Increase "
-        f"{'time_limit' if late else 'max_iter'} or tol, or try another solver."
+        f"The {solver.name} solver stopped at a relative duality gap of {result.gap:.1e}, above tol={solver.tol:g}"
+        f"{f', because {why}' if why else ''}. The coefficients are the best found, and lower_bound_ holds. "
+        f"{remedy(result.status)}"
     )
 
 
@@ -188,6 +194,7 @@ class LinearSPOPlusMixin:
     coef_: np.ndarray
     intercept_: np.ndarray
     duality_gap_: float
+    status_: str
 
     def _store(
         self,
@@ -210,7 +217,8 @@ class LinearSPOPlusMixin:
             # Rounding must not put the value below a bound of zero.  Without a bound it is what was evaluated.
             "objective_": max(result.objective, bound) * objective.scale,
             "lower_bound_": bound * objective.scale,
-            "duality_gap_": objective.relative_gap(result.objective, result.lower_bound),
+            "duality_gap_": result.gap,
+            "status_": result.status.value,
             "certificate_radius_": float(result.radius),
             "history_": history_of(objective),
             "n_iter_": max(result.n_iter, 1),

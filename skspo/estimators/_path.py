@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 
 from .._training.inputs import TrainingData, check_training_data
 from .._training.objective import LinearObjective
 from .._utils.deadline import Deadline, TimeIsUp
+from .._utils.errors import NotCertifiedWarning
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
-from ..solvers import Result, Solver
-from ..solvers.driver import check_decided, check_oracle, without_bound
-from ._linear import LinearSPOPlusMixin
+from ..solvers import Result, Solver, Status
+from ..solvers.base import certified
+from ..solvers.driver import check_decided, check_oracle, unknown, without_bound
+from ._linear import LinearSPOPlusMixin, remedy
 
 #: ends of the automatic grid, in units of the gradient's norm at the model of an infinite alpha
 LARGEST, SMALLEST = 1e2, 1e-3
@@ -33,9 +34,8 @@ class Outcome(NamedTuple):
 
     solver: str
     gap: float
-    converged: bool
+    status: Status
     message: str
-    late: bool  # whether it stopped for lack of time
     inexact: bool  # whether the oracle was found not to be optimal
 
 
@@ -135,19 +135,18 @@ class PathMixin(LinearSPOPlusMixin):
                     check_decided(at)
                     value = at.value(at.prior)
                     at.trivial_value()
-                    result = Result(at.prior, value, value, 1, True, radius=np.inf)
+                    result = Result(at.prior, value, value, 1, Status.CONVERGED, radius=np.inf, gap=0.0)
                     check_oracle(at, result)
                     result = without_bound(at, result)
             except TimeIsUp as error:
-                result = Result(at.prior, np.inf, 0.0, 1, False, str(error), radius=np.inf)
+                result = unknown(at.prior, str(error))
             name = "least_squares"
         else:
             at = objective.with_penalty(alpha, float(self.l1_ratio))
             at.deadline = deadline
             result, solver = self._solve(at, points[-1].result.coef if points else None)
             name = solver.name
-        gap = at.relative_gap(result.objective, result.lower_bound)
-        outcome = Outcome(name, gap, result.converged, result.message, at.deadline.reached, at.inexact)
+        outcome = Outcome(name, result.gap, result.status, result.message, at.inexact)
         return Point(at, result, outcome)
 
     def _not_fitted(self, objective: LinearObjective, alpha: float, last: Point, deadline: Deadline) -> Point:
@@ -156,9 +155,9 @@ class PathMixin(LinearSPOPlusMixin):
         Theta = last.result.coef
         value = last.result.objective - last.objective.penalty(Theta) + at.penalty(Theta)
         message = f"{deadline.message} before this fit"
-        result = Result(Theta, value, 0.0, 0, False, message, radius=np.inf)
-        gap = at.relative_gap(result.objective, result.lower_bound)
-        outcome = Outcome(last.outcome.solver, gap, False, message, True, at.inexact)
+        result = Result(Theta, value, 0.0, 0, Status.TIME_LIMIT, message, radius=np.inf)
+        result = certified(at, result, self.tol)
+        outcome = Outcome(last.outcome.solver, result.gap, result.status, result.message, at.inexact)
         return Point(at, result, outcome, fitted=False)
 
 
@@ -334,23 +333,22 @@ def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int)
 def warn_about(outcomes: list[Outcome], tol: float, where: str) -> None:
     """One warning for any number of fits that did not reach the tolerance."""
     # An oracle that is not optimal has no gaps, and the region has said so.
-    missed = [outcome for outcome in outcomes if not outcome.converged and not outcome.inexact]
+    missed = [outcome for outcome in outcomes if outcome.status is not Status.CONVERGED and not outcome.inexact]
     if missed:
         worst = max(missed, key=lambda outcome: outcome.gap)
         why = f"{worst.solver}: {worst.message}" if worst.message else worst.solver
-        limit = "time_limit" if worst.late else "max_iter"
         warnings.warn(
             f"{len(missed)} of {len(outcomes)} fits {where} stopped above tol={tol:g}, the worst at a relative duality "
-            f"gap of {worst.gap:.1e} ({why}). Their coefficients are the best found, and lower bounds hold. Increase "
-            f"{limit} or tol, or try another solver.",
-            ConvergenceWarning,
+            f"gap of {worst.gap:.1e} ({why}). Their coefficients are the best found, and lower bounds hold. "
+            f"{remedy(worst.status)}",
+            NotCertifiedWarning,
             stacklevel=3,
         )
-    late = [outcome for outcome in outcomes if outcome.inexact and outcome.late]
+    late = [outcome for outcome in outcomes if outcome.inexact and outcome.status is Status.TIME_LIMIT]
     if late:
         warnings.warn(
             f"{len(late)} of {len(outcomes)} fits {where} stopped early: {late[0].message}. Their coefficients are the "
             "best found. Increase time_limit to go on.",
-            ConvergenceWarning,
+            NotCertifiedWarning,
             stacklevel=3,
         )

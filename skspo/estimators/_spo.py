@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from .._training.inputs import check_training_data
 from .._training.objective import LinearObjective
 from .._utils.deadline import Deadline, TimeIsUp
+from .._utils.errors import NotCertifiedWarning
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
-from ..solvers import Result, Solver, check_solver_serves, make_solvers
-from ..solvers.driver import check_decided, guarded, run_solvers, without_bound
+from ..solvers import Result, Solver, Status, check_solver_serves, make_solvers
+from ..solvers.base import penalty_kind
+from ..solvers.driver import check_decided, guarded, run_solvers, unknown, without_bound
 from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver, least_absolute
 from ..solvers.spo.milp import MILPSolver
 from ._base import DecisionMixin
@@ -95,6 +96,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         named above, and if there is no bound.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
+    status_ : str
+        Why the solver stopped: "converged" if it met its own rule (see ``tol``), "iteration limit", "time limit",
+        "numerical limit" if no more progress was possible, "interrupted", or "failed".
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
@@ -216,7 +220,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         result = without_bound(objective, result)
         self._store(objective, result, plain, solver.name, data.seen, data.mean_cost)
         if message:
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warnings.warn(message, NotCertifiedWarning, stacklevel=2)
         return self
 
     def _minimise(self, objective: LinearObjective, solver: Solver, n_features: int) -> Result:
@@ -229,11 +233,12 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             else:
                 start = self._start(objective)
             references = self._references(objective, start)
-            best = Result(*references[0], 0.0, 0, False, objective.deadline.message, radius=np.inf)
+            best = Result(*references[0], 0.0, 0, Status.TIME_LIMIT, objective.deadline.message, radius=np.inf)
             return guarded(objective, solver.solve(objective, start), references, solver.tol)
         except TimeIsUp as error:
-            unknown = Result(start, np.inf, 0.0, 0, False, str(error), radius=np.inf)
-            return unknown if best is None else guarded(objective, best, references, solver.tol)
+            if best is None:
+                return unknown(start, str(error))
+            return guarded(objective, best, references, solver.tol)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -254,7 +259,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
                 raise ValueError(f"solver must be 'auto' or one of {sorted(SPO_SOLVERS)}, or a Solver; got {name!r}.")
             known = SPO_SOLVERS[name]._get_param_names()
             solver = SPO_SOLVERS[name](**{key: getattr(self, key) for key in known})
-        check_solver_serves(solver, region, SPOLoss(region), SPO_SOLVERS)
+        penalty = penalty_kind(float(self.alpha), float(self.l1_ratio))
+        check_solver_serves(solver, region, SPOLoss(region), penalty, SPO_SOLVERS)
         return solver
 
     @staticmethod

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
@@ -18,10 +17,12 @@ from .._training.inputs import TrainingData, check_training_data, rewound
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._utils.deadline import Deadline
+from .._utils.errors import NotCertifiedWarning
 from ..data.chunks import ChunkedData, is_dask, is_large_memmap
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
-from ..solvers import SOLVERS, Result, SGDSolver, Solver
+from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status
+from ..solvers.base import certified
 from ..solvers.bundle.solver import SAMPLE_TOL
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin, shortfall
@@ -97,6 +98,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         every linear model, as with a ridge on all coefficients.  NaN if there is no bound.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction); inf if there is no bound.
+    status_ : str
+        Why the solver stopped: "converged" if ``duality_gap_`` is at most ``tol``, "iteration limit", "time limit",
+        "numerical limit" if no more progress was possible, "interrupted", or "failed".
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
@@ -311,7 +315,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self._store(objective, result, region, solver.name, seen, mean_cost)
         message = shortfall(objective, result, solver)
         if message:
-            warnings.warn(message, ConvergenceWarning, stacklevel=2 + depth)
+            warnings.warn(message, NotCertifiedWarning, stacklevel=2 + depth)
         return self
 
     def partial_fit(
@@ -363,7 +367,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             SGDSolver().run_epoch(objective, stream, rng)
             bound, radius = NO_BOUND if objective.inexact else ZERO_BOUND
             value = objective.value(stream.average)
-            result = Result(stream.average, value, bound, stream.epoch, False, radius=radius)
+            result = Result(stream.average, value, bound, stream.epoch, Status.ITERATION_LIMIT, radius=radius)
+            result = certified(objective, result, self.tol)
             self._store(objective, result, region, "sgd", data.seen, _stream=(coordinates, stream, rng))
         return self
 

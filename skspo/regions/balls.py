@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 
+from .._utils.errors import UnboundedRegionError
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, check_norm
 from .polyhedral import StandardForm
 from .polyhedron import read_numbers
@@ -374,7 +375,7 @@ class Ellipsoid(Region):
         values = np.linalg.eigvalsh(Q)
         # Below this the Cholesky factor is rounding noise, and the set is unbounded for all practical purposes.
         if values[0] <= d * np.finfo(float).eps * abs(values[-1]):
-            raise ValueError(
+            raise UnboundedRegionError(
                 f"Ellipsoid: Q must be positive definite, otherwise the region is unbounded; its smallest eigenvalue "
                 f"is {values[0]:.3g}."
             )

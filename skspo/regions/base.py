@@ -148,7 +148,7 @@ class Region(VersionedState, BaseEstimator):
         return None
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Whether every row of costs is a program for a solver, so that a pass over many rows takes long."""
         return False
 

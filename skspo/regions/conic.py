@@ -23,7 +23,7 @@ class ConicRegion(Region):
     n_jobs: int | None = None
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Yes, Clarabel."""
         return True
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from .._utils.deadline import check_time
+from .._utils.errors import InfeasibleRegionError
 from ._oracles.highs import map_rows, solve_rows, worst_rows
 from .base import CertifiedFloat
 from .polyhedral import InequalityForm, PolyhedralRegion
@@ -163,7 +164,7 @@ class ShortestPath(PolyhedralRegion):
             ) from None
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Where the graph has cycles: HiGHS."""
         return self._data(self.n_dim).sweep is None
 
@@ -174,7 +175,7 @@ class ShortestPath(PolyhedralRegion):
         used = np.flatnonzero(from_source[tails] & to_target[heads])
         if not used.size:
             labels = "".join(f", {name}={x!r}" for name, x in self.get_params().items() if name in ("source", "target"))
-            raise ValueError(
+            raise InfeasibleRegionError(
                 f"ShortestPath: the region is empty, no path leads from source to target (unreachable){labels}. "
                 "Edges are directed, (tail, head): check their direction."
             )

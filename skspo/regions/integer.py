@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.deadline import check_time
+from .._utils.errors import InfeasibleRegionError
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from .base import CertifiedFloat, Region
@@ -107,7 +108,7 @@ class MixedInteger(Region):
         return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d  # type: ignore[arg-type]
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Yes, HiGHS."""
         return True
 
@@ -231,7 +232,7 @@ class Knapsack(PolyhedralRegion):
         return shape[-1] if shape else None
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Where neither dynamic programming nor sorting will do: HiGHS."""
         return self._data(self.resolve_dim()).method in ("search", "linear")
 
@@ -259,7 +260,7 @@ class Knapsack(PolyhedralRegion):
                 "MixedInteger and Polyhedron accept constraints of any sign."
             )
         if (capacity < 0).any():
-            raise ValueError(
+            raise InfeasibleRegionError(
                 f"Knapsack: the region is empty, the capacity {capacity.min()} is negative; it must be at least 0."
             )
         room = capacity * (1.0 + 1e-12)  # see _whole_numbers
@@ -297,7 +298,7 @@ class Knapsack(PolyhedralRegion):
             row = int(np.argmax((capacity < 0).any(axis=1)))
             low = capacity[row].min()
             raise row_error(
-                ValueError, row, f"Knapsack: the region of {{row}} is empty, the capacity {low} is negative."
+                InfeasibleRegionError, row, f"Knapsack: the region of {{row}} is empty, the capacity {low} is negative."
             )
         # Beyond the weight of all items capacity makes no difference, and tables grow with it.
         total = self._data(d).form.A_ub.sum(axis=1)

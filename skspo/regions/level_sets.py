@@ -14,6 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
+from .._utils.errors import InfeasibleRegionError
 from .barriers import (
     diagonal_less,
     entropy_argmin,
@@ -39,7 +40,7 @@ def _check_threshold(region: Region, d: int, lowest: float, name: str) -> float:
         raise ValueError(f"{type(region).__name__}: threshold must be a finite number or None, got {given!r}.")
     # With one alternative the region is the point w = 1 whatever the threshold allows.
     if r < lowest if d == 1 else r <= lowest:
-        raise ValueError(
+        raise InfeasibleRegionError(
             f"{type(region).__name__}: the region is empty or a single point, threshold must be above {name} = "
             f"{lowest:.6g} for d = {d} decision variables, got {given!r}."
         )

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from .._utils.errors import InfeasibleRegionError
 from ._oracles.clarabel import Cones, ConicSet
 from ._row_names import rows_named
 from .base import CertifiedFloat
@@ -107,7 +108,7 @@ class Markowitz(ConicRegion):
         safest = _safest_portfolio(factor, d) if equal else np.zeros(d)
         smallest = float(np.square(factor @ safest).sum())
         if smallest > max_risk * (1.0 + 1e-9):
-            raise ValueError(
+            raise InfeasibleRegionError(
                 f"Markowitz: the region is infeasible, max_risk = {max_risk:.6g} is below the smallest risk "
                 f"that any portfolio attains, {smallest:.6g}."
             )

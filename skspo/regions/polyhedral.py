@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from .._utils.errors import InfeasibleRegionError, SolverError
 from ._oracles.enumeration import diameter_of_points, enumerate_vertices, width_of_points
 from .base import CertifiedFloat, Region
 
@@ -145,15 +146,15 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
     cost = np.concatenate([np.zeros(d), -np.ones(m), [0.0]])
     res = linprog(cost, A_ub=A_ub, b_ub=np.zeros(m), A_eq=A_eq, b_eq=np.zeros(k) if k else None, bounds=bounds)
     if res.status == 2:
-        raise ValueError("The region is empty: no decision satisfies all constraints at once.")
+        raise InfeasibleRegionError("The region is empty: no decision satisfies all constraints at once.")
     if res.x is None or res.status != 0 or not np.isfinite(res.x).all() or not res.x[-1] > 0.5:
-        raise RuntimeError(f"HiGHS found no point inside the region: {res.message} (status {res.status}).")
+        raise SolverError(f"HiGHS found no point inside the region: {res.message} (status {res.status}).")
     strict = res.x[d : d + m] > 0.5
     center = res.x[:d] / res.x[-1]
     size = 1.0 + float(np.abs(center).max(initial=0.0))
     off = np.abs(form.A_eq @ center - form.b_eq) / np.maximum(np.abs(form.A_eq).max(axis=1).toarray().ravel(), 1e-300)
     if (M @ center - q > 1e-6 * size).any() or (off > 1e-6 * size).any():
-        raise RuntimeError("HiGHS calls a point optimal that is not inside the region: its constraints are violated.")
+        raise SolverError("HiGHS calls a point optimal that is not inside the region: its constraints are violated.")
     equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
     if equal.shape[0]:
         _, sv, Vt = np.linalg.svd(equal, full_matrices=True)
@@ -197,7 +198,7 @@ class PolyhedralRegion(Region):
             low, high = self._solve_directions(implied), self._solve_directions(-implied)
             extent = np.einsum("ij,ij->i", high - low, implied)
             if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
-                raise RuntimeError("HiGHS calls an inequality of the region an equality, and decisions disprove it.")
+                raise SolverError("HiGHS calls an inequality of the region an equality, and decisions disprove it.")
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Orthonormal rows E with E w constant on the region: the directions that decisions cannot see."""

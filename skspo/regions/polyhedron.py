@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.optimize import LinearConstraint
 
+from .._utils.errors import InfeasibleRegionError
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, PolyhedralRegion
@@ -108,7 +109,7 @@ def _read_linear(name: str, d: int, one: LinearConstraint) -> tuple[sp.csr_array
     empty = (lb > ub) | (lb == np.inf) | (ub == -np.inf)
     if empty.any():
         i = int(np.argmax(empty))
-        raise ValueError(
+        raise InfeasibleRegionError(
             f"{name}: the region is empty (infeasible), constraints ask for {lb[i]} <= A[{i}] w <= {ub[i]}."
         )
     return A, lb, ub
@@ -157,7 +158,7 @@ def _read_bounds(name: str, d: int, bounds: Any) -> tuple[np.ndarray, np.ndarray
     empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
     if empty.any():
         j = int(np.argmax(empty))
-        raise ValueError(
+        raise InfeasibleRegionError(
             f"{name}: the region is empty (infeasible), no number is between the lower bound {lower[j]} of decision "
             f"{j} and its upper bound {upper[j]}."
         )
@@ -239,7 +240,7 @@ class Polyhedron(PolyhedralRegion):
         return count_decisions("Polyhedron", self.A_ub, self.A_eq, self.bounds, self.constraints)
 
     @property
-    def asks_solver(self) -> bool:
+    def oracle_is_solver(self) -> bool:
         """Yes, HiGHS."""
         return True
 

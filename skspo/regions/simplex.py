@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
 from ._row_names import row_error
 from .base import CertifiedFloat
 from .per_sample import RowRegion
@@ -117,11 +118,13 @@ class Box(PolyhedralRegion):
             if value.ndim > 1 or (value.ndim == 1 and value.size != d):
                 raise ValueError(f"Box: {name} must be a number or have shape ({d},), got shape {value.shape}.")
             if not np.isfinite(value).all():
-                raise ValueError(f"Box: {name} must be finite, otherwise the region is unbounded; got {value}.")
+                raise UnboundedRegionError(
+                    f"Box: {name} must be finite, otherwise the region is unbounded; got {value}."
+                )
             bounds.append(np.array(np.broadcast_to(value, (d,))))
         if (bounds[0] > bounds[1]).any():
             j = int(np.argmax(bounds[0] > bounds[1]))
-            raise ValueError(
+            raise InfeasibleRegionError(
                 f"Box: the region is empty, lower[{j}] = {bounds[0][j]} is above upper[{j}] = {bounds[1][j]}."
             )
         return bounds[0], bounds[1]
@@ -141,7 +144,9 @@ class Box(PolyhedralRegion):
         empty = (rows["lower"] > rows["upper"]).any(axis=1)
         if empty.any():
             row = int(np.argmax(empty))
-            raise row_error(ValueError, row, "Box: the region of {row} is empty, a lower bound is above the upper one.")
+            raise row_error(
+                InfeasibleRegionError, row, "Box: the region of {row} is empty, a lower bound is above the upper one."
+            )
         return _RowBox(self, rows)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:

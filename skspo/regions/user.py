@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._utils.optional import import_cvxpy
 from .._utils.warn import warn_once
 from ._oracles.audit import Witness, Witnesses
@@ -145,6 +146,11 @@ class OracleRegion(Region):
         error.add_note(f"OracleRegion: the oracle raised this error for {which}, of an array of shape {C.shape}.")
 
     @property
+    def oracle_is_solver(self) -> bool:
+        """Unknown, so that it is assumed: the function may well call a solver for every row."""
+        return True
+
+    @property
     def may_be_inexact(self) -> bool:
         """Whether the user allows for it."""
         return self.on_suboptimal == "warn"
@@ -276,9 +282,9 @@ class CvxpyRegion(ConicRegion):
         conic = _compile(self.constraints, d)
         status = conic.status(np.zeros(d))
         if status.endswith("PrimalInfeasible"):
-            raise ValueError("CvxpyRegion: the region is empty, the constraints are infeasible.")
+            raise InfeasibleRegionError("CvxpyRegion: the region is empty, the constraints are infeasible.")
         if status not in ("Solved", "AlmostSolved"):
-            raise RuntimeError(f"CvxpyRegion: Clarabel found no decision that meets the constraints: status {status}.")
+            raise SolverError(f"CvxpyRegion: Clarabel found no decision that meets the constraints: status {status}.")
         try:
             conic.box_points  # noqa: B018  (computed here, kept for bounding_box)
         except RuntimeError:
@@ -286,7 +292,7 @@ class CvxpyRegion(ConicRegion):
                 cost = np.zeros(d)
                 cost[j % d] = 1.0 if j < d else -1.0
                 if conic.status(cost).endswith("DualInfeasible"):
-                    raise ValueError(
+                    raise UnboundedRegionError(
                         f"CvxpyRegion: the region is unbounded, w[{j % d}] can be arbitrarily "
                         f"{'low' if j < d else 'high'}. Add a bound on it."
                     ) from None

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._utils.errors import SolverError
 from ..regions._oracles.cones import cone_size, cones_of
 from . import _backend_worker
 
@@ -37,8 +38,12 @@ runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
 
-class BackendFailure(RuntimeError):
+class BackendFailure(SolverError):
     """The back-end, or its process, ended without a result."""
+
+
+class BackendInterrupted(BackendFailure):
+    """A signal from outside ended the process of the back-end."""
 
 
 def is_large(compiled: tuple[Any, ...]) -> bool:
@@ -117,7 +122,8 @@ def run_worker(program: dict[str, Any], seconds: float) -> dict[str, Any]:
     try:
         answer = pickle.loads(out)
     except Exception:
-        raise BackendFailure(f"its process ended with code {process.returncode}") from None
+        kind = BackendInterrupted if process.returncode < 0 else BackendFailure  # minus the number of the signal
+        raise kind(f"its process ended with code {process.returncode}") from None
     if isinstance(answer, str):
         raise BackendFailure(answer)
     return answer

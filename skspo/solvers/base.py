@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +18,23 @@ from ..losses import Loss
 from ..regions.base import CAPABILITIES, Region
 
 
+class Status(StrEnum):
+    """Why a solver stopped."""
+
+    #: the relative duality gap is at most ``tol``; for a loss without a dual bound: the solver's own rule was met
+    CONVERGED = "converged"
+    #: ``max_iter``, or the solver's own limit, was reached
+    ITERATION_LIMIT = "iteration limit"
+    #: ``time_limit`` was reached
+    TIME_LIMIT = "time limit"
+    #: no more progress is possible: rounding errors, a kink of the loss, or an oracle that is not optimal
+    NUMERICAL_LIMIT = "numerical limit"
+    #: something outside ended the solver, for example a signal that ended the process of a back-end
+    INTERRUPTED = "interrupted"
+    #: there is no usable answer, or one with a wrong bound
+    FAILED = "failed"
+
+
 class Result(NamedTuple):
     """What a solver returns, in the objective's own units (see ``LinearObjective``)."""
 
@@ -24,22 +42,61 @@ class Result(NamedTuple):
     objective: float  # evaluated by us at ``coef``, never a solver's word
     lower_bound: float  # proved by decisions in S
     n_iter: int
-    converged: bool  # whether the relative gap is at most ``tol``
-    message: str = ""  # why it stopped, if it did not converge
+    status: Status
+    message: str = ""  # for people: why it stopped, if it did not converge
     radius: float = np.nan  # how far from least squares the bound is proved (see ``objective.Bound``)
     wrong_bound: bool = False  # whether the solver had a bound that is wrong, so that the trivial one took its place
+    gap: float = np.nan  # relative duality gap; set by ``certified``
+
+    @property
+    def converged(self) -> bool:
+        """Whether the status is ``CONVERGED``."""
+        return self.status is Status.CONVERGED
+
+
+def certified(objective: LinearObjective, result: Result, tol: float) -> Result:
+    """Result with its relative gap, and with a status that agrees with it.
+
+    This is the only place where gaps of results are computed.  For a loss without a dual bound the status stays what
+    the solver says: a gap to a bound of zero says nothing.
+    """
+    # Rounding must not put the bound above the value: the two are then equal for all purposes.
+    lower = min(result.lower_bound, result.objective)
+    gap = objective.relative_gap(result.objective, lower)
+    result = result._replace(lower_bound=lower, gap=gap)
+    if not objective.loss.has_dual_bound:
+        return result
+    if gap <= tol:
+        return result._replace(status=Status.CONVERGED, message="")
+    return result._replace(status=Status.NUMERICAL_LIMIT) if result.converged else result
+
+
+#: kinds of penalties, and what they are called in error messages
+PENALTIES = {
+    "none": "no penalty (alpha=0)",
+    "ridge": "a smooth penalty (l1_ratio=0)",
+    "l1": "a penalty with an l1 norm (alpha > 0 and l1_ratio > 0)",
+}
+
+
+def penalty_kind(alpha: float, l1_ratio: float) -> str:
+    """Kind of a penalty, one of ``PENALTIES``."""
+    return "none" if alpha == 0 else "ridge" if l1_ratio == 0 else "l1"
 
 
 class Solver(BaseEstimator):
     """Base class of solvers.
 
-    ``requires`` names the region capabilities without which the solver cannot work, ``losses`` the losses that it
-    minimises and proves its bounds for.  ``tol`` is a relative duality gap.
+    A solver declares what it needs: ``requires`` names the region capabilities without which it cannot work,
+    ``losses`` the losses that it minimises and proves its bounds for, and ``penalties`` the kinds of penalties that it
+    can handle (see ``PENALTIES``).  ``check_solver_serves`` compares all three with a training problem.  ``tol`` is a
+    relative duality gap.
     """
 
     name: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     losses: ClassVar[tuple[str, ...]] = ("SPO+",)
+    penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
     #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (``_training.chunked``)
     sums_suffice: ClassVar[bool] = False
     #: whether decisions that are not optimal do little harm; other solvers take every decision as exact
@@ -62,16 +119,35 @@ class Solver(BaseEstimator):
         """Capabilities that this solver requires and the region does not have."""
         return [name for name in cls.requires if not hasattr(region, name)]
 
+    @classmethod
+    def shortcomings(cls, region: Region, loss: Loss, penalty: str) -> list[str]:
+        """Why this solver cannot minimise a loss with a kind of penalty over a region; empty if it can."""
+        found = []
+        missing = cls.missing(region)
+        if missing:
+            what = "; ".join(f"{name} ({CAPABILITIES[name]})" for name in missing)
+            found.append(f"cannot serve the region {region.label}, which lacks: {what}")
+        if loss.name not in cls.losses:
+            found.append(
+                f"minimises the {' or the '.join(cls.losses)} loss, and its bound is one of that loss; the {loss.name} "
+                "loss is to be minimised here"
+            )
+        if penalty not in cls.penalties:
+            found.append(f"needs {' or '.join(PENALTIES[p] for p in cls.penalties)}, but got {PENALTIES[penalty]}")
+        return found
+
     def finish(
         self,
         objective: LinearObjective,
         candidates: list[tuple[np.ndarray, np.ndarray]],
         n_iter: int,
+        status: Status = Status.NUMERICAL_LIMIT,
         message: str = "",
     ) -> Result:
         """Certify candidate (coefficients, dual decisions) pairs: best objective, best bound, relative gap.
 
-        Bounds from different decisions may be combined because each one is proved on its own.
+        Bounds from different decisions may be combined because each one is proved on its own.  ``status`` and
+        ``message`` say why the solver stopped, should the gap not be closed.
         """
         # A candidate beyond all bounds, whose value overflows, is the worst of all.
         values = [value if np.isfinite(value) else np.inf for value in (objective.value(T) for T, _ in candidates)]
@@ -84,7 +160,7 @@ class Solver(BaseEstimator):
             for _, V in candidates:
                 if bound.value < target:
                     bound = max(bound, objective.lower_bound(V, Theta, target=target, enough=enough))
-        return self.result(objective, Theta, value, bound, n_iter, message)
+        return self.result(objective, Theta, value, bound, n_iter, status, message)
 
     def result(
         self,
@@ -93,30 +169,38 @@ class Solver(BaseEstimator):
         value: float,
         bound: Bound,
         n_iter: int,
+        status: Status = Status.NUMERICAL_LIMIT,
         message: str = "",
     ) -> Result:
-        """Result with these coefficients, their objective and a bound."""
-        # Rounding must not put the bound above the value: the two are then equal for all purposes.
-        lower = min(bound.value, value)
-        converged = objective.relative_gap(value, lower) <= self.tol
-        return Result(Theta, value, lower, n_iter, converged, "" if converged else message, bound.radius)
+        """Result with these coefficients, their objective and a bound; converged if the gap is closed."""
+        return certified(objective, Result(Theta, value, bound.value, n_iter, status, message, bound.radius), self.tol)
 
 
-def check_solver_serves(solver: Solver, region: Region, loss: Loss, others: dict[str, type[Solver]]) -> None:
-    """Raise an error that says what is missing and which solvers would do."""
-    able = [repr(name) for name, cls in others.items() if not cls.missing(region) and loss.name in cls.losses]
-    if loss.name not in solver.losses:
+def check_solver_serves(
+    solver: Solver, region: Region, loss: Loss, penalty: str, others: dict[str, type[Solver]]
+) -> None:
+    """Raise an error if a solver cannot serve a training problem; it says what is missing and which solvers would do.
+
+    Parameters
+    ----------
+    solver : Solver
+    region : Region
+    loss : Loss
+    penalty : {"none", "ridge", "l1"}
+        See ``penalty_kind``.
+    others : dict of Solver classes by name
+        Those to suggest.
+
+    Raises
+    ------
+    ValueError
+    """
+    found = solver.shortcomings(region, loss, penalty)
+    if found:
+        able = [repr(name) for name, cls in others.items() if not cls.shortcomings(region, loss, penalty)]
+        instead = f"Solvers that can: {', '.join(able)}; or leave" if able else "Leave"
         raise ValueError(
-            f"solver={type(solver).__name__} minimises the {' or the '.join(solver.losses)} loss, and its bound is "
-            f"one of that loss; the {loss.name} loss is to be minimised here. Solvers that can: {', '.join(able)}; or "
-            "leave solver='auto'."
-        )
-    missing = solver.missing(region)
-    if missing:
-        what = "; ".join(f"{name} ({CAPABILITIES[name]})" for name in missing)
-        raise ValueError(
-            f"solver={solver.name!r} cannot serve the region {region.label}, which lacks: {what}. "
-            f"Solvers that can: {', '.join(able)}; or leave solver='auto'."
+            f"solver={(solver.name or type(solver).__name__)!r} {'. It also '.join(found)}. {instead} solver='auto'."
         )
 
 

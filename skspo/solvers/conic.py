@@ -22,8 +22,8 @@ from .._training.certificate import ZERO_BOUND
 from .._training.objective import LinearObjective
 from .._utils.optional import import_cvxpy, is_failure
 from .._utils.threads import quiet
-from .backend_process import is_large, solve_in_process
-from .base import Progress, Result, Solver
+from .backend_process import BackendInterrupted, is_large, solve_in_process
+from .base import Progress, Result, Solver, Status
 
 #: weight, relative to the average, below which dual variables say nothing: they are known to about this accuracy
 NEGLIGIBLE = 1e-12
@@ -88,7 +88,7 @@ class ConicSolver(Solver):
         if not objective.deadline.allows(COMPILE * _numbers(objective)):
             objective.deadline.reached = True
             message = f"CVXPY would not compile the program in time ({objective.deadline.message})"
-            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, message)
+            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         problem, Theta, link = self._model(objective)
         if self.backend == "HIGHS" and not problem.is_lp():
             # HiGHS also has an active-set method for quadratic programs, which does not finish at these sizes.
@@ -104,6 +104,7 @@ class ConicSolver(Solver):
         best: Result | None = None
         kept: list[tuple[np.ndarray, np.ndarray]] = []
         trouble: list[str] = []
+        stop = Status.FAILED  # why the last attempt was not enough
         for backend, options in attempts:
             if progress.late():
                 break
@@ -120,19 +121,24 @@ class ConicSolver(Solver):
             except BaseException as error:
                 if not is_failure(error):
                     raise
+                stop = Status.INTERRUPTED if isinstance(error, BackendInterrupted) else Status.FAILED
                 trouble.append(f"{backend}: {str(error) or type(error).__name__}")
                 continue
             if candidate is None:
+                stop = Status.FAILED
                 trouble.append(f"{backend}: status {status}, but no finite solution")
                 continue
-            result = self.finish(objective, [candidate], n_iter, f"{backend}: status {status}")
+            limited = self.max_iter is not None and n_iter >= self.max_iter
+            stop = Status.ITERATION_LIMIT if limited else Status.NUMERICAL_LIMIT
+            result = self.finish(objective, [candidate], n_iter, stop, f"{backend}: status {status}")
             progress(n_iter, result.objective, result.lower_bound, force=True)
             if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
                 best, kept = result, [candidate]
             if best.converged:
                 return best
             trouble.append(result.message)
-        if objective.deadline.reached:
+        if objective.deadline.reached or progress.late():  # a back-end may have stopped at its time limit
+            stop = Status.TIME_LIMIT
             trouble.append(objective.deadline.message)
         # The start is a valid model too, and what came back may be worse, if anything did.
         if best is None and objective.deadline.reached:
@@ -143,7 +149,7 @@ class ConicSolver(Solver):
             if best is None or other.objective - other.lower_bound < best.objective - best.lower_bound:
                 best = other
         progress(best.n_iter, best.objective, best.lower_bound, force=True)
-        return best if best.converged else best._replace(message="; ".join(trouble))
+        return best if best.converged else best._replace(status=stop, message="; ".join(trouble))
 
     @staticmethod
     def _run(problem: Any, compiled: tuple[Any, ...], backend: str, options: dict[str, Any], seconds: float) -> None:

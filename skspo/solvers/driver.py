@@ -25,7 +25,8 @@ import numpy as np
 from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.objective import GAP_FLOOR, LinearObjective
 from .._utils.deadline import TimeIsUp, check_time
-from . import SOLVERS, Result, Solver
+from .auto import SOLVERS
+from .base import Result, Solver, Status, certified
 
 #: values that differ by less than this share are the same
 SAME = 1e-12
@@ -78,34 +79,36 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
         references = objective.references()  # now, so that their time counts
     except TimeIsUp as error:
         Theta = objective.least_squares if start is None else start
-        return Result(Theta, np.inf, 0.0, 0, False, str(error), radius=np.inf), solvers[0]
+        return unknown(Theta, str(error)), solvers[0]
     if objective.trivial_value() == 0.0 and not objective.inexact:
         # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
         nearby = objective.prior if objective.alpha > 0 else objective.least_squares
         for Theta in map(objective.canonical, (nearby, np.zeros(objective.shape))):
             value = objective.value(Theta)
-            result = Result(Theta, value, value, 1, True, radius=np.inf)
+            result = Result(Theta, value, value, 1, Status.CONVERGED, radius=np.inf, gap=0.0)
             check_oracle(objective, result)
             if value <= 0.0 and not objective.inexact:
                 return result, solvers[0]
     best: tuple[Result, Solver] | None = None
     found: list[tuple[Result, Solver]] = []
-    deadline, trouble, first_start = objective.deadline, "", start
+    deadline, trouble, late, first_start = objective.deadline, "", False, start
     for solver in solvers:
         if found and solver.tolerates_inexact and not objective.inexact:
             continue
         if deadline.reached or deadline.left() <= 0:
-            deadline.reached, trouble = True, deadline.message
+            deadline.reached = late = True
+            trouble = deadline.message
             break
         try:
             # With an oracle that is not optimal the last result may be anywhere.
             result = solver.solve(objective, first_start if objective.inexact else start)
             if type(solver) not in SOLVERS.values():
                 # Ours evaluate the objective at what they return; of others it is not known.
-                result = result._replace(objective=objective.value(result.coef))
+                result = certified(objective, result._replace(objective=objective.value(result.coef)), solver.tol)
             check_oracle(objective, result)
         except TimeIsUp:
-            deadline.reached, trouble = True, deadline.message
+            deadline.reached = late = True
+            trouble = deadline.message
             break
         except ImportError as error:
             if best is None and solver is solvers[-1]:
@@ -127,17 +130,30 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
         best = solvers[0].result(objective, Theta, value, ZERO_BOUND, 0), solvers[0]
         found.append(best)
     result, solver = best
-    if trouble and not result.converged and trouble not in result.message:
-        result = result._replace(message="; ".join(filter(None, (result.message, trouble))))
+    if not result.converged:
+        result = stopped(result, trouble, late)
     try:
         if not objective.inexact:
             result = guarded(objective, result, references, solver.tol)
             result = with_exact_zeros(objective, result, min(known for _, known in references), solver.tol)
         if objective.inexact:
-            return best_decisions(objective, found, trouble)
+            return best_decisions(objective, found, trouble, late)
     except TimeIsUp:
         pass  # the result is good enough without exact zeros
     return without_bound(objective, result), solver
+
+
+def unknown(Theta: np.ndarray, message: str) -> Result:
+    """Result if there was no time to evaluate any model."""
+    return Result(Theta, np.inf, 0.0, 0, Status.TIME_LIMIT, message, radius=np.inf, gap=np.inf)
+
+
+def stopped(result: Result, trouble: str, late: bool) -> Result:
+    """Result that also says why no other solver ran, and whether that was for lack of time."""
+    message = result.message
+    if trouble not in message:
+        message = "; ".join(filter(None, (message, trouble)))
+    return result._replace(message=message, status=Status.TIME_LIMIT if late else result.status)
 
 
 def check_decided(objective: LinearObjective) -> None:
@@ -190,12 +206,20 @@ def without_bound(objective: LinearObjective, result: Result) -> Result:
     if not objective.inexact:
         return result
     value = _value_in_time(objective, result.coef)
-    bound, radius = NO_BOUND
-    return result._replace(objective=value, lower_bound=bound, radius=radius, converged=False, wrong_bound=False)
+    return result._replace(objective=value, wrong_bound=False, **NOTHING_PROVED, status=open_status(result))
+
+
+#: what takes the place of a bound if the oracle is not optimal
+NOTHING_PROVED: dict[str, Any] = {"lower_bound": NO_BOUND.value, "radius": NO_BOUND.radius, "gap": np.inf}
+
+
+def open_status(result: Result) -> Status:
+    """Why the solver stopped, if the oracle is not optimal: then nothing has converged."""
+    return Status.NUMERICAL_LIMIT if result.converged else result.status
 
 
 def best_decisions(
-    objective: LinearObjective, found: list[tuple[Result, Solver]], trouble: str = ""
+    objective: LinearObjective, found: list[tuple[Result, Solver]], trouble: str = "", late: bool = False
 ) -> tuple[Result, Solver]:
     """Best of the results, least squares and its intercept alone by the cost of decisions on the training data.
 
@@ -209,6 +233,8 @@ def best_decisions(
         At least one; if another model is better, the last one says how the fit ended.
     trouble : str
         Why not all solvers ran.
+    late : bool
+        Whether that was for lack of time.
 
     Returns
     -------
@@ -231,8 +257,9 @@ def best_decisions(
         costs += (np.array([objective.decision_cost(Theta) for Theta in models]) - costs) / (k + 1)
     # Ties go to least squares.
     result, solver = candidates[int(np.argmin(costs))]
-    message = "; ".join(dict.fromkeys(filter(None, (result.message, trouble))))
-    result = result._replace(objective=float(costs.min()), converged=False, message=message)
+    # The bound goes first, so that nothing below takes it for a proof.
+    result = result._replace(objective=float(costs.min()), **NOTHING_PROVED, status=open_status(result))
+    result = stopped(result, trouble, late)
     if repeatable:
         result = with_exact_zeros(objective, result, np.inf, solver.tol)
     return without_bound(objective, result), solver
@@ -243,11 +270,11 @@ def combined(objective: LinearObjective, one: Result, other: Result, tol: float)
     first, second = (one, other) if one.objective <= other.objective else (other, one)
     needed = 2.0 * objective.distance(first.coef)
     bound = second if second.lower_bound > first.lower_bound and second.radius >= needed else first
-    converged = objective.relative_gap(first.objective, bound.lower_bound) <= tol
-    message = "" if converged else other.message  # that of the last solver
-    return first._replace(
-        lower_bound=min(bound.lower_bound, first.objective), radius=bound.radius, converged=converged, message=message
+    last = one if other.converged else other  # why the last solver stopped that did not converge
+    result = first._replace(
+        lower_bound=bound.lower_bound, radius=bound.radius, status=last.status, message=last.message
     )
+    return certified(objective, result, tol)
 
 
 def guarded(
@@ -270,18 +297,10 @@ def guarded(
     bound, radius, wrong = result.lower_bound, result.radius, result.wrong_bound
     if objective.loss.has_dual_bound and bound > value + WRONG * max(abs(value), GAP_FLOOR * objective.trivial_value()):
         (bound, radius), wrong = ZERO_BOUND, True
-    bound = min(bound, value)
-    # Without a dual bound a solver has its own rule.
-    converged = objective.relative_gap(value, bound) <= tol if objective.loss.has_dual_bound else result.converged
-    return result._replace(
-        coef=best,
-        objective=value,
-        lower_bound=bound,
-        radius=radius,
-        converged=converged,
-        message="" if converged else result.message,
-        wrong_bound=wrong and not converged,
-    )
+    status = Status.FAILED if wrong else result.status
+    result = result._replace(coef=best, objective=value, lower_bound=bound, radius=radius, status=status)
+    result = certified(objective, result, tol)
+    return result._replace(wrong_bound=wrong and not result.converged)
 
 
 def with_exact_zeros(objective: LinearObjective, result: Result, known: float, tol: float) -> Result:
@@ -316,9 +335,8 @@ def with_exact_zeros(objective: LinearObjective, result: Result, known: float, t
         value = measure(Theta)
         if value <= allowed:
             best = best._replace(coef=Theta, objective=value)
-    bound = min(best.lower_bound, best.objective)
-    converged = objective.relative_gap(best.objective, bound) <= tol
-    return result if result.converged and not converged else best._replace(lower_bound=bound, converged=converged)
+    best = certified(objective, best, tol)
+    return result if result.converged and not best.converged else best
 
 
 def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:

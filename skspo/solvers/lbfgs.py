@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from .._training.objective import LinearObjective
 from .._utils.deadline import TimeIsUp
-from .base import Progress, Result, Solver
+from .base import Progress, Result, Solver, Status
 
 
 class LBFGSSolver(Solver):
@@ -62,14 +62,14 @@ class LBFGSSolver(Solver):
             if result.converged:
                 return result
             if objective.deadline.reached:
-                return result._replace(message=objective.deadline.message)
+                return result._replace(status=Status.TIME_LIMIT, message=objective.deadline.message)
             if n_iter >= limit:
-                return result._replace(message=f"max_iter={limit} was reached")
-            gap = objective.relative_gap(result.objective, result.lower_bound)
-            if gap > 0.5 * last_gap or pgtol < 1e-13:
-                return result._replace(message="the descent stalled, probably at a kink of the loss where 2 c_hat = c")
+                return result._replace(status=Status.ITERATION_LIMIT, message=f"max_iter={limit} was reached")
+            if result.gap > 0.5 * last_gap or pgtol < 1e-13:
+                message = "the descent stalled, probably at a kink of the loss where 2 c_hat = c"
+                return result._replace(status=Status.NUMERICAL_LIMIT, message=message)
             # The gradient was not yet small enough for a proof: ask for more.
-            pgtol, last_gap = 1e-2 * pgtol, gap
+            pgtol, last_gap = 1e-2 * pgtol, result.gap
 
 
 def descend(

@@ -24,7 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 from .._training.objective import GAP_FLOOR, LinearObjective
 from .._utils.deadline import TimeIsUp, check_time
 from .._utils.threads import one_blas_thread
-from .base import Progress, Result, Solver
+from .base import Progress, Result, Solver, Status
 
 #: entries of the matrices M of a block of samples
 BLOCK_ELEMENTS = 2**20
@@ -63,6 +63,7 @@ class NewtonSolver(Solver):
 
     name = "newton"
     requires = ("smoothed", "strong_convexity", "repair")
+    penalties = ("none", "ridge")
 
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
         self.tol = tol
@@ -76,8 +77,6 @@ class NewtonSolver(Solver):
 
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Follow the path from ``coef_init`` or from least squares."""
-        if not objective.smooth_penalty:
-            raise ValueError("solver='newton' needs a smooth penalty: use l1_ratio=0, or solver='conic' or 'lbfgs'.")
         with one_blas_thread:  # matrices of single samples are small
             return self._solve(objective, coef_init)
 
@@ -93,7 +92,8 @@ class NewtonSolver(Solver):
         constants = region.strong_convexity(objective.C.shape[1])
         mu = 0.1 * size / max(constants.r - constants.f_min, 1e-300)
         path = _Path(objective)
-        n_iter, stage, message = 0, 0, f"max_iter={limit} was reached"
+        n_iter, stage = 0, 0
+        status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         while True:
             point = path.at(Theta, mu)
             smoothing = mu * float(objective.weight @ point.level)
@@ -101,16 +101,16 @@ class NewtonSolver(Solver):
             try:
                 step = path.newton_step(Theta, mu, point.G)
             except TimeIsUp:
-                message = objective.deadline.message
+                status, message = Status.TIME_LIMIT, objective.deadline.message
                 break
             decrement = -float(np.vdot(point.G, step))
             progress(n_iter, point.value + smoothing)  # no bound yet: the moments do not match on the way
             proved = objective.radius(Theta) * float(np.linalg.norm(point.G)) <= 0.1 * self.tol * size
             if last and (proved or decrement <= 0.0):
-                message = "rounding errors leave no room for another step"
+                status, message = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
                 break
             if progress.late():
-                message = objective.deadline.message
+                status, message = Status.TIME_LIMIT, objective.deadline.message
                 break
             if not last and decrement <= STAGE * smoothing:
                 # A stage that was over at once says that smoothing hardly matters, a long one that mu fell too far; and
@@ -124,7 +124,7 @@ class NewtonSolver(Solver):
             trial = path.line_search(Theta, step, mu, point, decrement)
             if trial is None or (trial == Theta).all():
                 if last:
-                    message = "rounding errors leave no room for another step"
+                    status, message = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
                     break
                 mu, stage = 0.3 * mu, 0
                 continue
@@ -133,7 +133,7 @@ class NewtonSolver(Solver):
         candidates = [(Theta, path.at(Theta, mu).W)]
         if coef_init is not None or objective.deadline.reached:
             candidates.append((start, objective.decisions(start)))  # never worse than where we came from
-        result = self.finish(objective, candidates, n_iter, message)
+        result = self.finish(objective, candidates, n_iter, status, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result
 

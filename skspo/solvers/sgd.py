@@ -15,7 +15,7 @@ from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.objective import LinearObjective
 from .._utils.deadline import TimeIsUp
 from .._utils.threads import one_blas_thread
-from .base import Progress, Result, Solver
+from .base import Progress, Result, Solver, Status
 from .smoothed_proof import prove
 
 
@@ -131,9 +131,12 @@ class SGDSolver(Solver):
                 stream.rate /= 3.0
                 stream.restart(best_Theta)
             progress(stream.epoch, best)
-        finished = stream.rate < last_rate
-        message = "the objective stopped improving" if finished else f"max_iter={limit} passes were used up"
-        message = objective.deadline.message if objective.deadline.reached else message
+        if objective.deadline.reached:
+            status, message = Status.TIME_LIMIT, objective.deadline.message
+        elif stream.rate < last_rate:
+            status, message = Status.NUMERICAL_LIMIT, "the objective stopped improving"
+        else:
+            status, message = Status.ITERATION_LIMIT, f"max_iter={limit} passes were used up"
         met.append(stream.Theta)
         try:
             with one_blas_thread:  # many products of small matrices
@@ -144,7 +147,7 @@ class SGDSolver(Solver):
                 proof = best_Theta, objective.value(best_Theta), NO_BOUND
         except TimeIsUp:
             proof = best_Theta, best, NO_BOUND if objective.inexact else ZERO_BOUND
-        result = self.result(objective, *proof, stream.epoch, message)
+        result = self.result(objective, *proof, stream.epoch, status, message)
         progress(stream.epoch, result.objective, result.lower_bound, force=True)
         return result
 

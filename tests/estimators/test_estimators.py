@@ -35,7 +35,7 @@ from skspo import (
     spo_plus_loss,
 )
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.solvers import Result, Solver
+from skspo.solvers import Result, Solver, Status
 
 # The right class costs nothing, so the normalized loss of these data falls back to the plain one, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
@@ -346,7 +346,7 @@ def test_of_several_solvers_that_fail_the_best_counts(monkeypatch):
     X, C = noisy_data()
     Theta = spo_plus_objective(X, C).least_squares
     value = spo_plus_objective(X, C).value(Theta)
-    results = [Result(Theta, value, bound * value, 7, False, "", np.inf) for bound in (0.2, 0.9, 0.5)]
+    results = [Result(Theta, value, bound * value, 7, Status.ITERATION_LIMIT, "", np.inf) for bound in (0.2, 0.9, 0.5)]
     monkeypatch.setattr(skspo.estimators._linear, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
     with pytest.warns(ConvergenceWarning, match=r"gap of 1\.0e-01"):
         model = SPOPlusRegressor(Simplex()).fit(X, C)

@@ -39,7 +39,7 @@ from skspo._training.rows import LocalRows
 from skspo.datasets import make_cost_sensitive_classification
 from skspo.regions._oracles.audit import BANK, Witnesses
 from skspo.regions._row_names import RowNames
-from skspo.solvers import Result, Solver
+from skspo.solvers import Result, Solver, Status
 
 X, C = make_cost_sensitive_classification(40, 3, 4, degree=2, noise=0.5, random_state=0)
 WRONG = "the oracle is not optimal, or its decisions are not all feasible"
@@ -774,7 +774,7 @@ class Boastful(Solver):
     def solve(self, objective, coef_init=None):
         """As told."""
         value = objective.value(objective.least_squares)
-        return Result(objective.least_squares, value, 7.0 * value, 3, False, "it had enough")
+        return Result(objective.least_squares, value, 7.0 * value, 3, Status.FAILED, "it had enough")
 
 
 def test_a_wrong_bound_is_told_about_and_not_called_valid():

@@ -23,14 +23,20 @@ from skspo import (
     TopK,
     spo_plus_loss,
 )
-from skspo.solvers import Result
+from skspo.solvers import Result, Status
 
 
 def gaps(objective, *shares):
     """Results of a solver that closes the gap step by step."""
     Theta = objective.least_squares
     value = objective.value(Theta)
-    return iter([Result(Theta, value, (1.0 - share) * value, 1, share <= 1e-6, "") for share in shares])
+    statuses = [Status.CONVERGED if share <= 1e-6 else Status.NUMERICAL_LIMIT for share in shares]
+    return iter(
+        [
+            Result(Theta, value, (1.0 - share) * value, 1, status, gap=share)
+            for share, status in zip(shares, statuses, strict=True)
+        ]
+    )
 
 
 PENALTIES = [

@@ -139,7 +139,7 @@ def test_auto_rule():
     two = Knapsack([[1, 2, 3, 4], [4, 3, 2, 1]], [5, 5], integer=False)
     cycle = ShortestPath([(0, 1), (1, 2), (2, 1), (1, 3)], 0, 3)
     for region in (Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), two, cycle):
-        assert region.asks_solver
+        assert region.oracle_is_solver
         assert auto(region, n=8_000) == ["interior-point", "conic"]
         assert auto(region, n=30_000) == ["interior-point", "bundle"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]

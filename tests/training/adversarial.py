@@ -40,7 +40,7 @@ LONG = np.longdouble
 CAUSES = [
     r"^Input (X|y) contains (NaN|infinity)",
     r"cannot serve the region",
-    r"needs a smooth penalty",
+    r"a smooth penalty",
     r"^sample_weight is zero for every training sample of a fold",
     r"^Cross-validation needs at least 2 samples",
     r"^The penalty overflows: features of size .* Rescale",

@@ -314,7 +314,7 @@ def judge_unknown(problem: Problem, model: Any, warned: bool) -> None:
     """Without the time for one pass of a slow oracle no loss is known: least squares, a warning, and no claim."""
     assert warned and problem.params["time_limit"] is not None
     region = problem.set.region
-    assert region.asks_solver or isinstance(region, (sk.Knapsack, sk.Assignment)), "this oracle ignores the clock"
+    assert region.oracle_is_solver or isinstance(region, (sk.Knapsack, sk.Assignment)), "this oracle ignores the clock"
     assert (model.lower_bound_, model.duality_gap_) == (0.0, np.inf)
     exact = Exact(problem)
     if exact.unique and problem.place != "warm":  # a warm start is returned as it was

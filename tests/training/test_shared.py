@@ -478,6 +478,3 @@ def test_bad_input(cls):
         cls(region=Simplex(), shared=True).fit(X[:, :11], C)
     with pytest.raises(ValueError, match="shared must be True or False, got 'yes'"):
         cls(region=Simplex(), shared="yes").fit(X, C)
-
-
-

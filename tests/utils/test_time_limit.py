@@ -147,7 +147,7 @@ def chain(region, X, C):
 def test_no_other_solver_is_started_when_time_is_up(clock, monkeypatch):
     X, C = ASSETS
     region = LqBall(1.2)
-    monkeypatch.setattr("skspo.solvers.NEWTON_FIRST", 0)
+    monkeypatch.setattr("skspo.solvers.auto.NEWTON_FIRST", 0)
     assert [type(s).__name__ for s in chain(region, X, C)] == ["LBFGSSolver", "NewtonSolver", "ConicSolver"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

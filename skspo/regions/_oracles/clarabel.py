@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
+from ..._utils.errors import SolverError
 from ..._utils.optional import import_clarabel, is_failure, suppress_failure
 from .._row_names import row_error, rows_named
 from .cones import cone_size, rows_inside
@@ -179,10 +180,10 @@ class ConicSet:
             advice = "Badly scaled constraints are the usual cause; try units where decisions are near one."
             if found[i][2] not in _SOLVED:
                 text = f"Clarabel could not minimise the costs of {{row}} over the region: status {found[i][2]}. "
-                raise row_error(RuntimeError, first + int(i), text + advice)
+                raise row_error(SolverError, first + int(i), text + advice)
             if what:
                 text = f"Clarabel calls a decision for {{row}} optimal, but it {what}. "
-                raise row_error(RuntimeError, first + int(i), text + advice)
+                raise row_error(SolverError, first + int(i), text + advice)
 
     def minimise(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Minimise each row of costs, in ``n_jobs`` processes."""
@@ -251,7 +252,7 @@ class ConicSet:
             outside, theta = min(found, default=(np.inf, 0.0))
             if not outside <= 1e-6:
                 text = f"Clarabel could not move the decision of {{row}} into the region: status {status}."
-                raise row_error(RuntimeError, i, text)
+                raise row_error(SolverError, i, text)
             # Far inside, nothing moves; otherwise stay clear of the boundary by more than the solver's error.
             if theta <= 1.0 + 1e-6:
                 share[i] = np.clip(theta, 0.0, 1.0) * (1.0 - 1e-10 - 10.0 * outside)

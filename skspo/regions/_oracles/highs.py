@@ -34,6 +34,7 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
+from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._row_names import row_error
 from ..polyhedral import InequalityForm
 
@@ -93,7 +94,7 @@ def solve_rows(
     ------
     ValueError
         If the region is empty or a problem unbounded.
-    RuntimeError
+    SolverError
         If HiGHS stops without a solution, for instance at the time limit.
     TimeIsUp
         If the fit that calls has no time left.
@@ -147,7 +148,7 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
                 model.release_face()
                 if not C[i] @ W[i] <= best + 1e-6 * (1.0 + np.abs(C[i]) @ np.abs(W[i])):
                     raise row_error(
-                        RuntimeError, first + i, f"HiGHS calls a decision for {{row}} optimal that is not: {W[i]}."
+                        SolverError, first + i, f"HiGHS calls a decision for {{row}} optimal that is not: {W[i]}."
                     )
         return W
 
@@ -179,7 +180,7 @@ def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
             status = model.run(c)
             if status == Status.kUnbounded:
                 side = "below" if sign > 0 else "above"
-                raise ValueError(
+                raise UnboundedRegionError(
                     f"The region is unbounded: decision {j} has no limit {side}. "
                     "A region must be bounded, otherwise some costs have no best decision: add bounds."
                 )
@@ -231,7 +232,7 @@ def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndar
             text = (
                 f"HiGHS calls a decision for {{row}} optimal, but it violates a constraint by {excess[i]:.1e}: {W[i]}."
             )
-            raise row_error(RuntimeError, i, text)
+            raise row_error(SolverError, i, text)
     return W
 
 
@@ -259,7 +260,7 @@ def _new_model(
     for name, value in {"output_flag": False, "parallel": "off", "small_matrix_value": 1e-12, **options}.items():
         highs.setOptionValue(name, value)
     if highs.passModel(lp) == highspy.HighsStatus.kError:
-        raise RuntimeError("HiGHS does not accept the constraints; are there numbers beyond 1e15 among them?")
+        raise SolverError("HiGHS does not accept the constraints; are there numbers beyond 1e15 among them?")
     return highs, row_lower, row_upper
 
 
@@ -276,7 +277,7 @@ def _error(kind: type[Exception], row: int | str, text: str) -> Exception:
 
 def _failed(row: int | str, error: Exception) -> Exception:
     """Error about an exception in HiGHS."""
-    return _error(RuntimeError, row, f"HiGHS failed at {{row}}: {type(error).__name__}: {error}")
+    return _error(SolverError, row, f"HiGHS failed at {{row}}: {type(error).__name__}: {error}")
 
 
 def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = False) -> NoReturn:
@@ -285,14 +286,20 @@ def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = Fal
         check_time(CLOCKS_DIFFER)  # the limit of the fit, not that of a row
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
         raise _error(
-            ValueError, row, "The region of {row} is empty: no decision satisfies its constraints (region_params)."
+            InfeasibleRegionError,
+            row,
+            "The region of {row} is empty: no decision satisfies its constraints (region_params).",
         )
     if status == Status.kInfeasible:
-        raise ValueError("The region is empty: its constraints are infeasible, no decision satisfies all of them.")
+        raise InfeasibleRegionError(
+            "The region is empty: its constraints are infeasible, no decision satisfies all of them."
+        )
     if status in (Status.kUnbounded, Status.kUnboundedOrInfeasible):
-        raise _error(ValueError, row, "The problem of {row} is unbounded: the region must be bounded, add bounds.")
+        raise _error(
+            UnboundedRegionError, row, "The problem of {row} is unbounded: the region must be bounded, add bounds."
+        )
     text = f"HiGHS stopped without an optimal decision for {{row}}: {highs.modelStatusToString(status)}."
-    raise _error(RuntimeError, row, text)
+    raise _error(SolverError, row, text)
 
 
 def _least(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -394,7 +401,7 @@ class _LinearModel:
         (gap,) = self.gaps(c[None], w[None], y[None])
         if not gap <= PROVED:
             raise _error(
-                RuntimeError,
+                SolverError,
                 row,
                 f"HiGHS calls a decision for {{row}} optimal, but its multipliers do not prove that: {w} might cost "
                 f"{gap:.1e} more than the best one.",
@@ -405,7 +412,7 @@ class _LinearModel:
         solution = self.highs.getSolution()
         w, y = (np.array(x, dtype=np.float64) for x in (solution.col_value, solution.row_dual))
         if w.shape != self.columns.shape or y.shape != self.rows.shape or not np.isfinite(w).all():
-            raise RuntimeError(f"the status is optimal, but the solution is {w}.")
+            raise SolverError(f"the status is optimal, but the solution is {w}.")
         return w, y
 
     def gaps(self, C: np.ndarray, W: np.ndarray, Y: np.ndarray, *sides: np.ndarray) -> np.ndarray:
@@ -518,7 +525,7 @@ def _mixed_integer_chunk(
             polish.run()
             if polish.getModelStatus() != Status.kOptimal:
                 raise row_error(
-                    RuntimeError,
+                    SolverError,
                     first + i,
                     "The decision for {row} is feasible only while its integers are not exactly integers. "
                     "Use smaller coefficients (big-M constants) in the constraints.",
@@ -526,7 +533,7 @@ def _mixed_integer_chunk(
             polished = np.where(integers, W[i], polish.getSolution().col_value)
             if not c @ polished <= c @ W[i] + 1e-6 * (1.0 + np.abs(c) @ np.abs(W[i])):
                 text = f"HiGHS calls a decision for {{row}} optimal that is not: {polished}."
-                raise row_error(RuntimeError, first + i, text)
+                raise row_error(SolverError, first + i, text)
             W[i] = polished
     return W
 
@@ -535,11 +542,11 @@ def _integer_solution(highs: highspy.Highs, c: np.ndarray, integers: np.ndarray)
     """Solution of a mixed-integer program, if it is what HiGHS says of it."""
     w, info = np.array(highs.getSolution().col_value, dtype=np.float64), highs.getInfo()
     if w.shape != c.shape or not np.isfinite(w).all():
-        raise RuntimeError(f"the status is optimal, but the solution is {w}.")
+        raise SolverError(f"the status is optimal, but the solution is {w}.")
     if (np.abs(w - np.rint(w))[integers] > 1e-5).any():
-        raise RuntimeError(f"the status is optimal, but not all integers are integers: {w}.")
+        raise SolverError(f"the status is optimal, but not all integers are integers: {w}.")
     cost, slack = float(c @ w), 1e-6 * (1.0 + float(np.abs(c) @ np.abs(w)))
     for name, value in (("cost", info.objective_function_value), ("bound of all costs", info.mip_dual_bound)):
         if not abs(cost - value) <= slack:
-            raise RuntimeError(f"the decision costs {cost:.6g}, but HiGHS says that its {name} is {value:.6g}: {w}.")
+            raise SolverError(f"the decision costs {cost:.6g}, but HiGHS says that its {name} is {value:.6g}: {w}.")
     return w

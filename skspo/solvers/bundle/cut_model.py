@@ -44,7 +44,7 @@ class CutModel:
         n, columns = objective.n_samples, self.visible.shape[1] * objective.shape[1]
         size = max(columns, 1)  # no columns: nothing that decisions could see
         if n_groups is None:
-            most = 200 if hasattr(objective.region, "support_epigraph") else 1000
+            most = 1000 if objective.region.oracle_is_solver else 200
             n_groups = max(16, min(most, int(2e8 / size**2)))
         if max_cuts is not None:
             n_groups = min(n_groups, max_cuts // 4)

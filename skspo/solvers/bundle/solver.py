@@ -25,7 +25,7 @@ from ..._training.certificate import ZERO_BOUND
 from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
-from ..base import Progress, Result, Solver
+from ..base import Progress, Result, Solver, Status
 from ..interior_point.solver import InteriorPointSolver
 from .cut_model import BALANCE_FROM, CutModel, Moments
 
@@ -34,6 +34,9 @@ MAX_STEP = 1e9
 
 #: relative gap of the fit to a sample; more would not bring it nearer to the optimum of all
 SAMPLE_TOL = 1e-3
+
+#: why there is no further step
+EXACT = "the quadratic program is solved as accurately as it can be"
 
 
 class BundleSolver(Solver):
@@ -49,8 +52,8 @@ class BundleSolver(Solver):
         Number of cuts that the model may have; beyond it they are averaged.  None means as many as fit into 64 MB.
         Beyond 20 per group only those stay that have a multiplier.
     n_groups : int or None, default=None
-        Number of groups of samples with a model of their own.  None means 200, or 1000 if the region has no cone form
-        (its oracle is then likely to be slow, and passes are what counts), but fewer if coefficients are many.
+        Number of groups of samples with a model of their own.  None means 200, or 1000 if the region's oracle is a
+        solver (passes are then what counts), but fewer if coefficients are many.
     verbose : int, default=0
     """
 
@@ -95,11 +98,12 @@ class BundleSolver(Solver):
         # The step that would bring the objective to zero if it were linear.
         step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
         moments: Moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
-        bound, message, decrease, close = ZERO_BOUND, "", value, True
+        bound, decrease, close = ZERO_BOUND, value, True
+        status, message = Status.CONVERGED, ""
         proving, polishing, proved, rounds = False, False, -np.inf, 0
         while objective.relative_gap(value, bound.value) > self.tol:
             if progress.late():
-                message = objective.deadline.message
+                status, message = Status.TIME_LIMIT, objective.deadline.message
                 break
             size = max(value, GAP_FLOOR * objective.trivial_value())
             accuracy = max(min(1e-2 * (value - bound.value), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
@@ -109,7 +113,7 @@ class BundleSolver(Solver):
             try:
                 trial, predicted, balance = model.minimize(centre, step, accuracy)
             except TimeIsUp:
-                message = objective.deadline.message
+                status, message = Status.TIME_LIMIT, objective.deadline.message
                 break
             decrease = value - predicted
             # Balancing takes a factorisation, and far from the optimum the bound is poor anyway.
@@ -137,20 +141,20 @@ class BundleSolver(Solver):
                 if rounds <= 5:
                     continue
             if proving and rounds > 5:
-                message = "the quadratic program is solved as accurately as it can be"
+                status, message = Status.NUMERICAL_LIMIT, EXACT
                 break
             polishing = False
             if n_iter >= limit:
-                message = f"max_iter={limit} passes were used up"
+                status, message = Status.ITERATION_LIMIT, f"max_iter={limit} passes were used up"
                 break
             try:
                 new, n_cuts = model.add(trial)
             except TimeIsUp:
-                message = objective.deadline.message
+                status, message = Status.TIME_LIMIT, objective.deadline.message
                 break
             n_iter += 1
             if not proving and n_cuts == 0 and new >= value:
-                message = "the quadratic program is solved as accurately as it can be"
+                status, message = Status.NUMERICAL_LIMIT, EXACT
                 break
             ratio = (value - new) / max(decrease, 1e-300)
             if proving:
@@ -162,11 +166,11 @@ class BundleSolver(Solver):
             if ratio > 1e-3 or (proving and new < value):
                 centre, value = trial, new
                 bound = max(ZERO_BOUND, objective.dual_value_from_moments(*moments, centre))
-        if message and not close:
+        if status is not Status.CONVERGED and not close:
             # Stopped early: the last multipliers prove something, too.
             bound = max(bound, objective.dual_value_from_moments(*balance(True), centre))
         progress(n_iter, value, bound.value, force=True)
-        return self.result(objective, centre, value, bound, n_iter, message)
+        return self.result(objective, centre, value, bound, n_iter, status, message)
 
     def _start(self, objective: LinearObjective) -> np.ndarray:
         """Return the optimum of a sample, if there are many rows and they are at hand, or least squares."""

@@ -45,7 +45,7 @@ from ..._training.objective import LinearObjective
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ...regions.base import Region
-from ..base import Progress, Result, Solver
+from ..base import Progress, Result, Solver, Status
 from .reduced_form import ReducedForm, region_form
 from .state import State
 
@@ -125,7 +125,8 @@ class InteriorPointSolver(Solver):
         start = objective.least_squares if coef_init is None else coef_init
         if form is None:
             candidates = [(start, objective.decisions(start))]
-            return self.finish(objective, candidates, 1, "the region has no interior within its quadratic constraint")
+            message = "the region has no interior within its quadratic constraint"
+            return self.finish(objective, candidates, 1, Status.FAILED, message)
         if form.directions.shape[1] == 0 or form.A.shape[1] == 0 or not objective.design.Z.any():
             # A single feasible decision, or no feature that decisions could see: every model is optimal for the loss,
             # and the prior for the penalty.
@@ -146,14 +147,15 @@ class InteriorPointSolver(Solver):
         except TimeIsUp:
             objective.deadline.reached = True
             message = f"{objective.deadline.message} before the first step"
-            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, message)
+            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         best: Result | None = None
-        message, checked, n_iter, stalled = f"max_iter={limit} was reached", np.inf, 0, False
+        checked, n_iter, stalled = np.inf, 0, False
+        status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         progress.begin()
         while True:
             gap = state.gap()
             # A pass of an oracle that is a solver takes longer than an iteration, and the certificate needs one anyway.
-            value = state.bound() + gap if region.asks_solver else state.value()
+            value = state.bound() + gap if region.oracle_is_solver else state.value()
             progress(n_iter, value, max(value - gap, 0.0))
             close = objective.relative_gap(value, value - gap) <= 0.5 * self.tol
             if close and gap <= 0.3 * checked:
@@ -161,7 +163,7 @@ class InteriorPointSolver(Solver):
             else:
                 close = False
             if not close and progress.late():
-                stalled, message = True, objective.deadline.message
+                stalled, status, message = True, Status.TIME_LIMIT, objective.deadline.message
             if close or stalled or n_iter == limit:
                 checked = gap
                 with np.errstate(all="ignore"):
@@ -184,12 +186,13 @@ class InteriorPointSolver(Solver):
                     if watch.is_far(lengths):
                         watch.restart()
                     elif max(lengths) == 0.0:
-                        stalled, message = True, "rounding errors leave no room for another step"
+                        stalled, status = True, Status.NUMERICAL_LIMIT
+                        message = "rounding errors leave no room for another step"
                 except TimeIsUp:
                     # The iterate is where it was before the step, or at a new start.
-                    stalled, message = True, objective.deadline.message
+                    stalled, status, message = True, Status.TIME_LIMIT, objective.deadline.message
         progress(n_iter, best.objective, best.lower_bound, force=True)
-        return best if best.converged else best._replace(message=message)
+        return best if best.converged else best._replace(status=status, message=message)
 
 
 class _Watch:

@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from ..._training.objective import LinearObjective
 from ..._utils.deadline import TimeIsUp
 from ...losses import SPOPlusLoss
-from ..base import Progress, Result, Solver
+from ..base import Progress, Result, Solver, Status, certified
 
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
 REACH = 4.0
@@ -165,9 +165,13 @@ class SPODescentSolver(Solver):
         late = objective.deadline.reached
         # The default number of iterations is a budget to be used; one that the user set is a limit to be told about.
         stopped = stopped and (late or self.max_iter is not None)
-        message = objective.deadline.message if late else f"max_iter={limit} was reached"
+        status, message = Status.CONVERGED, ""
+        if stopped and late:
+            status, message = Status.TIME_LIMIT, objective.deadline.message
+        elif stopped:
+            status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         # No loss is negative; nothing more is proved.
-        return Result(best, value, 0.0, n_iter, not stopped, message if stopped else "", np.inf)
+        return certified(objective, Result(best, value, 0.0, n_iter, status, message, np.inf), self.tol)
 
     def _limit(self, size: int) -> int:
         raise NotImplementedError

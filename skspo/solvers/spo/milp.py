@@ -26,7 +26,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from ..._training.objective import LinearObjective
 from ..._utils.deadline import TimeIsUp, check_time
 from ...regions.base import Region
-from ..base import Progress, Result, Solver
+from ..base import Progress, Result, Solver, Status, certified
 
 #: by how much a decision must be better than any other
 MARGIN = 1e-3
@@ -137,6 +137,7 @@ class MILPSolver(Solver):
     name = "milp"
     requires = ("standard_form",)
     losses = ("SPO",)
+    penalties = ("none",)
 
     def __init__(self, *, tol: float = 1e-6, time_limit: float | None = None, verbose: int = 0) -> None:
         self.tol = tol
@@ -147,8 +148,6 @@ class MILPSolver(Solver):
 
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Solve the program; ``coef_init`` is returned if nothing better is found."""
-        if objective.alpha > 0:
-            raise ValueError("solver='milp' has no penalty: set alpha=0, or use another solver.")
         if objective.offset is not None:
             # Nothing bounds the coefficients then: with an offset their size matters.
             raise ValueError("solver='milp' cannot serve an offset. Use solver='line-search'.")
@@ -185,10 +184,13 @@ class MILPSolver(Solver):
                 constraints=[best, LinearConstraint(one, 1.0, 1.0)],
                 options=options,
             )
+            # 0: solved, 1: stopped at the time limit, the only limit there is, 2 and more: no solution.
+            status = {0: Status.NUMERICAL_LIMIT, 1: Status.TIME_LIMIT}.get(int(result.status), Status.FAILED)
             message, nodes = str(result.message), int(getattr(result, "mip_node_count", 0) or 0)
             bound = float(getattr(result, "mip_dual_bound", None) or 0.0)
             x = None if result.x is None else np.asarray(result.x, dtype=np.float64)[:size].reshape(objective.shape)
         except Exception as error:
+            status = Status.FAILED
             message, nodes, bound, x = f"{type(error).__name__}: {error}", 0, 0.0, None
         bound, wrong = (max(0.0, bound) if np.isfinite(bound) else 0.0), False
         candidates = [objective.least_squares if coef_init is None else coef_init]
@@ -204,7 +206,9 @@ class MILPSolver(Solver):
         bound = min(bound, values[i])
         progress = Progress(self.name, objective, self.verbose)
         progress(nodes, values[i], bound, force=True)
-        gap = objective.relative_gap(values[i], bound)
-        message = "" if gap <= self.tol else f"HiGHS: {message}"
-        converged = gap <= self.tol
-        return Result(candidates[i], values[i], bound, nodes, converged, message, wrong_bound=wrong and not converged)
+        answer = certified(
+            objective, Result(candidates[i], values[i], bound, nodes, status, f"HiGHS: {message}"), self.tol
+        )
+        if answer.gap <= self.tol:
+            return answer._replace(status=Status.CONVERGED, message="")
+        return answer._replace(wrong_bound=True, status=Status.FAILED) if wrong else answer

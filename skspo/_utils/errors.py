@@ -1,0 +1,28 @@
+"""Errors and warnings that a user may want to catch by their kind.
+
+Each one is also of the built-in class, or of the class of scikit-learn, that stands for this kind of trouble.
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+
+class SkspoError(Exception):
+    """Base class of the errors of this package that are not about a single argument."""
+
+
+class SolverError(SkspoError, RuntimeError):
+    """A solver, such as HiGHS or Clarabel, failed, or returned something that is not a solution."""
+
+
+class InfeasibleRegionError(SkspoError, ValueError):
+    """A feasible region is empty: no decision satisfies all of its constraints."""
+
+
+class UnboundedRegionError(SkspoError, ValueError):
+    """A feasible region is unbounded, so that some costs have no best decision."""
+
+
+class NotCertifiedWarning(ConvergenceWarning):
+    """A fit ended with a model that is not proved to be optimal within ``tol``."""
