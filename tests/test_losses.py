@@ -54,6 +54,7 @@ def test_spo_plus_bounds_spo_and_both_are_nonnegative(name, data):
     assert (plus >= spo - TOL).all()
 
 
+@pytest.mark.slow
 @each
 @given(data=st.data())
 def test_perfect_predictions_lose_nothing(name, data):
@@ -81,6 +82,7 @@ def test_values_are_those_of_the_definition(name, data):
     assert_allclose(sk.SPOLoss(region).value(C, C_hat), spo, rtol=0, atol=TOL)
 
 
+@pytest.mark.slow
 @each
 @given(data=st.data(), t=st.floats(0, 1))
 def test_spo_plus_is_convex(name, data, t):
@@ -91,6 +93,7 @@ def test_spo_plus_is_convex(name, data, t):
     assert (between <= t * loss.value(C, A) + (1 - t) * loss.value(C, B) + TOL).all()
 
 
+@pytest.mark.slow
 @each
 @given(data=st.data())
 def test_subgradient_inequality(name, data):
@@ -125,6 +128,7 @@ def test_adding_a_constant_changes_nothing_where_decisions_have_a_fixed_sum(name
             assert_allclose(shifted - value, d * shift**2 + 2 * shift * (C_hat - C).sum(axis=1), atol=1e-9)
 
 
+@pytest.mark.slow
 @each
 @given(data=st.data())
 def test_maximisation_is_the_mirror_image(name, data):

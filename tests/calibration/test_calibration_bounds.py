@@ -210,6 +210,7 @@ def test_least_squares_bound_is_attained():
 POLYHEDRON = sk.Polyhedron(A_ub=[[1.0, 2.0, 1.0], [-1.0, 1.0, 0.5]], b_ub=[2.0, 1.0], bounds=(-1, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("region", "d", "n"),
     [(POLYHEDRON, 3, 600), (sk.L1Ball(), 4, 20_000), (sk.Ellipsoid(Q), 4, 20_000), (sk.Simplex(sense="max"), 3, 9000)],
@@ -281,6 +282,7 @@ def printed_limit(example):
     return example.shift**2 / (2 * math.sqrt(2 * math.pi * example.sigma**2)) * shrink
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("b", "d"), [(2.0, 3), (3.0, 3), (1.0, 2), (0.5, 4)])
 def test_tightness_example_by_simulation(b, d):
     """The excess SPO+ risk is 32 b times what is printed: 64 for b = 2 and 96 for b = 3."""

@@ -243,6 +243,7 @@ def test_transitions_by_scanning_the_line():
             assert_allclose(y[clear], t.y[order][clear], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_transition_sums():
     """Lemma 5, 150 lines."""
     rng = np.random.default_rng(9)
@@ -294,6 +295,7 @@ def test_conditional_excess():
     assert positive >= 100
 
 
+@pytest.mark.slow
 def test_direction_excess_bound():
     """Lemma 7 in 120 cases, by simulation: all normal, or normal on the ball and elsewhere far away."""
     rng = np.random.default_rng(11)

@@ -168,6 +168,7 @@ def test_sample_sizes_beyond_integers_that_floats_can_tell_apart():
     assert n > 2**80 and plan.bound(n) <= 0.01 < plan.bound(int(n * 0.999))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polyhedral", "level-set"])
 def test_corollaries_on_trained_models(kind):
     """100 training sets each: the minimiser's excess SPO risk is within the bound for its class."""
@@ -234,6 +235,7 @@ def test_empirical_calibration_against_a_grid():
     assert_allclose(again.delta[::-1], found.delta)
 
 
+@pytest.mark.slow
 def test_empirical_calibration_in_closed_form():
     """On [-1, 1] with N(m, s): the best prediction is just below zero, Delta = -m, and the risk an integral."""
     m, s = 0.5, 1.0
@@ -247,6 +249,7 @@ def test_empirical_calibration_in_closed_form():
     assert_allclose(found.predictions, 0.0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("region", "mean"),
     [(sk.Simplex(), [0.3, 0.0, -0.2]), (sk.Simplex(sense="max"), [0.3, 0.0, -0.2]), (sk.Ellipsoid(), [0.5, 0.5]),
@@ -381,6 +384,7 @@ def exact_minimum(region, X, C, radius):
     return problem.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "source"),
     [

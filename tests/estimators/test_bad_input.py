@@ -652,6 +652,7 @@ REGIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("region", REGIONS, ids=lambda region: type(region).__name__)
 def test_fit_changes_neither_parameters_nor_data(region):
     solver = SGDSolver(max_iter=2, random_state=0)

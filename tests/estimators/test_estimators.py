@@ -213,6 +213,7 @@ def test_warm_start_starts_where_the_last_fit_ended():
     assert SPOPlusRegressor(EntropySimplex()).fit(X, C).n_iter_ == cold
 
 
+@pytest.mark.slow
 def test_random_state_makes_sgd_reproducible(classes):
     X, C = classes
     with warnings.catch_warnings():

@@ -79,6 +79,7 @@ def test_squared_error_learns_what_mlp_regressor_learns():
     assert ours.loss_ == pytest.approx(2 * errors[0], rel=0.2)  # of the sum of both outputs, in the user's units
 
 
+@pytest.mark.slow
 def test_without_hidden_layer_it_comes_near_the_exact_linear_model():
     X, C = make_portfolio(100, n_assets=5, degree=4, noise=0.5, random_state=0)
     region = EntropySimplex()

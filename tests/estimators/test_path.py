@@ -49,6 +49,7 @@ def path_data():
     return X, C, X_test, C_test
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["least_squares", "zero"])
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
 def test_path_agrees_with_single_fits(portfolio, prior, l1_ratio):
@@ -147,6 +148,7 @@ def test_refit_is_spo_plus_regressor_on_standardised_data(path_data):
     )
 
 
+@pytest.mark.slow
 def test_cv_results_are_those_of_grid_search(portfolio):
     X, C = portfolio
     region = Ellipsoid()
@@ -174,6 +176,7 @@ def test_cv_results_are_those_of_grid_search(portfolio):
         assert results["split0_test_score"][1] == pytest.approx(-loss, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["least_squares", "zero"])
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
 def test_units_change_no_decision(path_data, prior, l1_ratio):
@@ -330,6 +333,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):

@@ -130,6 +130,7 @@ def finish(out, undisturbed, jobs=1):
         assert (out / "toy" / name).read_bytes() == content, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("jobs", "number", "to_group"),
     [
@@ -279,6 +280,7 @@ def without_times(model):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_interrupted_fit_leaves_the_model_as_it_was(name):
@@ -457,6 +459,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_trials_when_files_cannot_grow(tmp_path):
     whole = run_study(PAPER, tmp_path / "whole", trials=40, verbose=0).read_bytes()
     for limit in (700, 1000, 1333):

@@ -41,6 +41,7 @@ def test_final_file_does_not_depend_on_jobs(tmp_path):
     assert other != texts[0]
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
     """SIGKILL at some moment, twice; then the rest."""
     code = (
@@ -124,6 +125,7 @@ def test_slopes_of_curves(tmp_path):
     assert written[2].stat().st_size > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_runs(name, tmp_path, monkeypatch, capsys):
     """The quick settings with few test samples and one trial; all settings have a name for every value."""

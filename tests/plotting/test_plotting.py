@@ -254,6 +254,7 @@ def test_convergence_ends_at_the_certificate(paths):
         display.plot(ax=plt.subplots(3)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "display", ["RegretDisplay.from_estimators({'a': 1}, 1, 1)", "ConvergenceDisplay(histories={}).plot()"]
 )

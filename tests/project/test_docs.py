@@ -89,6 +89,7 @@ def test_only_known_languages():
             assert known, f"{name_of(path)}:{line} has a block of {language!r}"
 
 
+@pytest.mark.slow
 def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
     """It runs as it is, and prints what the README says, but for the last digits of the gap."""
     blocks = fenced((ROOT / "README.md").read_text())

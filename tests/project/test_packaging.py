@@ -30,6 +30,7 @@ def test_import_is_light():
     assert done.stdout.split() == []
 
 
+@pytest.mark.slow
 def test_no_module_imports_pandas():
     """The test above cannot see this one, because scikit-learn was there first; hide pandas and it can."""
     code = "import sys; sys.modules['pandas'] = None; import skspo"
@@ -38,6 +39,7 @@ def test_no_module_imports_pandas():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_error_names_the_extra():
     # Not by sys.modules["torch"] = None, which SciPy takes for a PyTorch without tensors.
     code = (

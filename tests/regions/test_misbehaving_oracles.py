@@ -319,6 +319,7 @@ def test_a_fit_that_goes_on_certifies_nothing(fault):
     assert model.region_.fault
 
 
+@pytest.mark.slow
 def test_paths_cross_validation_and_chunks():
     rng = np.random.default_rng(0)
     region = OracleRegion(lambda costs: random_rows(rng, costs), 4, on_suboptimal="warn")
@@ -451,6 +452,7 @@ HEURISTICS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEURISTICS)
 def test_auto_makes_the_best_of_a_heuristic(name):
     """Not worse than least squares or any solver, by the heuristic's own decisions; on new data not much worse."""
@@ -475,6 +477,7 @@ def test_auto_makes_the_best_of_a_heuristic(name):
     assert regret(auto, X_new, C_new) <= 1.1 * min(regret(other, X_new, C_new) for other in models.values()) + 0.005
 
 
+@pytest.mark.slow
 def test_training_pays_with_a_heuristic_that_is_nearly_exact():
     exact, oracle, degree, noise = HEURISTICS["gap of 0.5 %"]
     rng = np.random.default_rng(0)
@@ -491,6 +494,7 @@ def test_training_pays_with_a_heuristic_that_is_nearly_exact():
     assert mine < truth + 0.2 * (simple - truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "bundle", "sgd"])
 @pytest.mark.parametrize("offset", [False, True])
 def test_the_objective_is_the_loss_that_was_evaluated(solver, offset):

@@ -431,6 +431,7 @@ def test_worst_argmin_is_optimal_and_the_worst(case):
         assert abs(found - worst) <= error * unit
 
 
+@pytest.mark.slow
 @those_with("diameter")
 def test_diameter_is_at_least_any_distance(case):
     W, d = sampled(case, few(case)), case.d

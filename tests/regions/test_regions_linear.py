@@ -588,6 +588,7 @@ def ranges(rng):
     return A, lb, ub
 
 
+@pytest.mark.slow
 @quick
 @given(seeds)
 @pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])

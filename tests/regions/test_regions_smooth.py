@@ -373,6 +373,7 @@ def test_type_errors(region, message):
 # -- level sets --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [None, -3.0, -0.5])
 def test_entropy_iterations_on_many_rows(threshold):
     C = np.random.default_rng(0).standard_normal((100_000, 50))
@@ -543,6 +544,7 @@ def test_markowitz_with_singular_covariance():
     assert_allclose(Markowitz(np.zeros((2, 2)), 1.0).argmin([[1.0, 2.0]]), [[1.0, 0.0]], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_regions_do_not_import_cvxpy():
     code = (
         "import sys, skspo.regions.balls, skspo.regions.level_sets, skspo.regions.user;"

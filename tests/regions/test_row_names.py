@@ -77,6 +77,7 @@ def test_fit_names_the_row(case, name):
         ESTIMATORS[name](region).fit(X, C, region_params=bad)
 
 
+@pytest.mark.slow
 @ALL
 def test_weights_and_repeated_rows_do_not_change_the_name(case):
     region, bad, _ = EMPTY[case]

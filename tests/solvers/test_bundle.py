@@ -95,6 +95,7 @@ def test_an_oracle_is_enough(penalty):
     assert model.objective_ == pytest.approx(known.objective_, rel=2e-6)
 
 
+@pytest.mark.slow
 def test_badly_conditioned_classes_are_certified():
     X, C = make_cost_sensitive_classification(500, degree=2, noise=0.5, random_state=0)
     exact = SPOPlusRegressor(Simplex(), solver="conic").fit(X, C)
@@ -107,6 +108,7 @@ def test_badly_conditioned_classes_are_certified():
     assert model.n_iter_ <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize(("n_groups", "max_cuts"), [(1, 8), (1, None), (3, 30), (1000, 40)])
 def test_few_groups_and_few_cuts_give_valid_bounds(n_groups, max_cuts, penalty):
@@ -228,6 +230,7 @@ def test_verbose_prints_the_bound(capsys):
     assert "bound" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("region", [Simplex(), OracleRegion(Simplex().argmin, 10)])
 def test_many_samples_start_from_the_fit_to_some(region, monkeypatch):
     """Same optimum as from least squares, with fewer passes over all rows."""

@@ -16,6 +16,7 @@ from skspo.datasets import make_cost_sensitive_classification
 from skspo.solvers import ConicSolver
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["auto", "HIGHS", "CLARABEL"])
 def test_ten_classes_agree_with_a_direct_lp(backend):
     X, C = make_cost_sensitive_classification(1000, degree=2, noise=0.5, random_state=0)

@@ -122,6 +122,7 @@ SPOILED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", SPOILED)
 @pytest.mark.parametrize("region", CONIC, ids=lambda region: type(region).__name__)
 def test_wrong_answers_are_found_out(region, fault, monkeypatch):
@@ -207,6 +208,7 @@ def test_the_chain_goes_on_with_the_best_result(monkeypatch):
     assert chain.duality_gap_ <= alone.duality_gap_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("region", CONIC, ids=lambda region: type(region).__name__)
 def test_no_duals_prove_too_much(region, scale):

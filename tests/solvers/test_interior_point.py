@@ -161,6 +161,7 @@ def test_ten_classes_agree_with_a_direct_lp():
     assert model.duality_gap_ <= 1e-8
 
 
+@pytest.mark.slow
 def test_more_samples_than_one_chunk(monkeypatch):
     X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(3, 3)

@@ -38,6 +38,7 @@ def processes(monkeypatch):
     return started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend, region, data, params",
     [
@@ -153,6 +154,7 @@ ROWS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way")
 @pytest.mark.parametrize(
     "script, which", [(CONIC, "HIGHS"), (CONIC, "CLARABEL"), (ROWS, "HIGHS"), (ROWS, "HIGHS-2"), (ROWS, "CLARABEL")]

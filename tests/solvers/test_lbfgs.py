@@ -14,6 +14,7 @@ from skspo.datasets import make_portfolio
 from skspo.solvers import LBFGSSolver
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize("region", SMOOTH, ids=str)
 def test_lbfgs_agrees_with_conic(region, penalty):
@@ -34,6 +35,7 @@ def test_lbfgs_agrees_with_conic(region, penalty):
         assert user_objective(model, X, C) == pytest.approx(model.objective_, rel=1e-8, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("region", [EntropySimplex(), LogBarrierSimplex(), Ellipsoid(), LqBall(1.5)], ids=str)
 def test_lbfgs_is_certified_when_samples_are_many(region):
     X, C = make_portfolio(300, 5, 10, degree=4, noise=0.5, random_state=0)

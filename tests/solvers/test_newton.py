@@ -75,6 +75,7 @@ def test_small_mu_is_the_oracle_and_large_mu_the_middle(name):
     assert np.isfinite(flat.M).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [{}, {"alpha": 0.05}, {"alpha": 0.1, "prior": "least_squares"}], ids=str)
 @pytest.mark.parametrize("name", [name for name in REGIONS if name != "ellipsoid"])
 def test_agrees_with_conic(name, penalty):
@@ -90,6 +91,7 @@ def test_agrees_with_conic(name, penalty):
     assert newton.lower_bound_ <= conic.objective_ * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_loose_entropy_where_gradients_stall():
     """Entropy 0.3 log d on 20 assets: nearly polyhedral."""
     X, C = make_portfolio(80, 5, 20, degree=2, noise=0.5, random_state=5)
@@ -119,6 +121,7 @@ def test_matrix_where_the_lowest_costs_are_nearly_tied():
     np.testing.assert_allclose(-M @ x[0], numeric[0], atol=1e-3 * np.abs(numeric).max())
 
 
+@pytest.mark.slow
 def test_cost_per_step_needs_no_cone_program():
     """Beyond the size that is handed to a conic solver a kink no longer ends in a warning."""
     X, C = make_cost_sensitive_classification(12_000, degree=2, noise=0.5, random_state=0)

@@ -27,6 +27,7 @@ def test_sgd_comes_close_and_its_bound_holds(penalty):
     assert model.duality_gap_ <= (1e-3 if penalty else 0.1)
 
 
+@pytest.mark.slow
 def test_sgd_serves_regions_known_only_by_their_oracle():
     X, C = make_shortest_path(200, degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(5, 5)

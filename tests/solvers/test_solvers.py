@@ -46,6 +46,7 @@ from skspo.solvers import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize("region", SMOOTH, ids=str)
 def test_auto_closes_the_gap_on_smooth_regions(region, penalty):
@@ -56,6 +57,7 @@ def test_auto_closes_the_gap_on_smooth_regions(region, penalty):
     assert model.duality_gap_ <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("region", [Simplex(), L1Ball(), EntropySimplex()], ids=str)
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 def test_any_decisions_prove_a_bound(region, alpha):
@@ -119,6 +121,7 @@ def test_maximisation_is_one_sign():
     assert high.score(X, -C) == low.score(X, C)
 
 
+@pytest.mark.slow
 def test_auto_rule():
     def auto(region, n=10, d=4):
         X, C = small_data(d, n=n)

@@ -202,6 +202,7 @@ def test_line_search_knows_the_loss_on_the_whole_line(region, d):
             assert objective.value(Theta + tau * Delta) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REGIONS, ids=lambda case: case.id)
 def test_never_worse_than_spo_plus(case):
     slow = not hasattr(case.region, "support_epigraph")

@@ -70,11 +70,13 @@ def counts():
             json.dump(total, file, indent=1)
 
 
+@pytest.mark.slow
 @generated(75, "polyhedra")
 def test_polyhedra(problem):
     adversarial.count("SPO+ on polyhedra", judge_spo_plus(problem))
 
 
+@pytest.mark.slow
 @generated(50, "smooth")
 def test_smooth_regions(problem):
     adversarial.count("SPO+ on smooth regions", judge_spo_plus(problem))
@@ -90,6 +92,7 @@ def test_cross_validation_and_path(problem):
     adversarial.count("SPO+ cross-validation and path", judge_cv(problem))
 
 
+@pytest.mark.slow
 @generated(20, "all", "spo")
 def test_spo(problem):
     adversarial.count("SPO", judge_spo(problem))
@@ -304,6 +307,7 @@ def test_nothing_to_see_is_no_error(shared):
         strict(lambda region=region: SPORegressor(region, fit_intercept=False, shared=shared).fit(nothing, 0 * C + 3.7))
 
 
+@pytest.mark.slow
 def test_costs_of_zero_with_an_offset():
     offset = C.copy()
     offset[0] *= 1e9

@@ -48,16 +48,19 @@ def generated(count, nightly, *strategies):
     return decorate
 
 
+@pytest.mark.slow
 @generated(160, 6000, problems("small"))
 def test_small_problems(problem):
     event(judge(problem))
 
 
+@pytest.mark.slow
 @generated(40, 1200, problems("rows_vary"))
 def test_regions_that_vary_by_sample(problem):
     event(judge(problem))
 
 
+@pytest.mark.slow
 @generated(30, 600, problems("medium"))
 def test_thousands_of_samples_and_little_time(problem):
     event(judge(problem))

@@ -340,6 +340,7 @@ def sorted_box(w):
     return [cp.norm(w, 2) <= 1, w >= -0.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "region",
     [

@@ -281,6 +281,7 @@ def test_bad_input(client):
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.slow
 def test_dask_is_imported_only_where_used():
     code = """
         import sys

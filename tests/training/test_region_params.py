@@ -330,6 +330,7 @@ def test_surrogate_gets_the_same_rows():
 # -- estimators --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "estimator",

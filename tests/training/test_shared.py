@@ -125,6 +125,7 @@ def best_vertices(C, vertices, sense):
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize(("region", "vertices"), POLYTOPES, ids=NAMES)
 def test_objective_is_that_of_tied_coefficients(region, vertices, penalty):
@@ -355,6 +356,7 @@ def test_spo_is_never_worse_than_its_start(region):
             assert model.objective_ <= spo_loss(C, start.predict(X), region) * (1 + 1e-6) + 1e-9
 
 
+@pytest.mark.slow
 def test_milp_is_the_best_of_all_directions():
     X, C = items_data(3, n=12, q=2, noise=2.0)
     model = SPORegressor(Simplex(), shared=True, solver="milp", fit_intercept=False).fit(X, C)

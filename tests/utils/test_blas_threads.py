@@ -21,6 +21,7 @@ def blas_threads():
     return [library.num_threads for library in ThreadpoolController().select(user_api="blas").lib_controllers]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "where, name, region, data, params",
     [

@@ -108,6 +108,7 @@ def test_threads(alone, impatient):
         assert_equal_results(zip(names, pool.map(run, names), strict=True), alone)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes(alone, method):
@@ -120,6 +121,7 @@ def test_processes(alone, method):
         assert_equal_results([(name, future.result(timeout=120)) for name, future in futures], alone)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_fork_while_threads_fit():
     """With two BLAS threads, and other threads in the middle of fits: the child can fit all the same."""
@@ -396,6 +398,7 @@ def test_nothing_leaks(fits):
     assert json.loads(done.stdout)["fits"] == fits
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks into /proc")
 def test_a_leak_would_be_seen():
     """Half a megabyte kept by each of thirty fits, if one may call them so."""

@@ -125,6 +125,7 @@ def test_regions(case):
         assert_array_equal(other.argmin(costs), decisions)
 
 
+@pytest.mark.slow
 def test_fresh_process(models, tmp_path):
     """What is loaded where nothing has been fitted yet; only the solvers' functions of the tests are shared."""
     cases = {case.id: (case.region, np.random.default_rng(0).normal(size=(4, case.d))) for case in REGIONS}
