@@ -38,7 +38,7 @@ class Loss:
     name: str = ""
 
     #: whether the loss compares decisions, so that it needs the optimal ones
-    decides: bool = True
+    needs_decisions: bool = True
 
     #: whether decisions prove a lower bound of it (see ``objective``)
     has_dual_bound: bool = False
@@ -87,14 +87,14 @@ class Loss:
     ) -> tuple[Region, np.ndarray, np.ndarray, np.ndarray | None]:
         C, C_hat = check_costs(C_true, C_pred)
         # Losses that do not compare decisions need no region.
-        region = check_region(self.region if self.decides else self.region or Box(), n_dim=C.shape[1])
+        region = check_region(self.region if self.needs_decisions else self.region or Box(), n_dim=C.shape[1])
         if W_true is not None:
             W_true = check_array(W_true, dtype=np.float64, input_name="W_true")
             if W_true.shape != C.shape:
                 raise ValueError(
                     f"W_true, the optimal decisions for y_true, must have its shape {C.shape}, got {W_true.shape}."
                 )
-        elif self.decides:
+        elif self.needs_decisions:
             W_true = region.solve_min(region.to_min(C))
         return region, C, C_hat, W_true
 
@@ -238,7 +238,7 @@ class SquaredLoss(Loss):
     array([5.])
     """
 
-    decides = False
+    needs_decisions = False
 
     def value_gradient_min(
         self,
@@ -263,7 +263,7 @@ class AbsoluteLoss(Loss):
     array([3.])
     """
 
-    decides = False
+    needs_decisions = False
 
     def value_gradient_min(
         self,

@@ -179,7 +179,7 @@ class DecisionsAt(NamedTuple):
 class ChunkedObjective(LinearObjective):
     """Mean loss of a linear model plus its penalty, by sums over rows that live elsewhere.
 
-    Solvers with ``sums_suffice`` use it like a ``LinearObjective``; whatever would look at single rows is missing.
+    Solvers with ``supports_chunks`` use it like a ``LinearObjective``; whatever would look at single rows is missing.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class ChunkedObjective(LinearObjective):
         As in ``LinearObjective``.
     """
 
-    rows_at_hand = False
+    in_memory = False
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class ChunkedObjective(LinearObjective):
         local.design = copy(self.design)
         local.design.Z, local.design.weight = sample.Z, local.weight
         local._set_costs(sample.C, sample.offset if sample.offset.size else None)
-        local.W = sample.W if self.loss.decides else None
+        local.W = sample.W if self.loss.needs_decisions else None
         local.memory, local.history, local._reference_losses = {}, [], {}
         return local
 

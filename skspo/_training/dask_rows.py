@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 from ..data.chunks import Chunk, is_dask
 from ..regions._row_names import ALL_ROWS
 from .design import check_blocks
-from .inputs import costs_seen, features_seen
+from .inputs import cost_attributes, feature_attributes
 from .objective import LinearObjective
 from .rows import ALL, Every, Rows, build_part
 from .survey import Survey, add, first_row, survey_chunk
@@ -86,9 +86,9 @@ class DaskRows(Rows):
             raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
         self._dask = import_dask()
         self._client = current_client()
-        self.seen = _seen(estimator, X, y, offset)
+        self.input_attributes = _seen(estimator, X, y, offset)
         if getattr(estimator, "shared", False):
-            check_blocks(self.seen["n_features_in_"], 1 if y.ndim == 1 else y.shape[1])
+            check_blocks(self.input_attributes["n_features_in_"], 1 if y.ndim == 1 else y.shape[1])
         make = self._dask.delayed(Chunk, pure=False)
         self._chunks = [make(*parts) for parts in _partitions(X, y, sample_weight, offset)]
         self._first: tuple[np.ndarray, np.ndarray] | None = None
@@ -210,7 +210,11 @@ def _seen(estimator: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
     noted = copy(estimator)
     validate_data(noted, _example(X), skip_check_array=True, reset=True)
-    return {**features_seen(noted), **costs_seen(estimator, y, reset=True, offset=offset), "_y_is_1d": y.ndim == 1}
+    return {
+        **feature_attributes(noted),
+        **cost_attributes(estimator, y, reset=True, offset=offset),
+        "_y_is_1d": y.ndim == 1,
+    }
 
 
 def _example(X: Any) -> Any:

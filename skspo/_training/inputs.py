@@ -33,7 +33,7 @@ class TrainingData(NamedTuple):
     C: np.ndarray
     weight: np.ndarray | None
     offset: np.ndarray | None
-    seen: dict[str, Any]
+    input_attributes: dict[str, Any]
 
     @property
     def mean_cost(self) -> np.ndarray:
@@ -43,21 +43,21 @@ class TrainingData(NamedTuple):
     def take(self, rows: np.ndarray) -> TrainingData:
         """Some of the samples."""
         weight, offset = (None if array is None else array[rows] for array in (self.weight, self.offset))
-        return TrainingData(self.X[rows], self.C[rows], weight, offset, self.seen)
+        return TrainingData(self.X[rows], self.C[rows], weight, offset, self.input_attributes)
 
 
 #: attributes that only some fits have
 OPTIONAL = ("feature_names_in_", "cost_names_in_", "_baselines")
 
 
-def remember(estimator: Any, learned: dict[str, Any], forget: tuple[str, ...] = ()) -> None:
+def set_fitted(estimator: Any, learned: dict[str, Any], forget: tuple[str, ...] = ()) -> None:
     """Replace what an estimator has learned in one step: an interrupt comes before it or after it, not in between."""
     kept = {name: value for name, value in vars(estimator).items() if name not in (*OPTIONAL, *forget)}
     estimator.__dict__ = kept | learned
 
 
 @contextmanager
-def rewound(rng: np.random.RandomState, stored: Callable[[], bool]) -> Iterator[None]:
+def restore_rng_on_failure(rng: np.random.RandomState, stored: Callable[[], bool]) -> Iterator[None]:
     """Put a generator back if what was learned with it is not stored, so that a second try draws the same numbers."""
     state = rng.get_state()
     try:
@@ -68,13 +68,13 @@ def rewound(rng: np.random.RandomState, stored: Callable[[], bool]) -> Iterator[
         raise
 
 
-def features_seen(noted: BaseEstimator) -> dict[str, Any]:
+def feature_attributes(noted: BaseEstimator) -> dict[str, Any]:
     """Number and names of features that scikit-learn has noted on an estimator."""
     names = ("n_features_in_", "feature_names_in_")
     return {name: vars(noted)[name] for name in names if name in vars(noted)}
 
 
-def costs_seen(estimator: Any, y: Any, *, reset: bool, **metadata: Any) -> dict[str, Any]:
+def cost_attributes(estimator: Any, y: Any, *, reset: bool, **metadata: Any) -> dict[str, Any]:
     """Names of the costs, and which metadata were given; compared with those of earlier data unless ``reset``."""
     names, given = cost_names(y), fitted_with(**metadata)
     if not reset:
@@ -82,8 +82,8 @@ def costs_seen(estimator: Any, y: Any, *, reset: bool, **metadata: Any) -> dict[
         check_metadata(estimator, "partial_fit", **metadata)
         names = getattr(estimator, "cost_names_in_", None)
         given |= getattr(estimator, "_fitted_with", frozenset())
-    seen: dict[str, Any] = {"_fitted_with": given}
-    return seen if names is None else seen | {"cost_names_in_": names}
+    input_attributes: dict[str, Any] = {"_fitted_with": given}
+    return input_attributes if names is None else input_attributes | {"cost_names_in_": names}
 
 
 def check_training_data(
@@ -98,17 +98,17 @@ def check_training_data(
 ) -> TrainingData:
     """Validate features, costs, weights and offset; of ``region_params`` it is only noted whether there are any."""
     check_ndim(y)
-    remembered = costs_seen(estimator, y, reset=reset, offset=offset, region_params=region_params)
+    remembered = cost_attributes(estimator, y, reset=reset, offset=offset, region_params=region_params)
     # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
     noted = copy(estimator)
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds everything up
         X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
         C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    seen = features_seen(noted) | remembered
-    seen["_y_is_1d"] = C.ndim == 1
+    input_attributes = feature_attributes(noted) | remembered
+    input_attributes["_y_is_1d"] = C.ndim == 1
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):
         check_blocks(X_arr.shape[1], C.shape[1])
     known = check_offset(offset, C.shape)
     check_largest(X=X_arr, y=C, offset=known)
-    return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, seen)
+    return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, input_attributes)

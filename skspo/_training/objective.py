@@ -68,11 +68,11 @@ class Coordinates(NamedTuple):
     cost_scale: float
     least_squares: np.ndarray  # the least-squares fit, as solvers see it
     hidden: np.ndarray  # what is kept from them of its component that decisions cannot see
-    same: bool = False  # whether all decisions cost the same, but for rounding
+    costs_constant: bool = False  # whether all decisions cost the same, but for rounding
 
     def without_rounding(self) -> Coordinates:
         """Return the same without a fit to differences of costs that are nothing but rounding."""
-        return self._replace(least_squares=np.zeros_like(self.least_squares)) if self.same else self
+        return self._replace(least_squares=np.zeros_like(self.least_squares)) if self.costs_constant else self
 
 
 class LinearObjective:
@@ -101,7 +101,7 @@ class LinearObjective:
     """
 
     #: whether a solver may look at single rows; else it sees sums over them (see ``chunked``)
-    rows_at_hand: bool = True
+    in_memory: bool = True
 
     #: whether the time was up before the optimal decisions were known: no loss can be evaluated then
     undecided: bool = False
@@ -132,8 +132,8 @@ class LinearObjective:
         weight = weight / weight.sum()
         C = region.to_min(y)
         known = None if offset is None else region.to_min(offset[rows])
-        anchored = prior == "least_squares"
-        self.anchored, self.standardized = anchored, standardized
+        prior_is_least_squares = prior == "least_squares"
+        self.prior_is_least_squares, self.standardized = prior_is_least_squares, standardized
         # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
         self.normals = region.equalities(y.shape[1]) if hasattr(region, "equalities") else np.zeros((0, y.shape[1]))
         self.design = (SharedDesign if shared else LinearDesign)(
@@ -141,7 +141,7 @@ class LinearObjective:
             weight,
             self.normals,
             fit_intercept=fit_intercept,
-            center=standardized or not anchored,
+            center=standardized or not prior_is_least_squares,
             standardization=None if coordinates is None else coordinates.standardization,
         )
         self.weight = weight
@@ -153,11 +153,11 @@ class LinearObjective:
         self._set_costs(self._normalised(C), known)
         self.W = None
         try:
-            self.W = region.solve_min(C) if loss.decides else None
+            self.W = region.solve_min(C) if loss.needs_decisions else None
         except TimeIsUp:
             self.undecided = True
 
-        self.prior = self.least_squares if anchored else np.zeros_like(self.least_squares)
+        self.prior = self.least_squares if prior_is_least_squares else np.zeros_like(self.least_squares)
         #: what a solver derives from the region alone; shared by all penalties
         self.derived: dict[str, Any] = {}
         #: what the oracle found at the last coefficients, to start from at the next
@@ -177,7 +177,7 @@ class LinearObjective:
         self.alpha, self.l1_ratio = alpha, l1_ratio
         q, p = self.design.n_coef, self.design.n_features
         penalized = np.ones(q, dtype=bool)
-        penalized[p:] = self.anchored
+        penalized[p:] = self.prior_is_least_squares
         s, cost_scale = np.ones(q), 1.0
         if not self.standardized:
             s[:p], cost_scale = self.design.scale, self.cost_scale
@@ -192,7 +192,7 @@ class LinearObjective:
         self.l1, self.l2 = (np.where(x < SMALLEST_PENALTY, 0.0, x) for x in (self.l1, self.l2))
         self.free = (self.l1 == 0) & (self.l2 == 0)
         self._hidden = self.coordinates.hidden.copy()
-        if alpha > 0 and not self.anchored:
+        if alpha > 0 and not self.prior_is_least_squares:
             # The penalty decides about slopes that decisions cannot see; the free intercept keeps the mean cost.
             self._hidden[:, :p] = 0.0
 
@@ -244,7 +244,7 @@ class LinearObjective:
         known = None if offset is None else self._normalised(self.region.to_min(offset))
         other.weight, other.design = weight, self.design.with_rows(X, weight)
         other._set_costs(self._normalised(C), known)
-        other.W = other.region.solve_min(C) if W is None and self.loss.decides else W
+        other.W = other.region.solve_min(C) if W is None and self.loss.needs_decisions else W
         other.memory, other._reference_losses = {}, {}
         return other
 
@@ -268,7 +268,7 @@ class LinearObjective:
     def _normalised(self, C: np.ndarray) -> np.ndarray:
         """Costs as solvers see them: what decisions can see of them, in units of the typical cost."""
         visible = self.project_visible(C) / self.cost_scale
-        if self.coordinates.same:
+        if self.coordinates.costs_constant:
             visible[np.abs(visible) <= ROUNDING * np.linalg.norm(C / self.cost_scale, axis=1, keepdims=True)] = 0.0
         return visible
 
@@ -414,7 +414,7 @@ class LinearObjective:
         """
         models = [("least squares", self.least_squares), ("zero", np.zeros(self.shape))]
         hidden = np.where(self.free, 0.0, self.coordinates.hidden)
-        if self.l1.any() and not self.anchored and hidden.any():
+        if self.l1.any() and not self.prior_is_least_squares and hidden.any():
             # An l1 norm may be smaller with the component that decisions cannot see.
             models.append(("least squares", self.least_squares + hidden))
         return [(Theta, self._reference_loss(name, Theta) + self.penalty(Theta)) for name, Theta in models]

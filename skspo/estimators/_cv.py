@@ -289,7 +289,7 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
             final.result,
             plain,
             final.outcome.solver,
-            data.seen,
+            data.input_attributes,
             data.mean_cost,
             alpha_=float(alphas[best]),
             alphas_=alphas,
@@ -329,7 +329,7 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
         deadline: Deadline,
     ) -> _Fold:
         """Fit the path to the training part and judge it by the held-out part."""
-        X, C, weight, offset, seen = data.take(test)
+        X, C, weight, offset, input_attributes = data.take(test)
         size = float(len(test) if weight is None else weight.sum())
         held_out: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
         here = region.take(test)
@@ -359,9 +359,9 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
             spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
             score = -spo if self.scoring == "spo_loss" else -spo_plus
             if scorer is not None:
-                model._store(point.objective, point.result, region, point.outcome.solver, seen)
+                model._store(point.objective, point.result, region, point.outcome.solver, input_attributes)
                 model.__dict__.pop("feature_names_in_", None)  # X is an array by now
-                score = scorer(model, X, C.ravel() if seen["_y_is_1d"] else C, **held_out)
+                score = scorer(model, X, C.ravel() if input_attributes["_y_is_1d"] else C, **held_out)
             judged.append((spo, spo_plus, score))
 
         with deadline.enforced():

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._training.baselines import Baselines
 from .._training.design import apply_model
 from .._training.fitted import check_metadata
-from .._training.inputs import remember
+from .._training.inputs import set_fitted
 from .._training.objective import LinearObjective
 from .._utils.deadline import check_time_limit
 from ..data.chunks import is_dask
@@ -202,7 +202,7 @@ class LinearSPOPlusMixin:
         result: Result,
         region: Region,
         solver: str,
-        seen: dict[str, Any],
+        input_attributes: dict[str, Any],
         mean_cost: np.ndarray | None = None,
         **more: Any,
     ) -> None:
@@ -226,4 +226,4 @@ class LinearSPOPlusMixin:
             "region_": region,
         }
         # A stream of chunks ends with a fit.
-        remember(self, learned | seen | more, forget=("_stream",))
+        set_fitted(self, learned | input_attributes | more, forget=("_stream",))

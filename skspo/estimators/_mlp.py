@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.baselines import fit_baselines
 from .._training.fitted import check_metadata
-from .._training.inputs import TrainingData, check_training_data, remember, rewound
+from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
@@ -274,7 +274,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         }
         if held_out is not None:
             more["validation_losses_"] = validation
-        self._store(network, plain, data.seen, curve, best, **more)
+        self._store(network, plain, data.input_attributes, curve, best, **more)
         if not stopped:
             warnings.warn(
                 f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
@@ -321,10 +321,12 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         network = _Network(self, region, data, sizes, rng, None if first else self)
-        with rewound(rng, lambda: self.__dict__.get("_adam") is network.adam):
+        with restore_rng_on_failure(rng, lambda: self.__dict__.get("_adam") is network.adam):
             loss = network.epoch(rng)
             curve = [*getattr(self, "loss_curve_", []), loss]
-            self._store(network, plain, data.seen, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng)
+            self._store(
+                network, plain, data.input_attributes, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng
+            )
         return self
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
@@ -353,7 +355,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     @property
     def _trains_on_region(self) -> bool:
-        return LOSSES[self.loss].decides
+        return LOSSES[self.loss].needs_decisions
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
@@ -411,7 +413,13 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         return np.sort(order[count:]), np.sort(order[:count])
 
     def _store(
-        self, network: _Network, region: Region, seen: dict[str, Any], curve: list[float], best: float, **more: Any
+        self,
+        network: _Network,
+        region: Region,
+        input_attributes: dict[str, Any],
+        curve: list[float],
+        best: float,
+        **more: Any,
     ) -> None:
         coefs, intercepts = network.in_user_units()
         learned = {
@@ -428,7 +436,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             "_scale": network.scale,
             "_center": network.center,
         }
-        remember(self, learned | seen | more)
+        set_fitted(self, learned | input_attributes | more)
 
 
 class _Network:
@@ -475,7 +483,7 @@ class _Network:
         self.C = region.to_min(y) / self.scale
         self.offset = self.known_part(region, data)
         # Of the costs as given: rounding may decide a tie differently after a division.
-        self.W = region.solve_min(region.to_min(y)) if self.loss.decides else None
+        self.W = region.solve_min(region.to_min(y)) if self.loss.needs_decisions else None
 
     def known_part(self, region: Region, data: TrainingData) -> np.ndarray:
         """What is added to the network's output for each sample: the mean cost and the offset."""
@@ -539,7 +547,7 @@ class _Network:
         """Mean loss of other samples, in the user's units."""
         C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.known_part(region, data)
         C = region.to_min(data.C) / self.scale
-        W = region.solve_min(region.to_min(data.C)) if self.loss.decides else None
+        W = region.solve_min(region.to_min(data.C)) if self.loss.needs_decisions else None
         return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
 
 

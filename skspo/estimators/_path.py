@@ -87,7 +87,7 @@ class PathMixin(LinearSPOPlusMixin):
             alphas = np.array(np.nan)
         if alphas.ndim != 1 or not alphas.size or not (alphas >= 0).all():
             raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {self.alphas!r}.")
-        if np.isinf(alphas).any() and not objective.anchored:
+        if np.isinf(alphas).any() and not objective.prior_is_least_squares:
             raise ValueError(
                 "alphas contains infinity, which means least squares and needs prior='least_squares'; got "
                 f"prior={self.prior!r}. Use a large number."
@@ -309,7 +309,7 @@ def spo_plus_path(
 def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int) -> np.ndarray:
     """Decreasing grid from the prior to practically no penalty, in the units of the objective's penalty."""
     Theta = objective.prior.copy()
-    if not objective.anchored:
+    if not objective.prior_is_least_squares:
         p = objective.design.n_features
         Theta[:, p:] = objective.least_squares[:, p:]  # the mean cost
     check_decided(objective)
@@ -325,7 +325,7 @@ def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int)
     if not largest > 0:
         # The prior is optimal already, for every alpha.
         largest, smallest = LARGEST, SMALLEST
-    if not objective.anchored:
+    if not objective.prior_is_least_squares:
         return np.geomspace(largest, smallest, n_alphas)
     return np.concatenate([[np.inf], np.geomspace(largest, smallest, n_alphas - 1)])
 

@@ -218,7 +218,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             result = self._minimise(objective, solver, data.X.shape[1])
         message = shortfall(objective, result, solver)
         result = without_bound(objective, result)
-        self._store(objective, result, plain, solver.name, data.seen, data.mean_cost)
+        self._store(objective, result, plain, solver.name, data.input_attributes, data.mean_cost)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)
         return self

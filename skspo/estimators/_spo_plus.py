@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.chunked import ChunkedObjective
-from .._training.inputs import TrainingData, check_training_data, rewound
+from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._utils.deadline import Deadline
@@ -216,7 +216,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             from .._training.dask_rows import DaskRows
 
             with DaskRows(self, X, y, sample_weight, offset, region_params) as rows:
-                return self._fit_rows(rows, rows.seen, deadline)
+                return self._fit_rows(rows, rows.input_attributes, deadline)
         if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
@@ -224,7 +224,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         with deadline.enforced():
             objective = self._objective(training_region, data)
         objective.deadline = deadline
-        return self._minimise(objective, region, data.seen, data.mean_cost)
+        return self._minimise(objective, region, data.input_attributes, data.mean_cost)
 
     def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk, in bounded memory.
@@ -259,14 +259,14 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         data = chunks if isinstance(chunks, ChunkedData) else ChunkedData(chunks)
         for chunk in data:
             if chunk.n_rows:
-                seen = check_training_data(self, *chunk.head(), reset=True).seen
+                input_attributes = check_training_data(self, *chunk.head(), reset=True).input_attributes
                 break
         else:
             raise ValueError("There are no rows in the chunks: at least one is needed.")
         with LocalRows(data) as rows:
-            return self._fit_rows(rows, seen, deadline)
+            return self._fit_rows(rows, input_attributes, deadline)
 
-    def _fit_rows(self, rows: Rows, seen: dict[str, Any], deadline: Deadline) -> SPOPlusRegressor:
+    def _fit_rows(self, rows: Rows, input_attributes: dict[str, Any], deadline: Deadline) -> SPOPlusRegressor:
         d = rows.first()[1].shape[1]
         region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs)
         objective = ChunkedObjective(
@@ -281,7 +281,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         )
         objective.deadline = deadline
         start = None if self.warm_start else self._fit_sample(objective)
-        return self._minimise(objective, region, seen, objective.mean_cost, start, depth=2)
+        return self._minimise(objective, region, input_attributes, objective.mean_cost, start, depth=2)
 
     def _fit_sample(self, objective: LinearObjective) -> np.ndarray | None:
         """Coefficients that fit a sample of data in chunks; None if there is none."""
@@ -289,30 +289,30 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         if sample is None:
             return None
         sample.deadline = objective.deadline.share(0.5)
-        start = None if sample.rows_at_hand else self._fit_sample(sample)
+        start = None if sample.in_memory else self._fit_sample(sample)
         # How well it is fitted matters little: it is not the data.
         return self._solve(sample, start, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
 
     def _reads_chunks(self) -> bool:
         """Whether the solver that was asked for, if any, makes do with sums over rows."""
         solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
-        return self.solver == "auto" or bool(getattr(solver, "sums_suffice", False))
+        return self.solver == "auto" or bool(getattr(solver, "supports_chunks", False))
 
     def _minimise(
         self,
         objective: LinearObjective,
         region: Region,
-        seen: dict[str, Any],
+        input_attributes: dict[str, Any],
         mean_cost: np.ndarray,
         start: np.ndarray | None = None,
         *,
         depth: int = 1,
     ) -> SPOPlusRegressor:
         """Run the solver, store the attributes, and warn the user, ``depth`` calls above, if the gap is too large."""
-        if self.warm_start and self._fits(objective.normals.shape[1], seen["n_features_in_"]):
+        if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = self._solve(objective, start)
-        self._store(objective, result, region, solver.name, seen, mean_cost)
+        self._store(objective, result, region, solver.name, input_attributes, mean_cost)
         message = shortfall(objective, result, solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2 + depth)
@@ -363,13 +363,13 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         coordinates, stream, rng = running
         stream = deepcopy(stream)  # should the pass fail, the old one is as it was
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
-        with rewound(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
+        with restore_rng_on_failure(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
             SGDSolver().run_epoch(objective, stream, rng)
             bound, radius = NO_BOUND if objective.inexact else ZERO_BOUND
             value = objective.value(stream.average)
             result = Result(stream.average, value, bound, stream.epoch, Status.ITERATION_LIMIT, radius=radius)
             result = certified(objective, result, self.tol)
-            self._store(objective, result, region, "sgd", data.seen, _stream=(coordinates, stream, rng))
+            self._store(objective, result, region, "sgd", data.input_attributes, _stream=(coordinates, stream, rng))
         return self
 
     def _objective(self, region: Region, data: TrainingData, coordinates: Any = None) -> LinearObjective:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, has_fit_param
 from .._training.baselines import Baselines, fit_baselines, mean_cost
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
-from .._training.inputs import check_ndim, costs_seen, features_seen, remember
+from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.check import check_region
@@ -143,8 +143,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         learned["_target_shape"] = C.shape[1:]  # some regressors drop a single column
         n_features = getattr(noted, "n_features_in_", None)
         learned["_baselines"] = self._fit_baselines(X, n_features, C.reshape(C.shape[0], d), weight)
-        learned |= costs_seen(self, y, reset=True, offset=offset, region_params=region_params)
-        remember(self, learned | features_seen(noted))
+        learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
+        set_fitted(self, learned | feature_attributes(noted))
         return self
 
     @property

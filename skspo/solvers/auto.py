@@ -9,7 +9,7 @@ import numpy as np
 
 from .._training.objective import MANY_SAMPLES, LinearObjective
 from ..regions.base import Region
-from .base import Solver, check_rows_at_hand, check_solver_serves, penalty_kind
+from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
 from .interior_point.solver import InteriorPointSolver, is_simple
@@ -55,7 +55,7 @@ class Case:
 
     def __init__(self, region: Region, objective: LinearObjective) -> None:
         self.region, self.objective = region, objective
-        self.in_memory = objective.rows_at_hand
+        self.in_memory = objective.in_memory
         self.n_coef = int(np.prod(objective.shape))
         self.penalty = penalty_kind(objective.alpha, objective.l1_ratio)
 
@@ -194,5 +194,5 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
     penalty = penalty_kind(objective.alpha, objective.l1_ratio)
     for candidate in chosen:
         check_solver_serves(candidate, region, objective.loss, penalty, SOLVERS)
-        check_rows_at_hand(candidate, objective, SOLVERS)
+        check_in_memory(candidate, objective, SOLVERS)
     return chosen

@@ -98,7 +98,7 @@ class Solver(BaseEstimator):
     losses: ClassVar[tuple[str, ...]] = ("SPO+",)
     penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
     #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (``_training.chunked``)
-    sums_suffice: ClassVar[bool] = False
+    supports_chunks: ClassVar[bool] = False
     #: whether decisions that are not optimal do little harm; other solvers take every decision as exact
     tolerates_inexact: ClassVar[bool] = False
 
@@ -204,10 +204,10 @@ def check_solver_serves(
         )
 
 
-def check_rows_at_hand(solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]]) -> None:
+def check_in_memory(solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]]) -> None:
     """Raise an error if the solver looks at single rows and the objective has only sums over them."""
-    if not (solver.sums_suffice or objective.rows_at_hand):
-        able = [repr(name) for name, cls in others.items() if cls.sums_suffice and not cls.missing(objective.region)]
+    if not (solver.supports_chunks or objective.in_memory):
+        able = [repr(name) for name, cls in others.items() if cls.supports_chunks and not cls.missing(objective.region)]
         raise ValueError(
             f"solver={solver.name!r} needs all rows in memory, but the data come in chunks. Solvers that read them "
             f"chunk by chunk: {', '.join(able)}; or leave solver='auto'. To stream with sgd, call partial_fit "

@@ -30,7 +30,7 @@ class LBFGSSolver(Solver):
 
     name = "lbfgs"
     requires = ("strong_convexity", "repair")
-    sums_suffice = True
+    supports_chunks = True
 
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
         self.tol = tol

@@ -357,10 +357,10 @@ class Truth:
         self.W = self.region.argmin(C).astype(LONG)
         self.shared, self.intercept = params["shared"], params["fit_intercept"]
         self.alpha, self.l1_ratio = LONG(params["alpha"]), LONG(params["l1_ratio"])
-        self.anchored = params["prior"] == "least_squares"
+        self.prior_is_least_squares = params["prior"] == "least_squares"
         self.rows = self.X.reshape(n * d, -1) if self.shared else self.X
         row_weight = np.repeat(self.weight, d) / d if self.shared else self.weight
-        center = self.intercept and not self.anchored
+        center = self.intercept and not self.prior_is_least_squares
         self.mean = row_weight @ self.rows if center else np.zeros(self.rows.shape[1], dtype=LONG)
         spread = np.sqrt(row_weight @ (self.rows - self.mean) ** 2)
         positive = self.rows[row_weight > 0]
@@ -373,7 +373,7 @@ class Truth:
         self.cost_scale = size if size > 0 else LONG(1)
         self.accuracy = 1e-6 if isinstance(self.region, sk.Markowitz) else 1e-15  # of the oracle, relative to costs
         self.standardized = LONG(0)  # penalty of standardised coefficients, in units of cost
-        self.prior = self.least_squares() if self.anchored and self.alpha > 0 else None
+        self.prior = self.least_squares() if self.prior_is_least_squares and self.alpha > 0 else None
 
     def least_squares(self):
         """The model that the penalty shrinks to, and around which a bound holds.
@@ -544,7 +544,7 @@ def check_model(problem: Problem, model: Any, truth: Truth) -> None:
     assert abs(gap - model.duality_gap_) <= allowed, f"duality_gap_ is {model.duality_gap_}, the gap is {gap}"
     # A ridge on everything makes the bound hold without restriction.
     ridge = truth.alpha * (1 - truth.l1_ratio) * truth.cost_scale / truth.spread.max() ** 2
-    check_bound(model, truth, slack, everywhere=ridge > 1e-90 and (truth.anchored or not truth.intercept))
+    check_bound(model, truth, slack, everywhere=ridge > 1e-90 and (truth.prior_is_least_squares or not truth.intercept))
 
 
 def check_bound(model: Any, truth: Truth, slack: Any, everywhere: bool) -> None:
@@ -619,7 +619,7 @@ def judge_cv(problem: Problem) -> str:
         loss, slack = check_predictions(problem, model, truth)
         assert loss <= model.objective_ * (1 + 1e-9) + slack, f"objective_ is {model.objective_}, the loss alone {loss}"
         assert -slack <= model.lower_bound_ <= model.objective_
-        if not truth.anchored:
+        if not truth.prior_is_least_squares:
             # The penalty is that of standardised coefficients.
             truth.standardized = model.alpha_ * truth.cost_scale
             check_bound(model, truth, slack, everywhere=False)

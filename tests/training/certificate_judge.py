@@ -40,7 +40,7 @@ class Exact:
         n, d = problem.C.shape
         self.shared, self.intercept = params["shared"], params["fit_intercept"]
         self.alpha, self.l1_ratio = params.get("alpha", 0.0), params.get("l1_ratio", 0.0)
-        self.anchored = params.get("prior", "zero") == "least_squares"
+        self.prior_is_least_squares = params.get("prior", "zero") == "least_squares"
         items = d if self.shared else 1
         self.rows = problem.X.reshape(n * items, -1)
         self.number: Any = np.longdouble if self.rows.size * (1 if self.shared else d) <= LONG_WORK else np.float64
@@ -75,7 +75,7 @@ class Exact:
         if not self.alpha:
             return 0.0
         pairs = [(coef, self.prior[0])]
-        if self.anchored and self.intercept:
+        if self.prior_is_least_squares and self.intercept:
             pairs.append((intercept, self.prior[1]))
         D = [np.abs(np.asarray(B, dtype=self.number) - B0) for B, B0 in pairs]
         return self.alpha * sum((self.l1_ratio * a + (1.0 - self.l1_ratio) / 2 * a**2).sum() for a in D)
@@ -106,7 +106,7 @@ class Exact:
         self.cost_scale = float(np.sqrt(self.weight @ (visible**2).sum(axis=1)))
         whole = float(np.sqrt(self.weight @ (C**2).sum(axis=1)))
         self.cost_scale = (whole if self.cost_scale <= 1e-15 * whole else self.cost_scale) or 1.0
-        center = self.intercept and not self.anchored
+        center = self.intercept and not self.prior_is_least_squares
         self.mean = self.row_weight @ self.rows if center else np.zeros(self.rows.shape[1])
         spread = np.sqrt(self.row_weight @ (self.rows - self.mean) ** 2)
         largest = np.abs(self.rows[self.row_weight > 0]).max(axis=0)
@@ -122,7 +122,7 @@ class Exact:
         #: directions of the features; models that differ in others only are the same
         self.span = None if rank == q else np.linalg.svd(root * self.Z, full_matrices=False)[2][:rank]
         self.least_squares = fitted.T
-        self.prior: tuple[Any, Any] = self.to_user(fitted.T) if self.anchored else (0.0, 0.0)
+        self.prior: tuple[Any, Any] = self.to_user(fitted.T) if self.prior_is_least_squares else (0.0, 0.0)
 
     def theta(self, coef, intercept):
         """Coefficients times the spread of their features, and the intercept at their means, in typical costs."""
@@ -147,7 +147,7 @@ class Exact:
     def distance(self, coef, intercept):
         """Distance from least squares, as the certificate measures it: of what the objective can see."""
         D = self.theta(coef, intercept) - self.least_squares
-        if not self.shared and not self.anchored:
+        if not self.shared and not self.prior_is_least_squares:
             if self.alpha * self.l1_ratio:
                 # The l1 norm of slopes sees them all.
                 p = self.rows.shape[1]
@@ -183,7 +183,7 @@ class Exact:
         if vertices is None and norm is None:
             return None
         k = np.asarray(vertices).shape[-2] if vertices is not None else norm[1].shape[1] + 1
-        if n * k > MOST_ROWS or m > MOST_UNKNOWNS or (self.anchored and self.alpha and not self.unique):
+        if n * k > MOST_ROWS or m > MOST_UNKNOWNS or (self.prior_is_least_squares and self.alpha and not self.unique):
             return None
         # c_hat_i = offset_i + F_i theta
         Z = self.Z.reshape(n, -1, q)
@@ -192,11 +192,13 @@ class Exact:
         U = ((self.C - 2 * self.offset) / self.cost_scale).astype(float)  # u_i = U_i - 2 F_i theta
         columns = m + n + m  # theta, t, s
         s = np.append(self.spread, np.ones(q - len(self.spread)))
-        penalized = np.append(np.ones(len(self.spread)), np.full(q - len(self.spread), float(self.anchored)))
+        penalized = np.append(
+            np.ones(len(self.spread)), np.full(q - len(self.spread), float(self.prior_is_least_squares))
+        )
         repeat = 1 if self.shared else d
         l1 = np.tile(self.alpha * self.l1_ratio / s * penalized, repeat)
         l2 = np.tile(self.alpha * (1.0 - self.l1_ratio) * self.cost_scale / s**2 * penalized, repeat)
-        start = (self.least_squares if self.anchored else np.zeros((repeat, q))).ravel()
+        start = (self.least_squares if self.prior_is_least_squares else np.zeros((repeat, q))).ravel()
         linear = np.concatenate([2 * np.einsum("i,ij,ijm->m", a, W, F) - l2 * start, a, l1])
         l1_rows = np.hstack([np.vstack([np.eye(m), -np.eye(m)]), np.zeros((2 * m, n)), np.tile(-np.eye(m), (2, 1))])
         l1_right = np.concatenate([start, -start])
@@ -291,7 +293,7 @@ def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool
 
     radius, distance = model.certificate_radius_, exact.distance(*mine)
     assert radius >= 10_000.0 and radius >= 2.0 * distance * (1.0 - 1e-6), f"{radius=}, {distance=}"
-    if exact.alpha * (1.0 - exact.l1_ratio) and (exact.anchored or not exact.intercept):
+    if exact.alpha * (1.0 - exact.l1_ratio) and (exact.prior_is_least_squares or not exact.intercept):
         assert radius == np.inf, f"a ridge on all coefficients, but {radius=}"
 
     for name, candidate in models_to_try(exact, model, second_opinion):
@@ -306,7 +308,7 @@ def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool
             assert objective <= exact.value(*candidate) + rounding(known, candidate), (
                 f"objective_ is {objective}, {name} attains {known}"
             )
-    if exact.alpha * exact.l1_ratio and not exact.anchored and not warned:
+    if exact.alpha * exact.l1_ratio and not exact.prior_is_least_squares and not warned:
         judge_zeros(exact, model, trivial)
 
 

@@ -204,7 +204,7 @@ def small(choose) -> Problem:
     penalty = choose_penalty(choose)
     able = serving(the_set, d, smooth=not penalty["alpha"] * penalty["l1_ratio"])
     if place not in ("memory", "warm"):
-        able = [solver for solver in able if SOLVERS[solver].sums_suffice]
+        able = [solver for solver in able if SOLVERS[solver].supports_chunks]
     solver = choose("solver", ["auto", "auto", *able])
     params = {"shared": choose("shared", [False, False, False, True]), "solver": solver, **penalty}
     params |= choose_limits(choose, solver, place)
@@ -244,7 +244,7 @@ def medium(choose, n_samples=(4500,), limits=(0.3,)) -> Problem:
     penalty = choose_penalty(choose)
     able = serving(the_set, d, smooth=not penalty["alpha"] * penalty["l1_ratio"])
     if place != "memory":
-        able = [solver for solver in able if SOLVERS[solver].sums_suffice]
+        able = [solver for solver in able if SOLVERS[solver].supports_chunks]
     # The conic solver cannot be stopped while it sets up thousands of cones.
     solver = choose("solver", ["auto", "auto", *(s for s in able if s != "conic")])
     params = {"shared": choose("shared", [False, False, False, True]), "solver": solver, **penalty}
@@ -278,7 +278,7 @@ def large(choose) -> Problem:
     able = serving(the_set, d, smooth=not penalty["alpha"] * penalty["l1_ratio"])
     place = choose("place", ["memory", "memory", "chunks"])
     if place != "memory":
-        able = [solver for solver in able if SOLVERS[solver].sums_suffice]
+        able = [solver for solver in able if SOLVERS[solver].supports_chunks]
     solver = choose("solver", ["auto", "auto", *(s for s in able if s not in ("conic", "newton", "interior-point"))])
     params = {"shared": False, "solver": solver, **penalty, "tol": choose("tol", [1e-1, 1e-3, 1e-6])}
     params |= {"time_limit": choose("time_limit", [0.3, 2.0]), "random_state": 0}
@@ -310,7 +310,7 @@ def grown(choose, how: str) -> Problem:
     able = [s for s in serving(the_set, d, smooth=True) if s not in ("conic", "newton")]
     place = choose("place", ["memory", "memory", "chunks"])
     if place != "memory":
-        able = [solver for solver in able if SOLVERS[solver].sums_suffice]
+        able = [solver for solver in able if SOLVERS[solver].supports_chunks]
     params |= {"solver": choose("solver", ["auto", "auto", *able]), "tol": choose("tol", [1e-1, 1e-3, 1e-6])}
     params |= {"time_limit": choose("time_limit", [0.3, 2.0]), "random_state": 0}
     return replace(grow(assemble(kinds, the_set, params), how, kinds["times"]), place=place)

@@ -169,7 +169,7 @@ def test_a_sample_is_every_so_manieth_row(monkeypatch):
         sample = whole.sampled()
         smaller = sample.sampled()
         truth = whole._template.with_rows(X[::8], C[::8], weight[::8] / weight[::8].sum(), offset[::8])
-        assert local.rows_at_hand and not sample.rows_at_hand
+        assert local.in_memory and not sample.in_memory
         assert sample.n_samples == local.n_samples == truth.n_samples == 38
         last = whole._template.with_rows(X[::64], C[::64], weight[::64] / weight[::64].sum(), offset[::64])
         assert smaller.n_samples == 5

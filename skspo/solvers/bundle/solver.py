@@ -59,7 +59,7 @@ class BundleSolver(Solver):
 
     name = "bundle"
     requires = ()
-    sums_suffice = True
+    supports_chunks = True
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class BundleSolver(Solver):
 
     def _start(self, objective: LinearObjective) -> np.ndarray:
         """Return the optimum of a sample, if there are many rows and they are at hand, or least squares."""
-        sample = objective.sampled() if objective.rows_at_hand else None
+        sample = objective.sampled() if objective.in_memory else None
         if sample is None:
             return objective.least_squares
         sample.deadline = objective.deadline.share(0.5)
