@@ -26,3 +26,8 @@ class UnboundedRegionError(SkspoError, ValueError):
 
 class NotCertifiedWarning(ConvergenceWarning):
     """A fit ended with a model that is not proved to be optimal within ``tol``."""
+
+
+# Tracebacks and pickles name the place from which users import them.
+for _class in (SkspoError, SolverError, InfeasibleRegionError, UnboundedRegionError, NotCertifiedWarning):
+    _class.__module__ = "skspo"

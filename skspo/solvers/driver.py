@@ -103,8 +103,9 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
             # With an oracle that is not optimal the last result may be anywhere.
             result = solver.solve(objective, first_start if objective.inexact else start)
             if type(solver) not in SOLVERS.values():
-                # Ours evaluate the objective at what they return; of others it is not known.
-                result = certified(objective, result._replace(objective=objective.value(result.coef)), solver.tol)
+                # Ours evaluate the objective at what they return, and bound it; of others it is not known.
+                result = result._replace(objective=objective.value(result.coef))
+                result = guarded(objective, result, [], solver.tol)
             check_oracle(objective, result)
         except TimeIsUp:
             deadline.reached = late = True

@@ -141,6 +141,20 @@ class Silent(Solver):
         return Result(objective.least_squares, -1.0, 0.0, 1, Status.CONVERGED)
 
 
+class Boastful(Silent):
+    """Also has a bound above its objective."""
+
+    def solve(self, objective, coef_init=None):
+        """As told."""
+        return super().solve(objective)._replace(lower_bound=1e9)
+
+
+def test_a_wrong_bound_is_a_failure():
+    with pytest.warns(sk.NotCertifiedWarning, match="lower bound of the silent solver was wrong"):
+        model = sk.SPOPlusRegressor(sk.Simplex(), solver=Boastful()).fit(X, C)
+    assert model.status_ == "failed" and model.lower_bound_ == 0.0 and model.duality_gap_ == 1.0
+
+
 def test_a_solver_of_the_users_is_not_believed():
     model = fitted(sk.SPOPlusRegressor(sk.Simplex(), solver=Silent()))
     assert model.status_ == "numerical limit" and model.duality_gap_ == 1.0 and model.objective_ > 0.0
