@@ -528,7 +528,7 @@ def test_replacing_a_file_is_all_or_nothing(tmp_path, monkeypatch):
 
 
 def test_benchmark_tables_when_files_cannot_grow(tmp_path):
-    source = HERE.parent / "benchmarks" / "exact.py"
+    source = HERE.parents[1] / "benchmarks" / "exact.py"
     spec = importlib.util.spec_from_file_location("exact", source)
     exact = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skspo import Box, Simplex, SPOPlusRegressor, SPORegressor, TopK
-from skspo.solvers import Solver
+from skspo.solvers import Solver, Status
 from skspo.solvers.base import Progress
 
 
@@ -54,11 +54,13 @@ class SubgradientSolver(Solver):
             V += k * step * (objective.W - 0.5 * P)
             total += k * step
             Theta = Theta - step * G
-        message = objective.deadline.message if objective.deadline.reached else f"max_iter={self.max_iter} was reached"
+        status, message = Status.ITERATION_LIMIT, f"max_iter={self.max_iter} was reached"
+        if objective.deadline.reached:
+            status, message = Status.TIME_LIMIT, objective.deadline.message
         candidates = [(best, objective.decisions(best))]
         if total > 0.0:
             candidates.append((best, V / total))
-        return self.finish(objective, candidates, k, message)
+        return self.finish(objective, candidates, k, status, message)
 
 
 # [end of solver]
@@ -101,7 +103,7 @@ def test_parameters_survive_clone():
 
 def test_only_the_loss_that_it_is_made_for():
     X, C = problem()
-    with pytest.raises(ValueError, match=r"SubgradientSolver minimises the SPO\+ loss"):
+    with pytest.raises(ValueError, match=r"solver='subgradient' minimises the SPO\+ loss"):
         SPORegressor(Simplex(), solver=SubgradientSolver()).fit(X, C)
 
 
@@ -112,7 +114,8 @@ class Boastful(SubgradientSolver):
     """Claims an objective of zero, and a bound above what is attainable."""
 
     def solve(self, objective, coef_init=None):
-        return super().solve(objective, coef_init)._replace(objective=0.0, lower_bound=1e3, converged=True, message="")
+        result = super().solve(objective, coef_init)
+        return result._replace(objective=0.0, lower_bound=1e3, status=Status.CONVERGED, message="")
 
 
 def test_claims_are_not_believed():

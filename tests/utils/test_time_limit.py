@@ -160,8 +160,8 @@ def test_no_other_solver_is_started_when_time_is_up(clock, monkeypatch):
 def test_many_samples_leave_time_for_all_of_them(clock, monkeypatch):
     # The fit to a sample, from which bundle starts, takes no more than half of the time.
     for where in ("objective", "chunked"):
-        monkeypatch.setattr(f"skspo.{where}.MANY_SAMPLES", 50)
-        monkeypatch.setattr(f"skspo.{where}.ENOUGH_SAMPLES", 10)
+        monkeypatch.setattr(f"skspo._training.{where}.MANY_SAMPLES", 50)
+        monkeypatch.setattr(f"skspo._training.{where}.ENOUGH_SAMPLES", 10)
     X, C = PATHS
     rows = []
     original = Region.solve_min
