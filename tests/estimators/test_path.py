@@ -394,3 +394,13 @@ def test_best_candidate_of_the_path_has_rank_one():
     mean, rank = model.cv_results_["mean_test_score"], model.cv_results_["rank_test_score"]
     assert len(set(mean)) == 3
     assert_array_equal(rank[np.argsort(-mean)], [1, 2, 3])
+
+
+def test_lasso_paths_have_exact_zeros():
+    X, C = make_shortest_path(100, 6, grid=(3, 3), degree=4, random_state=0)
+    _, coefs, _, _, gaps = spo_plus_path(X, C, ShortestPath.grid(3, 3), l1_ratio=1.0, prior="zero", n_alphas=5)
+    assert gaps.max() <= 1e-6
+    zeros = [(coef == 0).mean() for coef in coefs]
+    assert zeros[0] >= 0.9 and zeros[0] > zeros[-1]
+    for coef in coefs:
+        assert not ((coef != 0) & (np.abs(coef) <= 1e-9 * np.abs(coef).max())).any()
