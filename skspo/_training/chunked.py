@@ -111,7 +111,7 @@ def part_moments(
     V = part.region.repair(_fresh(part).decisions(Theta)) if hasattr(part.region, "repair") else part.decisions(Theta)
     room, size = _room(part, centre, floor)
     if K is not None:
-        V = part.region.repair(V + room[:, None] * part.design.predict(K))  # type: ignore[attr-defined]
+        V = part.region.repair(V + room[:, None] * part.design.predict(K))
     difference = (V - part.W) * part.weight[:, None]
     constant = float(np.einsum("ij,ij->", part.C, difference))
     return constant, -2.0 * part.design.adjoint(difference), size

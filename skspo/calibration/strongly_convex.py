@@ -187,7 +187,7 @@ def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) ->
     need(region, "level")
     W_arr = rows("W", W)
     region, _, k, space = _prepare(region, W, "W", A)
-    f, G = region.level(W_arr)  # type: ignore[attr-defined]
+    f, G = region.level(W_arr)
     height = np.maximum(f - k.f_min, 0.0)
     with np.errstate(invalid="ignore"):
         upper = np.where(height > 0, np.sqrt(2.0 * k.L * height), np.inf if np.isinf(k.L) else 0.0)

@@ -243,7 +243,7 @@ class DecisionDisplay:
             ax.figure.colorbar(roads, ax=ax, label=f"true {what} of an edge", shrink=0.7)
 
     def _items(self, ax: Any, i: int, names: np.ndarray) -> None:
-        weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))  # type: ignore[attr-defined]
+        weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))
         value = self.C[i]
         if len(weights) == 1:
             order = np.argsort(-value / np.maximum(weights[0], 1e-12), kind="stable")

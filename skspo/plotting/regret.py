@@ -121,7 +121,7 @@ class RegretDisplay:
                 offset=offset,
                 region_params=region_params,
             )
-        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
+        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_estimator(
@@ -185,7 +185,7 @@ class RegretDisplay:
             name: metric(C, C_hat, region, per_sample=True)
             for name, C_hat in check_named(predictions, cls.__name__).items()
         }
-        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
+        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any) -> RegretDisplay:
         """Draw the display.

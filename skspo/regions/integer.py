@@ -105,7 +105,7 @@ class MixedInteger(Region):
     def n_dim(self) -> int | None:
         """Number of columns of the matrices, or length of a list; None if there are neither."""
         d = count_decisions("MixedInteger", self.A_ub, self.A_eq, self.bounds, self.constraints)
-        return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d  # type: ignore[arg-type]
+        return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d
 
     @property
     def oracle_is_solver(self) -> bool:

@@ -31,7 +31,7 @@ from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_
 
 def _check_threshold(region: Region, d: int, lowest: float, name: str) -> float:
     """Return the given threshold if it is a number above ``lowest``, the value of f at the uniform point."""
-    given = region.threshold  # type: ignore[attr-defined]
+    given = region.threshold
     try:
         r = float(given)
     except (TypeError, ValueError):

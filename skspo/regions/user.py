@@ -79,7 +79,7 @@ class OracleRegion(Region):
     array([[1., 0., 0.]])
     """
 
-    n_dim: int | None = None  # type: ignore[assignment]
+    n_dim: int | None = None
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class CvxpyRegion(ConicRegion):
     array([[0.765, 0.235, 0.   ]])
     """
 
-    n_dim: int | None = None  # type: ignore[assignment]
+    n_dim: int | None = None
 
     def __init__(
         self,
