@@ -80,15 +80,9 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
     except TimeIsUp as error:
         Theta = objective.least_squares if start is None else start
         return unknown(Theta, str(error)), solvers[0]
-    if objective.trivial_value() == 0.0 and not objective.inexact:
-        # Every decision costs the same: relative gaps mean nothing, and there is nothing to do.
-        nearby = objective.prior if objective.alpha > 0 else objective.least_squares
-        for Theta in map(objective.canonical, (nearby, np.zeros(objective.shape))):
-            value = objective.value(Theta)
-            result = Result(Theta, value, value, 1, Status.CONVERGED, radius=np.inf, gap=0.0)
-            check_oracle(objective, result)
-            if value <= 0.0 and not objective.inexact:
-                return result, solvers[0]
+    nothing_to_do = model_without_loss(objective)
+    if nothing_to_do is not None:
+        return nothing_to_do, solvers[0]
     best: tuple[Result, Solver] | None = None
     found: list[tuple[Result, Solver]] = []
     deadline, trouble, late, first_start = objective.deadline, "", False, start
@@ -142,6 +136,23 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
     except TimeIsUp:
         pass  # the result is good enough without exact zeros
     return without_bound(objective, result), solver
+
+
+def model_without_loss(objective: LinearObjective) -> Result | None:
+    """Optimal model if every decision costs the same, so that relative gaps mean nothing; else None."""
+    if objective.trivial_value() != 0.0 or objective.inexact:
+        return None
+    nearby = objective.prior if objective.alpha > 0 else objective.least_squares
+    try:
+        for Theta in map(objective.canonical, (nearby, np.zeros(objective.shape))):
+            value = objective.value(Theta)
+            result = Result(Theta, value, value, 1, Status.CONVERGED, radius=np.inf, gap=0.0)
+            check_oracle(objective, result)
+            if value <= 0.0 and not objective.inexact:
+                return result
+    except TimeIsUp:
+        pass  # the solvers will find out, too
+    return None
 
 
 def unknown(Theta: np.ndarray, message: str) -> Result:
