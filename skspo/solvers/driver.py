@@ -361,7 +361,7 @@ def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:
     D = Theta - objective.prior
     for k in np.flatnonzero((objective.l1 > 0) & (objective.l2 == 0)) if objective.l1.any() else ():
         x, N = D[:, k].copy(), [] if objective.design.shared else list(objective.normals.copy())
-        zeros = np.flatnonzero(x == 0.0).tolist()
+        zeros, size = np.flatnonzero(x == 0.0).tolist(), float(np.abs(x).max(initial=0.0))
         while N:
             check_time()
             if zeros:
@@ -386,7 +386,9 @@ def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:
             lengths = np.where(towards, -x / np.where(towards, direction, 1.0), np.inf)
             j = int(np.argmin(lengths))
             x = x + lengths[j] * direction
-            x[j] = 0.0
-            zeros.append(j)
+            # Others that vanish at the same length are rounding errors by now.
+            gone = np.union1d(np.flatnonzero((x != 0.0) & (np.abs(x) <= 1e-12 * size)), [j])
+            x[gone] = 0.0
+            zeros.extend(gone.tolist())
         D[:, k] = x
     return objective.prior + D

@@ -377,3 +377,14 @@ def test_decisions_that_cannot_be_moved_into_the_region():
     problem = certificate_problems.assemble(kinds | {"seed": 210}, certificate_sets.SMALL["cvxpy"][1](3), params)
     problem.place = "warm"
     judge(problem)
+
+
+def test_zeros_that_appear_together():
+    """Entries that vanish at the same length along a direction that decisions do not see."""
+    kinds = {"n": 2, "p": 4, "d": 9, "X": "normal", "C": "ties", "weight": "zeros", "offset": "normal", "unit": 1.0}
+    params = {"shared": False, "fit_intercept": True, "alpha": 1e-3, "l1_ratio": 1.0, "prior": "zero", "tol": 0.1}
+    params |= {"max_iter": 3, "random_state": 0}
+    the_set = certificate_sets.SMALL["assignment-max"][1](9)
+    problem = certificate_problems.assemble(kinds | {"seed": 73}, the_set, params)
+    problem.place = "chunks"
+    judge(problem)
