@@ -18,7 +18,6 @@ Solvers see ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -270,26 +269,6 @@ def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     B = scipy.linalg.cho_solve(factor, Z.T @ target, check_finite=False)
     B += scipy.linalg.cho_solve(factor, Z.T @ (target - Z @ B), check_finite=False)
     return B / scale[:, None]
-
-
-def conjugate_gradients(
-    apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, stop: Callable[[], bool], steps: int = 100
-) -> np.ndarray:
-    """Solve with a positive semidefinite operator on matrices, in at most so many steps."""
-    Y, r = np.zeros_like(right), right
-    p, rr = r, float(np.vdot(r, r))
-    start = rr
-    for _ in range(steps):
-        if stop():
-            break
-        H = apply(p)
-        curvature = float(np.vdot(p, H))
-        if not curvature > 0.0 or rr <= 1e-28 * start:
-            break
-        Y, r = Y + (rr / curvature) * p, r - (rr / curvature) * H
-        new = float(np.vdot(r, r))
-        p, rr = r + (new / rr) * p, new
-    return Y
 
 
 class LinearDesign(Design):

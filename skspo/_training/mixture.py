@@ -24,7 +24,6 @@ from scipy.linalg import cho_factor, cho_solve, null_space
 
 from .._utils.deadline import TimeIsUp, check_time
 from .certificate import Bound
-from .design import conjugate_gradients
 
 if TYPE_CHECKING:
     from .objective import LinearObjective
@@ -59,7 +58,7 @@ class Mixture:
 
     def __init__(self, objective: LinearObjective, V: np.ndarray) -> None:
         self.objective = objective
-        self.W: np.ndarray = objective.W  # type: ignore[assignment]
+        self.W = np.asarray(objective.W)
         self.V, self.sample = V, np.arange(objective.n_samples)
         self._arrange()
 
@@ -200,6 +199,26 @@ class Mixture:
         return Y
 
 
+def conjugate_gradients(
+    apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, stop: Callable[[], bool], steps: int = 100
+) -> np.ndarray:
+    """Solve with a positive semidefinite operator on matrices, in at most so many steps."""
+    Y, r = np.zeros_like(right), right
+    p, rr = r, float(np.vdot(r, r))
+    start = rr
+    for _ in range(steps):
+        if stop():
+            break
+        H = apply(p)
+        curvature = float(np.vdot(p, H))
+        if not curvature > 0.0 or rr <= 1e-28 * start:
+            break
+        Y, r = Y + (rr / curvature) * p, r - (rr / curvature) * H
+        new = float(np.vdot(r, r))
+        p, rr = r + (new / rr) * p, new
+    return Y
+
+
 def mixed_bound(objective: LinearObjective, V: np.ndarray, Theta: np.ndarray, target: float) -> Bound:
     """Bound of decisions V whose residual is cancelled by mixing in a little of other decisions.
 
@@ -217,9 +236,9 @@ def mixed_bound(objective: LinearObjective, V: np.ndarray, Theta: np.ndarray, ta
         Stop as soon as this bound is reached.
     """
     mixture = Mixture(objective, V)
-    for other in (objective.W, objective.decisions(Theta)):
-        rows = np.flatnonzero((other != V).any(axis=1))  # type: ignore[union-attr]
-        mixture.add(rows, other[rows])  # type: ignore[index]
+    for other in (mixture.W, objective.decisions(Theta)):
+        rows = np.flatnonzero((other != V).any(axis=1))
+        mixture.add(rows, other[rows])
     count = np.diff(np.append(mixture.first, mixture.row.size))[mixture.row]
     given = np.zeros(mixture.row.size, dtype=bool)
     given[mixture.first] = True  # the first of each sample
