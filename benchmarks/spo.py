@@ -23,7 +23,7 @@ import numpy as np  # isort: skip
 from sklearn.linear_model import QuantileRegressor
 
 import skspo as sk
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 from skspo.solvers.spo.descent import loss_along_lines
 
@@ -85,7 +85,7 @@ def optimum(instances: int, time_limit: float) -> list[str]:
 def times() -> list[str]:
     rng = np.random.default_rng(0)
     X, C = make_cost_sensitive_classification(10_000, degree=2, noise=0.5, random_state=0)
-    objective = LinearObjective(sk.SPOLoss(sk.Simplex()), sk.Simplex(), X, C)
+    objective = InMemoryObjective(sk.SPOLoss(sk.Simplex()), X, C)
     Theta, Delta = rng.normal(size=(2, *objective.shape))
     start = time.perf_counter()
     pieces = loss_along_lines(objective, Theta, Delta[None])

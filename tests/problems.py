@@ -3,7 +3,7 @@
 import numpy as np
 
 import skspo as sk
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
 
 
 def noisy_data(n=30, p=3, d=4, seed=0):
@@ -16,7 +16,7 @@ def noisy_data(n=30, p=3, d=4, seed=0):
 def spo_plus_objective(X, C, region=None, weight=None, **params):
     """The SPO+ training problem, on the simplex unless told otherwise."""
     region = sk.Simplex() if region is None else region
-    return LinearObjective(sk.SPOPlusLoss(region), region, X, C, weight, **params)
+    return InMemoryObjective(sk.SPOPlusLoss(region), X, C, weight, **params)
 
 
 def items_data(d, n=25, q=3, seed=0, noise=0.4):

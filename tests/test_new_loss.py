@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime, minimize
 
 from skspo import Box, Ellipsoid, Simplex, SPOPlusLoss, TopK
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
+from skspo._training.run import Run
 from skspo.losses import Loss
 from skspo.regions.check import check_region
 from skspo.solvers import make_solvers
@@ -107,8 +108,7 @@ def fit_with_scipy(loss, X, C):
 # [train with an objective]
 def fit_with_objective(loss, X, C, **params):
     """The same with the parts of skspo: standardised features, penalties, offsets, sample weights."""
-    region = check_region(loss.region, n_dim=C.shape[1])
-    objective = LinearObjective(loss, region, X, C, **params)
+    objective = InMemoryObjective(loss, X, C, **params)
     Theta, _ = descend(objective, objective.least_squares, 1000, 1e-9)
     coef, intercept = objective.to_user(Theta)
     return coef, intercept, objective.value(Theta) * objective.scale
@@ -153,9 +153,9 @@ def test_solvers_refuse_a_loss_that_they_do_not_know():
     """A bound of the SPO+ loss would be none of this one."""
     X, C = problem()
     region = check_region(Ellipsoid(), n_dim=C.shape[1])
-    objective = LinearObjective(SPOPlusWithDistance(region), region, X, C)
+    objective = InMemoryObjective(SPOPlusWithDistance(region), X, C)
     with pytest.raises(ValueError, match=r"the SPO\+ with distance loss is to be minimised here"):
-        make_solvers("lbfgs", region, objective)
+        make_solvers(objective, Run(), "lbfgs")
     with pytest.raises(TypeError, match="prove no lower bound of SPOPlusWithDistance"):
         objective.dual_value(objective.W, objective.least_squares)
 

@@ -23,8 +23,8 @@ from sklearn.utils.validation import validate_data
 from ..data.chunks import Chunk, is_dask
 from ..regions._row_names import ALL_ROWS
 from .design import check_blocks
+from .in_memory import InMemoryObjective
 from .inputs import cost_attributes, feature_attributes
-from .objective import LinearObjective
 from .rows import ALL, Every, Rows, build_part
 from .survey import Survey, add, first_row, survey_chunk
 
@@ -114,7 +114,7 @@ class DaskRows(Rows):
         self._starts = [int(start) for start in np.cumsum((0, *total.sizes[:-1]))]
         return total
 
-    def prepare(self, template: LinearObjective, total: float) -> None:
+    def prepare(self, template: InMemoryObjective, total: float) -> None:
         """Parts stay on the workers that make them."""
         build = self._dask.delayed(build_part)
         parts = [
@@ -192,7 +192,7 @@ class DaskRows(Rows):
             self._gone(error, error)
 
 
-def _run(task: Callable[..., Any], part: LinearObjective, start: int, every: Every, *args: Any) -> Any:
+def _run(task: Callable[..., Any], part: InMemoryObjective, start: int, every: Every, *args: Any) -> Any:
     """Result of a part, None if it has no rows."""
     rows, before = every.of(start)
     if every != ALL:

@@ -122,6 +122,19 @@ class Design:
         Z[:, p:] = 1.0
         self._set_features(Z)
 
+    @classmethod
+    def without_rows(cls, standardization: Standardization, normals: np.ndarray, *, fit_intercept: bool) -> Self:
+        """Return the map in these coordinates, for no rows; ``with_rows`` gives it some."""
+        p = standardization.mean.size * (normals.shape[1] if cls.shared else 1)
+        return cls(
+            np.zeros((0, p)),
+            np.zeros(0),
+            normals,
+            fit_intercept=fit_intercept,
+            center=False,  # ignored: standardization is given
+            standardization=standardization,
+        )
+
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Feature vectors, one per row, and their weights, which sum to one."""
         raise NotImplementedError
@@ -133,10 +146,6 @@ class Design:
     def n_coef(self) -> int:
         """Number of columns of Theta."""
         return self.Z.shape[-1]
-
-    def gram_pinv(self, room: np.ndarray) -> np.ndarray:
-        """Pseudo-inverse of the Gram matrix with further weights of the samples."""
-        return np.linalg.pinv(self.gram(room), rcond=1e-14, hermitian=True)
 
     def thinned(self, rows: slice, weight: np.ndarray) -> Self:
         """Return the same map for some of the rows."""
@@ -151,7 +160,7 @@ class Design:
             weight,
             self.normals,
             fit_intercept=self.fit_intercept,
-            center=False,  # says how to derive coordinates, and these are given
+            center=False,  # ignored: standardization is given
             standardization=self.standardization,
         )
 
@@ -372,10 +381,10 @@ class SharedDesign(Design):
         super().__init__(X, weight, normals, **params)
 
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return X.reshape(X.shape[0] * self.d, -1), np.repeat(weight, self.d) / self.d
+        return X.reshape(X.shape[0] * self.d, X.shape[1] // self.d), np.repeat(weight, self.d) / self.d
 
     def _set_features(self, Z: np.ndarray) -> None:
-        self.Z = Z.reshape(-1, self.d, Z.shape[1])
+        self.Z = Z.reshape(Z.shape[0] // self.d, self.d, Z.shape[1])
         #: Gram matrix of the features with their hidden component, for least squares
         self.full_gram = self.gram(np.ones(self.Z.shape[0]))
         if self.normals.size:

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space
 
-from .._utils.deadline import TimeIsUp, check_time
+from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .certificate import Bound
 
 if TYPE_CHECKING:
-    from .objective import LinearObjective
+    from .in_memory import InMemoryObjective
 
 #: conjugate-gradient steps for one set of factors; sets at most, because factors must not be negative, which may cut
 #: one short
@@ -50,15 +50,15 @@ class Mixture:
 
     Parameters
     ----------
-    objective : LinearObjective
-        With rows in memory.
+    objective : InMemoryObjective
     V : ndarray of shape (n, d)
         One decision of each sample.
+    deadline : Deadline
     """
 
-    def __init__(self, objective: LinearObjective, V: np.ndarray) -> None:
-        self.objective = objective
-        self.W = np.asarray(objective.W)
+    def __init__(self, objective: InMemoryObjective, V: np.ndarray, deadline: Deadline) -> None:
+        self.objective, self.deadline = objective, deadline
+        self.W = objective.W
         self.V, self.sample = V, np.arange(objective.n_samples)
         self._arrange()
 
@@ -147,10 +147,10 @@ class Mixture:
 
         size = excess.size
         work = self.rows.size * float(size) ** 2
-        if size <= DIRECT and work <= DIRECT_WORK and obj.deadline.allows(work + float(size) ** 3):
+        if size <= DIRECT and work <= DIRECT_WORK and self.deadline.allows(work + float(size) ** 3):
             Y = self._solve_directly(weight, mean, held, excess, apply)
         else:
-            Y = conjugate_gradients(apply, excess, lambda: obj.deadline.left() <= 0, STEPS)
+            Y = conjugate_gradients(apply, excess, lambda: self.deadline.left() <= 0, STEPS)
         result = change(Y)
         return result if np.isfinite(result).all() and result.any() else None
 
@@ -185,7 +185,7 @@ class Mixture:
         try:
             factor = cho_factor(matrix, check_finite=False)
         except np.linalg.LinAlgError:
-            return conjugate_gradients(apply, excess, lambda: obj.deadline.left() <= 0, STEPS)
+            return conjugate_gradients(apply, excess, lambda: self.deadline.left() <= 0, STEPS)
         Y, rest = np.zeros_like(excess), excess
         for _ in range(3):
             reduced = np.zeros(inside.size)
@@ -219,23 +219,25 @@ def conjugate_gradients(
     return Y
 
 
-def mixed_bound(objective: LinearObjective, V: np.ndarray, Theta: np.ndarray, target: float) -> Bound:
+def mixed_bound(
+    objective: InMemoryObjective, V: np.ndarray, Theta: np.ndarray, deadline: Deadline, target: float
+) -> Bound:
     """Bound of decisions V whose residual is cancelled by mixing in a little of other decisions.
 
     The others are the optimal ones, and those that attain the loss at Theta.
 
     Parameters
     ----------
-    objective : LinearObjective
-        With rows in memory.
+    objective : InMemoryObjective
     V : ndarray of shape (n, d)
         In conv(S).
     Theta : ndarray
         The result.
+    deadline : Deadline
     target : float
         Stop as soon as this bound is reached.
     """
-    mixture = Mixture(objective, V)
+    mixture = Mixture(objective, V, deadline)
     for other in (mixture.W, objective.decisions(Theta)):
         rows = np.flatnonzero((other != V).any(axis=1))
         mixture.add(rows, other[rows])
@@ -244,7 +246,7 @@ def mixed_bound(objective: LinearObjective, V: np.ndarray, Theta: np.ndarray, ta
     given[mixture.first] = True  # the first of each sample
     best = objective.dual_value(V, Theta)
     for share in SHARES:
-        if best.value >= target or not mixture.rows.size or objective.deadline.left() <= 0:
+        if best.value >= target or not mixture.rows.size or deadline.left() <= 0:
             break
         weight = np.where(given, 1.0 - share, share / np.maximum(count - 1, 1))
         best = max(best, mixture.bound(weight, Theta))

@@ -1,17 +1,17 @@
-"""The training problem of every linear estimator: data, loss, penalty and intercept in one object.
+"""The training problem of every linear estimator: loss, penalty and intercept.
 
 Conventions
 -----------
     min_B  sum_i a_i l(B x_i, c_i)  +  alpha ( l1_ratio |B - B0|_1 + (1 - l1_ratio)/2 |B - B0|_F^2 ),   sum_i a_i = 1
 
     Internally costs are minimised (``sense`` is applied here, once), divided by their typical size ``cost_scale``, and
-    freed from the component that decisions cannot see; features are standardised (see ``design``).  With s_k the scale
-    of feature k the penalty of Theta_jk = B_jk s_k / cost_scale becomes
+    projected on what decisions can see; features are standardised (see ``design``).  With s_k the scale of feature k
+    the penalty of Theta_jk = B_jk s_k / cost_scale becomes
 
         l1_k |Theta_jk - Theta0_jk| + l2_k/2 (Theta_jk - Theta0_jk)^2,
         l1_k = alpha l1_ratio / s_k,   l2_k = alpha (1 - l1_ratio) cost_scale / s_k^2
 
-    so that every number a solver sees is of order one.  ``scale`` turns objective values back into cost units.
+    so that all numbers that a solver sees are of order one.  ``scale`` turns objective values back into cost units.
 
     ``standardized=True`` penalises Theta itself, l1_k = alpha l1_ratio and l2_k = alpha (1 - l1_ratio), with the
     features centred where there is an intercept: alpha is then a number without units, and no change of the units of
@@ -28,34 +28,30 @@ coefficients, times the spread of their features, differ from least squares by a
 centre does not depend on the solver, so a poor result cannot make its own bound look good.  The radius is at least
 ``CERTIFICATE_RADIUS`` and more than twice the distance of the returned model.  Solvers move the v_i until R vanishes up
 to rounding; the charge is then negligible, and ``Bound.radius`` is as large as a charge of ``FREE_CHARGE`` allows.
+
+``LinearObjective`` has everything that does not depend on where the rows are.  ``InMemoryObjective`` has rows in
+arrays, ``ChunkedObjective`` in files or on a cluster.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from .._utils.deadline import Deadline, TimeIsUp
-from .._utils.scaling import LARGEST_PENALTY, SMALLEST_PENALTY, check_offset_size, check_units, largest, power_of_two
+from .._utils.deadline import TimeIsUp
+from .._utils.scaling import LARGEST_PENALTY, SMALLEST_PENALTY
 from ..losses import Loss
-from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
-from .certificate import CERTIFICATE_RADIUS, DISTANCE_FACTOR, FREE_CHARGE, ZERO_BOUND, Bound, cancel_residual
-from .design import LinearDesign, SharedDesign, Standardization
-from .merge import merge_rows
-from .mixture import mixed_bound
+from .certificate import CERTIFICATE_RADIUS, DISTANCE_FACTOR, FREE_CHARGE, Bound, Dual, Moves
+from .design import Design, Standardization
+from .run import Memory
 
 #: number of samples from which on a fit to some of them is a good start; one in eight is taken then, or as many as are
 #: enough, but no more than one in four
 MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES, LEAST_STEP = 4_000, 8, 2_000, 4
-
-#: costs of the rows that a pass works on at a time
-BLOCK_ELEMENTS = 2**17
-
-#: costs of decisions that differ by less than this share of the costs themselves are the same
-ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 #: relative gaps are measured against the objective, but never against less than this share of the zero model's loss
 GAP_FLOOR = 1e-2
@@ -67,113 +63,55 @@ class Coordinates(NamedTuple):
     standardization: Standardization
     cost_scale: float
     least_squares: np.ndarray  # the least-squares fit, as solvers see it
-    hidden: np.ndarray  # what is kept from them of its component that decisions cannot see
+    hidden: np.ndarray  # the component of least squares that decisions cannot see and solvers do not get
     costs_constant: bool = False  # whether all decisions cost the same, but for rounding
 
     def without_rounding(self) -> Coordinates:
-        """Return the same without a fit to differences of costs that are nothing but rounding."""
+        """Return the same without a fit to differences of costs that are only rounding errors."""
         return self._replace(least_squares=np.zeros_like(self.least_squares)) if self.costs_constant else self
 
 
-class LinearObjective:
+class Penalty(NamedTuple):
+    """Parameters of the penalty, as the estimators have them."""
+
+    alpha: float = 0.0
+    l1_ratio: float = 0.0
+    prior: str = "zero"  # or "least_squares"
+    standardized: bool = False  # whether it is on coefficients of standardised features and normalised costs
+
+
+def sample_step(n: int) -> int | None:
+    """Return k such that every k-th of n rows make a good sample; None if there are few rows."""
+    return min(SAMPLE_STEP, max(n // ENOUGH_SAMPLES, LEAST_STEP)) if n >= MANY_SAMPLES else None
+
+
+class LinearObjective(ABC):
     """Mean loss of a linear model plus its penalty, as value, subgradient and lower bound.
 
     Parameters
     ----------
     loss : Loss
     region : Region
-        Validated by ``check_region``.
-    X : ndarray of shape (n, p), or (n, d p) for a shared model
-    y : ndarray of shape (n, d)
-        Costs or values as the user has them.
-    sample_weight : ndarray of shape (n,), optional
-    offset : ndarray of shape (n, d), optional
-        Known part of the costs: predictions are the offset plus what the model says.
-    alpha, l1_ratio : float
-    prior : {"zero", "least_squares"}
-    fit_intercept : bool
-    shared : bool
-        Whether one coefficient vector serves all costs.
-    coordinates : Coordinates, optional
-        Those of an earlier objective; by default they are derived from the data.
-    standardized : bool
-        Whether the penalty is on the coefficients of standardised features and normalised costs.
+        That of the loss, for the rows of the objective.
+    design : Design
+        The map from coefficients to predictions.
+    coordinates : Coordinates
+    penalty : Penalty
     """
 
-    #: whether a solver may look at single rows; else it sees sums over them (see ``chunked``)
-    in_memory: bool = True
+    #: whether there are arrays of all rows; else a solver sees sums over rows only
+    in_memory: ClassVar[bool]
 
-    #: whether the time was up before the optimal decisions were known: no loss can be evaluated then
-    undecided: bool = False
-
-    #: when solvers are to be done; set by the estimator before it calls one, and kept by copies
-    deadline: Deadline = Deadline()
-
-    def __init__(
-        self,
-        loss: Loss,
-        region: Region,
-        X: np.ndarray,
-        y: np.ndarray,
-        sample_weight: np.ndarray | None = None,
-        *,
-        offset: np.ndarray | None = None,
-        alpha: float = 0.0,
-        l1_ratio: float = 0.0,
-        prior: str = "zero",
-        fit_intercept: bool = True,
-        shared: bool = False,
-        coordinates: Coordinates | None = None,
-        standardized: bool = False,
-    ) -> None:
-        rows, weight = merge_rows(sample_weight, X, y, offset, region.row_table(X.shape[0]))
-        X, y, region = X[rows], y[rows], region.take(rows)
-        self.loss, self.region = loss, region
-        weight = weight / weight.sum()
-        C = region.to_min(y)
-        known = None if offset is None else region.to_min(offset[rows])
-        prior_is_least_squares = prior == "least_squares"
-        self.prior_is_least_squares, self.standardized = prior_is_least_squares, standardized
-        # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
-        with Deadline().enforced():  # it belongs to the region and takes a moment: no limit
-            d = y.shape[1]
-            self.normals = region.equalities(d) if hasattr(region, "equalities") else np.zeros((0, d))
-        self.design = (SharedDesign if shared else LinearDesign)(
-            X,
-            weight,
-            self.normals,
-            fit_intercept=fit_intercept,
-            center=standardized or not prior_is_least_squares,
-            standardization=None if coordinates is None else coordinates.standardization,
-        )
-        self.weight = weight
-        self.coordinates = self._derive_coordinates(X, C, known) if coordinates is None else coordinates
-        self.cost_scale = self.scale = self.coordinates.cost_scale
-        self.least_squares = self.coordinates.least_squares
-        known = None if known is None else self._normalised(known)
-        check_offset_size(known)
-        self._set_costs(self._normalised(C), known)
-        self.W = None
-        try:
-            self.W = region.solve_min(C) if loss.needs_decisions else None
-        except TimeIsUp:
-            self.undecided = True
-
-        self.prior = self.least_squares if prior_is_least_squares else np.zeros_like(self.least_squares)
-        #: what a solver derives from the region alone; shared by all penalties
-        self.derived: dict[str, Any] = {}
-        #: what the oracle found at the last coefficients, to start from at the next
-        self.memory: dict[str, Any] = {}
-        #: what solvers reported on the way: seconds, iteration, objective and bound, in the units of the objective
-        self.history: list[tuple[float, int, float, float]] = []
+    def __init__(self, loss: Loss, region: Region, design: Design, coordinates: Coordinates, penalty: Penalty) -> None:
+        self.loss, self.region, self.design, self.coordinates = loss, region, design, coordinates
+        self.normals = design.normals
+        self.cost_scale = self.scale = coordinates.cost_scale
+        self.least_squares = coordinates.least_squares
+        self.prior_is_least_squares, self.standardized = penalty.prior == "least_squares", penalty.standardized
+        self.prior = self.least_squares if self.prior_is_least_squares else np.zeros_like(self.least_squares)
         #: losses of the zero model and of least squares, computed when they are asked for
         self._reference_losses: dict[str, float] = {}
-        self._set_penalty(alpha, l1_ratio)
-
-    def _set_costs(self, C: np.ndarray, offset: np.ndarray | None) -> None:
-        #: normalised costs and offset as they are; ``C`` and ``offset`` are those that the loss works with
-        self.plain_costs, self.plain_offset = C, offset
-        self.C, self.offset = self.loss.absorb(C, offset)
+        self._set_penalty(penalty.alpha, penalty.l1_ratio)
 
     def _set_penalty(self, alpha: float, l1_ratio: float) -> None:
         self.alpha, self.l1_ratio = alpha, l1_ratio
@@ -198,98 +136,77 @@ class LinearObjective:
             # The penalty decides about slopes that decisions cannot see; the free intercept keeps the mean cost.
             self._hidden[:, :p] = 0.0
 
-    def with_penalty(self, alpha: float, l1_ratio: float) -> LinearObjective:
+    def with_penalty(self, alpha: float, l1_ratio: float) -> Self:
         """Return the same data and loss with another penalty: nothing is copied and no oracle is called."""
         other = copy(self)
-        other.history = []
         other._set_penalty(alpha, l1_ratio)
         return other
 
-    def thinned(self, step: int) -> LinearObjective:
-        """Return the same problem with every ``step``-th row only, in the same coordinates."""
-        rows = slice(None, None, step)
-        return self.take(rows, float(self.weight[rows].sum()))
+    # -- what depends on where the rows are ----------------------------------------------------------------------------
 
-    def take(self, rows: slice, share: float) -> LinearObjective:
-        """Return the same problem on some of the rows, in the same coordinates, their weights divided by ``share``."""
-        other = copy(self)
-        other.weight = self.weight[rows] / share
-        other.design = self.design.thinned(rows, other.weight)
-        other.region = self.region.take(rows)
-        other._set_costs(self.plain_costs[rows], None if self.plain_offset is None else self.plain_offset[rows])
-        other.W = None if self.W is None else self.W[rows]
-        other.memory, other.history, other._reference_losses = {}, [], {}
-        return other
+    @property
+    @abstractmethod
+    def n_samples(self) -> int:
+        """Number of rows."""
 
+    @abstractmethod
     def sampled(self) -> LinearObjective | None:
-        """Return the same problem on a sample of the rows, in memory; None if there are few."""
-        n = self.n_samples
-        return self.thinned(min(SAMPLE_STEP, max(n // ENOUGH_SAMPLES, LEAST_STEP))) if n >= MANY_SAMPLES else None
+        """Return the same problem on a sample of the rows; None if there are few."""
 
-    def with_rows(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray,
-        offset: np.ndarray | None = None,
-        W: np.ndarray | None = None,
-        numbers: range = ALL_ROWS,
-    ) -> LinearObjective:
-        """Return the same problem on other rows, in the same coordinates.
+    @abstractmethod
+    def mean_loss(self, Theta: np.ndarray) -> float:
+        """Weighted loss at Theta, without the penalty."""
 
-        Weights are taken as they are: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
-        they are known.  ``numbers`` are those of the rows among all rows, by which errors name them.
+    @abstractmethod
+    def mean_decision_cost(self, Theta: np.ndarray) -> float:
+        """Weighted cost of the decisions for the predictions of Theta, without the penalty."""
+
+    @abstractmethod
+    def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
+        """Weighted loss and its subgradient in Theta; ``memory`` is that of the run, for the oracle."""
+
+    @abstractmethod
+    def cuts(
+        self, Theta: np.ndarray, edges: np.ndarray, memory: Memory | None = None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Weighted loss at Theta, and a cut b_g + <A_g, .> below it for each group of rows (see ``solvers.bundle``).
+
+        Parameters
+        ----------
+        Theta : ndarray
+        edges : ndarray of int, shape (g + 1,)
+            Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
+        memory : dict, optional
+            That of the run, for the oracle.
+
+        Returns
+        -------
+        value : float
+        b : ndarray of shape (g,)
+        A : ndarray of shape (g, *Theta.shape)
         """
-        other = copy(self)
-        other.region = self.region.numbered(numbers)
-        C = self.region.to_min(y)
-        known = None if offset is None else self._normalised(self.region.to_min(offset))
-        other.weight, other.design = weight, self.design.with_rows(X, weight)
-        other._set_costs(self._normalised(C), known)
-        other.W = other.region.solve_min(C) if W is None and self.loss.needs_decisions else W
-        other.memory, other._reference_losses = {}, {}
-        return other
 
-    def _derive_coordinates(self, X: np.ndarray, C: np.ndarray, known: np.ndarray | None) -> Coordinates:
-        size, whole = (self._typical_size(costs) for costs in (self.project_visible(C), C))
-        same = size <= ROUNDING * whole
-        cost_scale = (whole if same else size) or 1.0
-        check_units(self.design.standardization, cost_scale)
-        unknown = C if known is None else C - known
-        unit = power_of_two(largest(unknown))
-        Theta = self.design.least_squares(X, unknown / unit, standardized=self.standardized) * (unit / cost_scale)
-        coordinates = Coordinates(self.design.standardization, cost_scale, *self.design.split(Theta), same)
-        return coordinates if known is not None or self.design.shared else coordinates.without_rounding()
-
-    def _typical_size(self, C: np.ndarray) -> float:
-        """Root of the mean square of the rows' lengths."""
-        # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
-        unit = power_of_two(largest(C))
-        return float(unit * np.sqrt(self.weight @ np.square(C / unit).sum(axis=1)))
-
-    def _normalised(self, C: np.ndarray) -> np.ndarray:
-        """Costs as solvers see them: what decisions can see of them, in units of the typical cost."""
-        visible = self.project_visible(C) / self.cost_scale
-        if self.coordinates.costs_constant:
-            visible[np.abs(visible) <= ROUNDING * np.linalg.norm(C / self.cost_scale, axis=1, keepdims=True)] = 0.0
-        return visible
+    @abstractmethod
+    def moves(self, dual: Dual, Theta: np.ndarray) -> Moves:
+        """Dual decisions that can be moved, for ``certificate.lower_bound``; Theta is the result."""
 
     # -- value and subgradient -----------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of Theta: (d, q), or (1, q) for a shared model."""
-        return self.least_squares.shape
-
-    @property
-    def n_samples(self) -> int:
-        """Number of distinct rows."""
-        return self.C.shape[0]
+        rows, columns = self.least_squares.shape
+        return rows, columns
 
     @property
     def smooth_penalty(self) -> bool:
         """Whether the penalty has no absolute values."""
         return not self.l1.any()
+
+    @property
+    def inexact(self) -> bool:
+        """Whether the region's oracle was found not to be optimal: losses may be negative, and bounds are not valid."""
+        return self.region.fault is not None
 
     def penalty(self, Theta: np.ndarray) -> float:
         """Penalty of Theta."""
@@ -301,109 +218,21 @@ class LinearObjective:
         D = Theta - self.prior
         return np.sign(D) * self.l1 + D * self.l2
 
-    def predict(self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Predicted costs of the given rows, offset included, as the loss compares them with ``C``."""
-        C_hat = self.design.predict(Theta, rows)
-        return C_hat if self.offset is None else C_hat + self.offset[rows]
-
-    def with_loss(self, loss: Loss) -> LinearObjective:
-        """Return the same data with another loss of the same region."""
-        other = copy(self)
-        other.loss = loss
-        other._set_costs(self.plain_costs, self.plain_offset)
-        other._reference_losses = {}
-        return other
-
-    def loss_gradient(
-        self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None), weight: np.ndarray | None = None
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Weighted loss of the given rows, its subgradient in Theta, and in the predictions."""
-        weight = self.weight[rows] if weight is None else weight
-        W = None if self.W is None else self.W[rows]
-        memory = self.memory if isinstance(rows, slice) and rows == slice(None) else None
-        region = self.region if memory is not None else self.region.take(rows)
-        value, G = self.loss.value_gradient_min(region, self.C[rows], self.predict(Theta, rows), W, memory)
-        return float(weight @ value), self.design.adjoint(G * weight[:, None], rows), G
-
-    def cuts(self, Theta: np.ndarray, edges: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Weighted loss at Theta, and a cut b_g + <A_g, .> below it for each group of rows (see ``solvers.bundle``).
-
-        Parameters
-        ----------
-        Theta : ndarray
-        edges : ndarray of int, shape (g + 1,)
-            Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
-
-        Returns
-        -------
-        value : float
-        b : ndarray of shape (g,)
-        A : ndarray of shape (g, *Theta.shape)
-        """
-        value, b, A = 0.0, np.zeros(len(edges) - 1), np.zeros((len(edges) - 1, *self.shape))
-        for rows, region, memory in self._blocks():
-            W = None if self.W is None else self.W[rows]
-            losses, G = self.loss.value_gradient_min(region, self.C[rows], self.predict(Theta, rows), W, memory)
-            value += float(self.weight[rows] @ losses)
-            G *= self.weight[rows, None]
-            first = int(np.searchsorted(edges, rows.start, side="right")) - 1
-            last = int(np.searchsorted(edges, rows.stop, side="left"))
-            for g in range(first, last):
-                mine = slice(max(edges[g], rows.start), min(edges[g + 1], rows.stop))
-                share = G[mine.start - rows.start : mine.stop - rows.start]
-                b[g] -= 0.5 * float(np.vdot(self.C[mine], share))
-                A[g] += self.design.adjoint(share, mine)
-        return value, b, A
-
-    def _blocks(self) -> list[tuple[slice, Region, dict[str, Any]]]:
-        """Rows in blocks whose arrays fit into the processor's cache, with regions and what the oracle found there."""
-        if "blocks" not in self.memory:
-            n = self.n_samples
-            # A solver gets all rows at once: it may work on several at a time, and the cache does not matter to it.
-            size = n if self.region.oracle_is_solver else max(BLOCK_ELEMENTS // self.C.shape[1], 1)
-            slices = [slice(start, min(start + size, n)) for start in range(0, n, max(size, 1))]
-            self.memory["blocks"] = [
-                (rows, self.region if len(slices) == 1 else self.region.take(rows), {}) for rows in slices
-            ]
-        return self.memory["blocks"]
-
     def value(self, Theta: np.ndarray) -> float:
         """Objective at Theta."""
-        return self._loss_at(Theta) + self.penalty(Theta)
+        return self.mean_loss(Theta) + self.penalty(Theta)
 
-    def _loss_at(self, Theta: np.ndarray) -> float:
-        """Loss at Theta, without the penalty."""
-        return float(self.weight @ self.loss.value_min(self.region, self.C, self.predict(Theta), self.W))
+    def value_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
+        """Objective and subgradient at Theta."""
+        value, G = self.loss_gradient(Theta, memory)
+        return value + self.penalty(Theta), G + self.penalty_gradient(Theta)
 
     def decision_cost(self, Theta: np.ndarray) -> float:
         """Mean cost of the decisions for the predictions of Theta, plus the penalty.
 
         The oracle gets predictions in the user's units, as it will after the fit: a heuristic may depend on units.
         """
-        return self._decision_cost_at(Theta) + self.penalty(Theta)
-
-    def _decision_cost_at(self, Theta: np.ndarray) -> float:
-        """Cost of the decisions, without the penalty."""
-        C_hat = self.design.predict(Theta)
-        C_hat = C_hat if self.plain_offset is None else C_hat + self.plain_offset
-        W = self.region.solve_min(C_hat * self.cost_scale)
-        return float(self.weight @ np.einsum("ij,ij->i", self.plain_costs, W))
-
-    @property
-    def inexact(self) -> bool:
-        """Whether the region's oracle was found not to be optimal: losses may be negative, and bounds are not valid."""
-        return self.region.fault is not None
-
-    def value_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Objective and subgradient at Theta."""
-        value, G, _ = self.loss_gradient(Theta)
-        return value + self.penalty(Theta), G + self.penalty_gradient(Theta)
-
-    # -- the certificate -----------------------------------------------------------------------------------------------
-
-    def decisions(self, Theta: np.ndarray) -> np.ndarray:
-        """Decisions w*(2 c_hat - c): those that attain the support function at Theta."""
-        return self.region.solve_min(2.0 * self.design.predict(Theta) - self.C, self.memory)
+        return self.mean_decision_cost(Theta) + self.penalty(Theta)
 
     def trivial_value(self) -> float:
         """Loss of the zero model: the mean distance between the best and the worst decision."""
@@ -426,8 +255,10 @@ class LinearObjective:
 
     def _reference_loss(self, name: str, Theta: np.ndarray) -> float:
         if name not in self._reference_losses:
-            self._reference_losses[name] = self._loss_at(Theta)
+            self._reference_losses[name] = self.mean_loss(Theta)
         return self._reference_losses[name]
+
+    # -- the certificate -----------------------------------------------------------------------------------------------
 
     def relative_gap(self, objective: float, lower_bound: float) -> float:
         """(objective - lower bound) / max(objective, 1 % of the loss of the zero prediction)."""
@@ -445,14 +276,11 @@ class LinearObjective:
         """Distance from least squares."""
         return float(np.linalg.norm(Theta - self.least_squares))
 
-    def dual_value(self, V: np.ndarray, Theta: np.ndarray) -> Bound:
-        """Lower bound proved by decisions V in conv(S), if Theta is the result."""
-        difference = (V - self.W) * self.weight[:, None]
-        constant = float(np.einsum("ij,ij->", self.C, difference))
-        return self.dual_value_from_moments(constant, -2.0 * self.design.adjoint(difference), Theta)
-
     def dual_value_from_moments(self, constant: float, G: np.ndarray, Theta: np.ndarray) -> Bound:
-        """The same from sum_i a_i c_i.(v_i - w_i) and G = 2 sum_i a_i (w_i - v_i) z_i^T, which is all it depends on."""
+        """Lower bound proved by decisions in conv(S), if Theta is the result.
+
+        It depends on the decisions through sum_i a_i c_i.(v_i - w_i) and G = 2 sum_i a_i (w_i - v_i) z_i^T only.
+        """
         if not self.loss.has_dual_bound:
             raise TypeError(f"Decisions prove no lower bound of {type(self.loss).__name__}: it is not the SPO+ loss.")
         # <Theta, G> = <prior, G> + <Theta - prior, G>; the lasso absorbs |G| <= l1, the ridge the rest.
@@ -467,57 +295,6 @@ class LinearObjective:
         radius = max(self.radius(Theta), FREE_CHARGE * max(value, GAP_FLOOR * self.trivial_value()) / residual)
         return Bound(value - radius * residual, radius)
 
-    def lower_bound(
-        self,
-        V: np.ndarray,
-        Theta: np.ndarray,
-        *,
-        target: float = np.inf,
-        enough: float = np.inf,
-        max_iter: int = 50,
-    ) -> Bound:
-        """Best lower bound found from approximate dual decisions V.
-
-        V is moved until it has the feature moments that it has at an optimum; if that does not do, other decisions are
-        mixed in.  Every intermediate point in conv(S) proves a bound and the best one counts.  The loss and the penalty
-        are nonnegative, so zero is always a bound.
-
-        Parameters
-        ----------
-        V : ndarray of shape (n, d)
-        Theta : ndarray
-            The returned coefficients.
-        target : float
-            Stop as soon as this bound is reached.
-        enough : float
-            Mix in no other decisions if this bound is reached.
-        max_iter : int
-        """
-        repair = getattr(self.region, "repair", None)
-        best = ZERO_BOUND
-        if repair is None:
-            # Only the oracle's own decisions and their averages get here, and those lie in the convex hull of S.
-            best = max(best, self.dual_value(V, Theta))
-        else:
-            try:
-                V = repair(V)
-            except RuntimeError:
-                V = np.asarray(self.W)  # a back-end failed to move decisions into the region
-            # Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the way: samples
-            # with u_i near 0, where the loss has its kink and v_i may be anything, are moved first.
-            size = np.linalg.norm(self.C - 2.0 * self.design.predict(Theta), axis=1)
-            room = 1.0 / (size + 1e-9 * (float(size.max()) or 1.0))
-
-            def moments(K: np.ndarray) -> tuple[float, np.ndarray]:
-                moved = V if not K.any() else repair(V + room[:, None] * self.design.predict(K))
-                difference = (moved - self.W) * self.weight[:, None]
-                return float(np.einsum("ij,ij->", self.C, difference)), -2.0 * self.design.adjoint(difference)
-
-            best = cancel_residual(self, moments, lambda: self.design.gram_pinv(room), Theta, target, max_iter)
-        if best.value >= min(target, enough) or self.deadline.left() <= 0:
-            return best
-        return max(best, mixed_bound(self, V, Theta, target))
-
     def moment_residual(self, G: np.ndarray, Theta: np.ndarray) -> np.ndarray:
         """G minus what the penalty asks of it at Theta: zero for the dual decisions of an optimal Theta."""
         D = Theta - self.prior
@@ -527,32 +304,29 @@ class LinearObjective:
 
     # -- coefficients in and out ---------------------------------------------------------------------------------------
 
-    def project_visible(self, C: np.ndarray) -> np.ndarray:
-        """Remove from each row the component that decisions cannot see."""
-        if not self.normals.size:
-            return C
-        hidden = (C @ self.normals.T) @ self.normals
-        return np.subtract(C, hidden, out=hidden)
-
     def canonical(self, Theta: np.ndarray) -> np.ndarray:
-        """Set what neither the loss nor the penalty can see: the objective does not move."""
+        """Set what neither the loss nor the penalty can see: the objective does not change."""
         Theta = self.design.canonical(Theta, self.free, self.least_squares)
         # Constant columns are never used, whatever rounding errors a solver gives them.
         used = np.append(self.design.used, np.ones(self.design.n_coef - self.design.n_features, dtype=bool))
         return Theta if used.all() else np.where(used, Theta, 0.0)
 
-    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         """Coefficients and intercept in the user's units and sense, the hidden component set by least squares."""
-        coef, intercept = self.design.to_user((self.canonical(Theta) + self._hidden) * self.cost_scale)
-        return self.region.to_min(coef), self.region.to_min(intercept)
+        return self._to_user(self.canonical(Theta) + self._hidden)
 
-    def least_squares_to_user(self) -> tuple[np.ndarray, Any]:
+    def least_squares_to_user(self) -> tuple[np.ndarray, np.ndarray | float]:
         """Coefficients and intercept of least squares in the user's units and sense, whatever the penalty."""
-        Theta = self.coordinates.least_squares + self.coordinates.hidden
-        coef, intercept = self.design.to_user(Theta * self.cost_scale)
-        return self.region.to_min(coef), self.region.to_min(intercept)
+        return self._to_user(self.coordinates.least_squares + self.coordinates.hidden)
 
-    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
+    def _to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        coef, intercept = self.design.to_user(Theta * self.cost_scale)
+        intercept = self.region.to_min(np.asarray(intercept))
+        return self.region.to_min(coef), float(intercept) if self.design.shared else intercept
+
+    def from_user(self, coef: np.ndarray, intercept: np.ndarray | float) -> np.ndarray:
         """Theta of coefficients in the user's units."""
-        Theta = self.design.from_user(self.region.to_min(coef), self.region.to_min(intercept)) / self.cost_scale
+        Theta = (
+            self.design.from_user(self.region.to_min(coef), self.region.to_min(np.asarray(intercept))) / self.cost_scale
+        )
         return Theta - self._hidden

@@ -11,13 +11,13 @@ import numpy as np
 
 from ..data.chunks import Chunk, ChunkedData
 from ..regions._row_names import ALL_ROWS
-from .objective import LinearObjective
+from .in_memory import InMemoryObjective
 from .survey import Survey, add, first_row, survey_chunk
 
 
 def build_part(
-    template: LinearObjective, chunk: Chunk, total: float, numbers: range, W: np.ndarray | None = None
-) -> LinearObjective:
+    template: InMemoryObjective, chunk: Chunk, total: float, numbers: range, W: np.ndarray | None = None
+) -> InMemoryObjective:
     """Part of the objective that belongs to a chunk, the rows with these numbers, with the optimal decisions."""
     X, y, weight, offset = chunk.arrays()
     if y.shape[0] == 0:
@@ -54,7 +54,7 @@ class Rows(ABC):
         """Sum of ``survey_chunk(chunk, *args)`` over all chunks."""
 
     @abstractmethod
-    def prepare(self, template: LinearObjective, total: float) -> None:
+    def prepare(self, template: InMemoryObjective, total: float) -> None:
         """Make the parts of the objective and their optimal decisions."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class LocalRows(Rows):
         self.sizes = total.sizes
         return total
 
-    def prepare(self, template: LinearObjective, total: float) -> None:
+    def prepare(self, template: InMemoryObjective, total: float) -> None:
         """One pass over the raw data, one call of the oracle per chunk."""
         self._template, self._total = template, total
         self._scratch = tempfile.TemporaryFile(buffering=0)  # whatever cannot be written is known at once

@@ -13,7 +13,8 @@ from .._utils.scaling import check_units, largest, power_of_two
 from ..data.chunks import Chunk
 from .baselines import mean_cost
 from .design import LinearDesign, SharedDesign, Standardization
-from .objective import ROUNDING, Coordinates
+from .in_memory import ROUNDING
+from .objective import Coordinates
 
 
 def add(*results: Any) -> Any:
@@ -133,13 +134,8 @@ def coordinates_of(
     else:
         coef = lstsq(raw, target / unit, cond=cond)[0].T * unit
         intercept = np.zeros(target.shape[1])
-    design = (SharedDesign if shared else LinearDesign)(
-        np.zeros((1, d * p if shared else p)),
-        np.ones(1),
-        normals,
-        fit_intercept=fit_intercept,
-        center=center,
-        standardization=standardization,
+    design = (SharedDesign if shared else LinearDesign).without_rows(
+        standardization, normals, fit_intercept=fit_intercept
     )
     Theta = design.from_user(coef[0], float(intercept[0])) if shared else design.from_user(coef, intercept)
     coordinates = Coordinates(standardization, float(cost_scale), *design.split(Theta / cost_scale), bool(same))

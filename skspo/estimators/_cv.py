@@ -43,13 +43,15 @@ from sklearn.model_selection import KFold, check_cv
 
 from .._training.design import apply_model
 from .._training.inputs import TrainingData, check_training_data
+from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.scaling import relative_weight
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
-from ._path import Outcome, PathMixin, Point, warn_about
+from ._linear import LinearSPOPlusMixin
+from ._path import Outcome, Point, alpha_grid, check_n_alphas, fit_path, warn_about
 
 
 class _Fold(NamedTuple):
@@ -63,7 +65,7 @@ class _Fold(NamedTuple):
     inexact: bool = False  # whether an oracle, of training or of decisions, was found not to be optimal
 
 
-class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear model of costs, trained for its decisions, with a cross-validated penalty.
 
     With few samples the exact minimiser of the SPO+ loss overfits.  This estimator shrinks it towards least squares
@@ -244,7 +246,9 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
         self._check_params()
         deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        plain, region, training_region = self._check_regions(data.C, region_params)
+        plain, region, training_region = self._check_regions(
+            data.C, region_params, surrogate_region=self.surrogate_region
+        )
         if not self._pooled and (offset is not None or region_params is not None):
             raise ValueError(
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
@@ -252,8 +256,8 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
             )
         splits = self._splits(data)
         with deadline.enforced():
-            objective = self._objective(training_region, data)
-            alphas = self._grid(objective)
+            objective = self._objective(training_region, data, standardized=True)
+        alphas = alpha_grid(objective, Run(deadline), self.alphas, check_n_alphas(self.n_alphas), float(self.l1_ratio))
         # As many folds as there are jobs share a turn, and the fit to all data has the last one.
         jobs = effective_n_jobs(self.n_jobs)
         turns = -(-len(splits) // jobs) + 1
@@ -273,7 +277,7 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
         mean = np.average(scores, axis=0, weights=share)
         # Ties, up to rounding, go to the larger alpha.
         best = int(np.flatnonzero(mean >= mean.max() - 1e-9 * np.abs(mean).max())[0])
-        (final,) = self._path(objective, alphas[best : best + 1], deadline)
+        (final,) = fit_path(objective, Run(deadline), alphas[best : best + 1], float(self.l1_ratio), self._options())
 
         cv_results = {
             "alpha": alphas,
@@ -286,6 +290,7 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
         }
         self._store(
             final.objective,
+            final.run,
             final.result,
             plain,
             final.outcome.solver,
@@ -359,15 +364,17 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
             spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
             score = -spo if self.scoring == "spo_loss" else -spo_plus
             if scorer is not None:
-                model._store(point.objective, point.result, region, point.outcome.solver, input_attributes)
+                model._store(point.objective, point.run, point.result, region, point.outcome.solver, input_attributes)
                 model.__dict__.pop("feature_names_in_", None)  # X is an array by now
                 score = scorer(model, X, C.ravel() if input_attributes["_y_is_1d"] else C, **held_out)
             judged.append((spo, spo_plus, score))
 
         with deadline.enforced():
-            objective = self._objective(training_region.take(train), data.take(train))
+            objective = self._objective(training_region.take(train), data.take(train), standardized=True)
         # If nothing is held out, all are equal.
-        points = self._path(objective, alphas, deadline, *([judge] if size > 0 else []))
+        points = fit_path(
+            objective, Run(deadline), alphas, float(self.l1_ratio), self._options(), *([judge] if size > 0 else [])
+        )
         outcomes = [point.outcome for point in points]
         if not judged:
             nothing = np.zeros(len(alphas))

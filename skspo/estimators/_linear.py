@@ -12,14 +12,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._training.baselines import Baselines
 from .._training.design import apply_model
 from .._training.fitted import check_metadata
-from .._training.inputs import set_fitted
-from .._training.objective import LinearObjective
+from .._training.in_memory import InMemoryObjective
+from .._training.inputs import TrainingData, set_fitted
+from .._training.objective import Coordinates, LinearObjective
+from .._training.run import Run
 from .._utils.deadline import check_time_limit
 from ..data.chunks import is_dask
+from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..regions.check import check_region
-from ..solvers import Result, Solver, Status, history_of, make_solvers
-from ..solvers.driver import run_solvers
+from ..solvers import Result, Solver, Status, history_of
+from ..solvers.driver import SolverOptions
 
 #: the parameter that stopped a solver, by status
 LIMITS = {Status.TIME_LIMIT: "time_limit", Status.ITERATION_LIMIT: "max_iter"}
@@ -69,7 +72,6 @@ class LinearSPOPlusMixin:
     """What every linear SPO+ estimator shares: validation, the solver's run, attributes and ``predict``."""
 
     region: Region | None
-    surrogate_region: Region | None
     l1_ratio: float
     prior: str
     fit_intercept: bool
@@ -116,8 +118,9 @@ class LinearSPOPlusMixin:
             value = getattr(self, name, 0.0)  # the cross-validated estimator has no alpha
             if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) <= high:
                 raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
-        if not isinstance(self.prior, str) or self.prior not in ("zero", "least_squares"):
-            raise ValueError(f"prior must be 'zero' or 'least_squares', got {self.prior!r}.")
+        prior = getattr(self, "prior", "zero")
+        if not isinstance(prior, str) or prior not in ("zero", "least_squares"):
+            raise ValueError(f"prior must be 'zero' or 'least_squares', got {prior!r}.")
         for name in ("fit_intercept", "shared"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
@@ -134,18 +137,22 @@ class LinearSPOPlusMixin:
         return hasattr(self, "coef_") and self.coef_.shape == shape
 
     def _check_regions(
-        self, C: np.ndarray, region_params: Any = None, n_jobs: int | None = None
+        self,
+        C: np.ndarray,
+        region_params: Any = None,
+        n_jobs: int | None = None,
+        surrogate_region: Region | None = None,
     ) -> tuple[Region, Region, Region]:
-        """Region to be remembered, and regions of these samples: of their decisions, and of the training loss.
+        """Region to be stored, and regions of these samples: of their decisions, and of the training loss.
 
         Oracles get ``n_jobs`` if they have none.
         """
         n, d = C.shape
         region = check_region(self.region, n_dim=d)
         regions = [region]
-        if self.surrogate_region is not None:
+        if surrogate_region is not None:
             try:
-                surrogate = check_region(self.surrogate_region, n_dim=d)
+                surrogate = check_region(surrogate_region, n_dim=d)
             except (TypeError, ValueError) as error:
                 error.add_note("This is about surrogate_region, the region to train on.")
                 raise
@@ -169,27 +176,33 @@ class LinearSPOPlusMixin:
                 raise
         return region, views[0], views[-1]
 
-    def _solve(
+    def _objective(
         self,
-        objective: LinearObjective,
-        start: np.ndarray | None = None,
-        solver: str | Solver | None = None,
-        tol: float | None = None,
-    ) -> tuple[Result, Solver]:
-        """Result of the solvers, checked (see ``driver``), and the solver that found it.
-
-        The solver and its tolerance are those of the estimator, unless they are given.
-        """
-        solvers = make_solvers(
-            self.solver if solver is None else solver,
-            objective.region,
-            objective,
-            tol=self.tol if tol is None else tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            verbose=self.verbose,
+        region: Region,
+        data: TrainingData,
+        coordinates: Coordinates | None = None,
+        *,
+        standardized: bool = False,
+    ) -> InMemoryObjective:
+        """SPO+ loss of the data; without a penalty if the estimator has no alpha of its own."""
+        return InMemoryObjective(
+            SPOPlusLoss(region),
+            data.X,
+            data.C,
+            data.weight,
+            offset=data.offset,
+            alpha=float(getattr(self, "alpha", 0.0)),
+            l1_ratio=float(self.l1_ratio),
+            prior=self.prior,
+            fit_intercept=self.fit_intercept,
+            shared=self.shared,
+            coordinates=coordinates,
+            standardized=standardized,
         )
-        return run_solvers(objective, solvers, start)
+
+    def _options(self) -> SolverOptions:
+        """Solver and its parameters."""
+        return SolverOptions(self.solver, self.tol, self.max_iter, self.random_state, self.verbose)
 
     coef_: np.ndarray
     intercept_: np.ndarray
@@ -199,6 +212,7 @@ class LinearSPOPlusMixin:
     def _store(
         self,
         objective: LinearObjective,
+        run: Run,
         result: Result,
         region: Region,
         solver: str,
@@ -220,7 +234,7 @@ class LinearSPOPlusMixin:
             "duality_gap_": result.gap,
             "status_": result.status.value,
             "certificate_radius_": float(result.radius),
-            "history_": history_of(objective),
+            "history_": history_of(objective, run),
             "n_iter_": max(result.n_iter, 1),
             "solver_": solver,
             "region_": region,

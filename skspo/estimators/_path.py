@@ -9,18 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
-from .._training.inputs import TrainingData, check_training_data
+from .._training.in_memory import InMemoryObjective
+from .._training.inputs import check_training_data
 from .._training.objective import LinearObjective
+from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
-from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.base import certified
-from ..solvers.driver import check_decided, check_oracle, unknown, without_bound
-from ._linear import LinearSPOPlusMixin, remedy
+from ..solvers.driver import SolverOptions, check_decided, check_oracle, minimise, unknown, without_bound
+from ._linear import remedy
+from ._spo_plus import SPOPlusRegressor
 
 #: ends of the automatic grid, in units of the gradient's norm at the model of an infinite alpha
 LARGEST, SMALLEST = 1e2, 1e-3
@@ -38,165 +39,136 @@ class Outcome(NamedTuple):
     message: str
     inexact: bool  # whether the oracle was found not to be optimal
 
+    @classmethod
+    def of(cls, objective: LinearObjective, result: Result, solver: str) -> Outcome:
+        """Return the outcome of a fit."""
+        return cls(solver, result.gap, result.status, result.message, objective.inexact)
+
 
 class Point(NamedTuple):
     """One model of a path."""
 
-    objective: LinearObjective
+    objective: InMemoryObjective
+    run: Run
     result: Result
     outcome: Outcome
     fitted: bool = True  # or a copy of the one before
 
 
-class PathMixin(LinearSPOPlusMixin):
-    """Models for a sequence of penalties, which all share one objective."""
+def check_n_alphas(n_alphas: object) -> int:
+    """Length of the automatic grid."""
+    if isinstance(n_alphas, bool) or not isinstance(n_alphas, numbers.Integral) or n_alphas < 1:
+        raise ValueError(f"n_alphas must be an integer of at least 1, got {n_alphas!r}.")
+    return int(n_alphas)
 
-    alphas: ArrayLike | None
-    n_alphas: int
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        whole = isinstance(self.n_alphas, numbers.Integral) and not isinstance(self.n_alphas, bool)
-        if not whole or self.n_alphas < 1:
-            raise ValueError(f"n_alphas must be an integer of at least 1, got {self.n_alphas!r}.")
-
-    def _objective(self, region: Region, data: TrainingData, standardized: bool = True) -> LinearObjective:
-        return LinearObjective(
-            SPOPlusLoss(region),
-            region,
-            data.X,
-            data.C,
-            data.weight,
-            offset=data.offset,
-            prior=self.prior,
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-            standardized=standardized,
-        )
-
-    def _grid(self, objective: LinearObjective) -> np.ndarray:
-        """Candidates in decreasing order."""
-        if self.alphas is None:
-            try:
-                return automatic_alphas(objective, float(self.l1_ratio), int(self.n_alphas))
-            except TimeIsUp:  # any grid will do
-                return np.geomspace(LARGEST, SMALLEST, int(self.n_alphas))
+def alpha_grid(
+    objective: InMemoryObjective, run: Run, alphas: ArrayLike | None, n_alphas: int, l1_ratio: float
+) -> np.ndarray:
+    """Candidates in decreasing order: those given, or an automatic grid."""
+    if alphas is None:
         try:
-            alphas = np.asarray(self.alphas, dtype=np.float64)
-        except (TypeError, ValueError):
-            alphas = np.array(np.nan)
-        if alphas.ndim != 1 or not alphas.size or not (alphas >= 0).all():
-            raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {self.alphas!r}.")
-        if np.isinf(alphas).any() and not objective.prior_is_least_squares:
-            raise ValueError(
-                "alphas contains infinity, which means least squares and needs prior='least_squares'; got "
-                f"prior={self.prior!r}. Use a large number."
-            )
-        return np.sort(alphas)[::-1]
+            with run.deadline.enforced():
+                return automatic_alphas(objective, run, l1_ratio, n_alphas)
+        except TimeIsUp:  # any grid will do
+            return np.geomspace(LARGEST, SMALLEST, n_alphas)
+    try:
+        grid = np.asarray(alphas, dtype=np.float64)
+    except (TypeError, ValueError):
+        grid = np.array(np.nan)
+    if grid.ndim != 1 or not grid.size or not (grid >= 0).all():
+        raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {alphas!r}.")
+    if np.isinf(grid).any() and not objective.prior_is_least_squares:
+        raise ValueError(
+            "alphas contains infinity, which means least squares and needs prior='least_squares'; got prior='zero'. "
+            "Use a large number."
+        )
+    return np.sort(grid)[::-1]
 
-    def _path(
-        self,
-        objective: LinearObjective,
-        alphas: np.ndarray,
-        deadline: Deadline,
-        judge: Callable[[Point], None] = lambda point: None,
-    ) -> list[Point]:
-        """Models for decreasing alphas, each started from the one before.
 
-        ``judge`` is called with each of them, and what it takes is part of the model's share of the time.  Where the
-        shares are so short that nothing fits into them, some of the models stand for their successors as well.
-        """
-        points: list[Point] = []
-        overhead, skip = 0.0, 0.0  # seconds that a fit took beyond its share; successors that have no fit of their own
-        for k, alpha in enumerate(alphas):
-            left = deadline.left()
-            if points and (skip >= 1 or left <= overhead) and not np.isinf(alpha):
-                skip -= 1
-                points.append(self._not_fitted(objective, float(alpha), points[-1], deadline))
-                continue
-            share = left / (len(alphas) - k)
-            seconds = max(share, SHARE_OF_OVERHEAD * overhead)
-            end = deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0)
-            points.append(self._fitted(objective, float(alpha), points, end))
-            judge(points[-1])
-            if left < np.inf:
-                overhead = max(overhead, left - deadline.left() - seconds)
-                skip += (seconds - share) / max(share, 1e-300)
-        return points
+def fit_path(
+    objective: InMemoryObjective,
+    run: Run,
+    alphas: np.ndarray,
+    l1_ratio: float,
+    options: SolverOptions,
+    judge: Callable[[Point], None] = lambda point: None,
+) -> list[Point]:
+    """Models for decreasing alphas, each started from the one before.
 
-    def _fitted(self, objective: LinearObjective, alpha: float, points: list[Point], deadline: Deadline) -> Point:
-        """Model for one alpha, started from the last one."""
+    Parameters
+    ----------
+    objective : InMemoryObjective
+        With any penalty.
+    run : Run
+        For the whole path.  What solvers derive from the region, and caches of the oracle, serve all models.
+    alphas : ndarray
+        In decreasing order.
+    l1_ratio : float
+    options : SolverOptions
+    judge : callable, optional
+        Called with each model; what it takes is part of the model's share of the time.
+
+    Returns
+    -------
+    points : list of Point
+        Where the shares of the time are so short that nothing fits into them, some of the models stand for their
+        successors as well.
+    """
+    points: list[Point] = []
+    deadline = run.deadline
+    overhead, skip = 0.0, 0.0  # seconds that a fit took beyond its share; successors that have no fit of their own
+    for k, alpha in enumerate(alphas):
+        left = deadline.left()
+        if points and (skip >= 1 or left <= overhead) and not np.isinf(alpha):
+            skip -= 1
+            points.append(_not_fitted(objective.with_penalty(float(alpha), l1_ratio), points[-1], deadline, options))
+            continue
+        share = left / (len(alphas) - k)
+        seconds = max(share, SHARE_OF_OVERHEAD * overhead)
+        end = deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0)
+        own = run.with_deadline(end)
         if np.isinf(alpha):
-            # Any move off the prior costs infinitely much, so its loss is both the objective and its bound.
-            at = objective.with_penalty(0.0, 0.0)
-            at.deadline = deadline
-            try:
-                with deadline.enforced():
-                    check_decided(at)
-                    value = at.value(at.prior)
-                    at.trivial_value()
-                    result = Result(at.prior, value, value, 1, Status.CONVERGED, radius=np.inf, gap=0.0)
-                    check_oracle(at, result)
-                    result = without_bound(at, result)
-            except TimeIsUp as error:
-                result = unknown(at.prior, str(error))
-            name = "least_squares"
+            points.append(_prior(objective.with_penalty(0.0, 0.0), own))
         else:
-            at = objective.with_penalty(alpha, float(self.l1_ratio))
-            at.deadline = deadline
-            result, solver = self._solve(at, points[-1].result.coef if points else None)
-            name = solver.name
-        outcome = Outcome(name, result.gap, result.status, result.message, at.inexact)
-        return Point(at, result, outcome)
-
-    def _not_fitted(self, objective: LinearObjective, alpha: float, last: Point, deadline: Deadline) -> Point:
-        """Model of another alpha, for lack of time."""
-        at = objective.with_penalty(alpha, float(self.l1_ratio))
-        Theta = last.result.coef
-        value = last.result.objective - last.objective.penalty(Theta) + at.penalty(Theta)
-        message = f"{deadline.message} before this fit"
-        result = Result(Theta, value, 0.0, 0, Status.TIME_LIMIT, message, radius=np.inf)
-        result = certified(at, result, self.tol)
-        outcome = Outcome(last.outcome.solver, result.gap, result.status, result.message, at.inexact)
-        return Point(at, result, outcome, fitted=False)
+            start = points[-1].result.coef if points else None
+            points.append(_fitted(objective.with_penalty(float(alpha), l1_ratio), own, options, start))
+        judge(points[-1])
+        if left < np.inf:
+            overhead = max(overhead, left - deadline.left() - seconds)
+            skip += (seconds - share) / max(share, 1e-300)
+    return points
 
 
-class PathEstimator(PathMixin, BaseEstimator):
-    """The parameters of ``spo_plus_path``."""
+def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> Point:
+    """Model for one alpha."""
+    result, solver = minimise(objective, run, options, start)
+    return Point(objective, run, result, Outcome.of(objective, result, solver.name))
 
-    surrogate_region = None
-    n_jobs = None
 
-    def __init__(
-        self,
-        region: Region | None = None,
-        *,
-        alphas: ArrayLike | None = None,
-        n_alphas: int = 20,
-        l1_ratio: float = 0.0,
-        prior: str = "least_squares",
-        fit_intercept: bool = True,
-        shared: bool = False,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.region = region
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.l1_ratio = l1_ratio
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.shared = shared
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.verbose = verbose
+def _prior(objective: InMemoryObjective, run: Run) -> Point:
+    """Model for an infinite alpha: any move off the prior costs infinitely much, so its loss is also its bound."""
+    try:
+        with run.deadline.enforced():
+            check_decided(objective, run)
+            value = objective.value(objective.prior)
+            objective.trivial_value()
+            result = Result(objective.prior, value, value, 1, Status.CONVERGED, radius=np.inf, gap=0.0)
+            check_oracle(objective, result)
+            result = without_bound(objective, result)
+    except TimeIsUp as error:
+        result = unknown(objective.prior, str(error))
+    return Point(objective, run, result, Outcome.of(objective, result, "least_squares"))
+
+
+def _not_fitted(objective: InMemoryObjective, last: Point, deadline: Deadline, options: SolverOptions) -> Point:
+    """Model of another alpha, for lack of time."""
+    Theta = last.result.coef
+    value = last.result.objective - last.objective.penalty(Theta) + objective.penalty(Theta)
+    message = f"{deadline.message} before this fit"
+    result = Result(Theta, value, 0.0, 0, Status.TIME_LIMIT, message, radius=np.inf)
+    result = certified(objective, result, options.tol)
+    return Point(objective, last.run, result, Outcome.of(objective, result, last.outcome.solver), fitted=False)
 
 
 def spo_plus_path(
@@ -277,10 +249,8 @@ def spo_plus_path(
     >>> bool(gaps.max() <= 1e-6)
     True
     """
-    model = PathEstimator(
+    model = SPOPlusRegressor(
         region,
-        alphas=alphas,
-        n_alphas=n_alphas,
         l1_ratio=l1_ratio,
         prior=prior,
         fit_intercept=fit_intercept,
@@ -293,27 +263,28 @@ def spo_plus_path(
         verbose=verbose,
     )
     model._check_params()
-    deadline = Deadline(time_limit)
+    length = check_n_alphas(n_alphas)
+    run = Run(Deadline(time_limit))
     data = check_training_data(model, X, C, sample_weight, offset, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
-    with deadline.enforced():
+    with run.deadline.enforced():
         objective = model._objective(region, data, standardized=standardize)
-        grid = model._grid(objective)
-    points = model._path(objective, grid, deadline)
+    grid = alpha_grid(objective, run, alphas, length, float(l1_ratio))
+    points = fit_path(objective, run, grid, float(l1_ratio), model._options())
     warn_about([point.outcome for point in points], tol, "on the path")
     coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
     values = np.array([point.result.objective * objective.scale for point in points])
     return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])
 
 
-def automatic_alphas(objective: LinearObjective, l1_ratio: float, n_alphas: int) -> np.ndarray:
+def automatic_alphas(objective: LinearObjective, run: Run, l1_ratio: float, n_alphas: int) -> np.ndarray:
     """Decreasing grid from the prior to practically no penalty, in the units of the objective's penalty."""
     Theta = objective.prior.copy()
     if not objective.prior_is_least_squares:
         p = objective.design.n_features
         Theta[:, p:] = objective.least_squares[:, p:]  # the mean cost
-    check_decided(objective)
-    G = objective.loss_gradient(Theta)[1]
+    check_decided(objective, run)
+    G = objective.loss_gradient(Theta, run.memory)[1]
     unit = objective.with_penalty(1.0, l1_ratio)
     ridge, lasso = unit.l2 > 0, unit.l1 > 0
     size = float(np.linalg.norm(G[:, ridge] / unit.l2[ridge])) if ridge.any() else np.inf

@@ -6,20 +6,20 @@ import numbers
 import warnings
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
+from .._training.in_memory import InMemoryObjective
 from .._training.inputs import check_training_data
-from .._training.objective import LinearObjective
-from .._utils.deadline import Deadline, TimeIsUp
+from .._training.run import Run
+from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
-from ..losses import SPOLoss, SPOPlusLoss
+from ..losses import SPOLoss
 from ..regions.base import Region
-from ..solvers import Result, Solver, Status, check_solver_serves, make_solvers
+from ..solvers import Solver, check_solver_serves
 from ..solvers.base import penalty_kind
-from ..solvers.driver import check_decided, guarded, run_solvers, unknown, without_bound
-from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver, least_absolute
+from ..solvers.driver import SolverOptions, minimise_spo
+from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver
 from ..solvers.spo.milp import MILPSolver
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin, shortfall
@@ -130,10 +130,6 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     True
     """
 
-    #: what the shared code asks for and this estimator does not offer
-    surrogate_region = None
-    prior = "zero"
-
     def __init__(
         self,
         region: Region | None = None,
@@ -202,9 +198,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
         with deadline.enforced():
-            objective = LinearObjective(
+            objective = InMemoryObjective(
                 SPOLoss(region),
-                region,
                 data.X,
                 data.C,
                 data.weight,
@@ -214,31 +209,16 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
                 fit_intercept=self.fit_intercept,
                 shared=self.shared,
             )
-            objective.deadline = deadline
-            result = self._minimise(objective, solver, data.X.shape[1])
+        start = None
+        if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):
+            start = objective.from_user(self.coef_, self.intercept_)
+        run, options = Run(deadline), SolverOptions("auto", self.tol, None, self.random_state, self.verbose)
+        result, solver = minimise_spo(objective, run, solver, options, init=self.init, start=start)
+        self._store(objective, run, result, plain, solver.name, data.input_attributes, data.mean_cost)
         message = shortfall(objective, result, solver)
-        result = without_bound(objective, result)
-        self._store(objective, result, plain, solver.name, data.input_attributes, data.mean_cost)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)
         return self
-
-    def _minimise(self, objective: LinearObjective, solver: Solver, n_features: int) -> Result:
-        """Best model found in time."""
-        start, best = objective.least_squares, None
-        try:
-            check_decided(objective)
-            if self.warm_start and self._fits(objective.C.shape[1], n_features):
-                start = objective.from_user(self.coef_, self.intercept_)
-            else:
-                start = self._start(objective)
-            references = self._references(objective, start)
-            best = Result(*references[0], 0.0, 0, Status.TIME_LIMIT, objective.deadline.message, radius=np.inf)
-            return guarded(objective, solver.solve(objective, start), references, solver.tol)
-        except TimeIsUp as error:
-            if best is None:
-                return unknown(start, str(error))
-            return guarded(objective, best, references, solver.tol)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -262,27 +242,3 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         penalty = penalty_kind(float(self.alpha), float(self.l1_ratio))
         check_solver_serves(solver, region, SPOLoss(region), penalty, SPO_SOLVERS)
         return solver
-
-    @staticmethod
-    def _references(objective: LinearObjective, start: np.ndarray) -> list[tuple[np.ndarray, float]]:
-        """Models that the result must not be worse than: the start, least squares and the zero model."""
-        start, least_squares = (objective.design.visible(T, objective.free) for T in (start, objective.least_squares))
-        if objective.offset is None:
-            # The penalty is that of coefficients of the norm of the start.
-            length = float(np.linalg.norm(least_squares))
-            least_squares = least_squares * ((float(np.linalg.norm(start)) or 1.0) / length if length else 1.0)
-        models = (start, least_squares, np.zeros(objective.shape))
-        return [(Theta, objective.value(Theta)) for Theta in models]
-
-    def _start(self, objective: LinearObjective) -> np.ndarray:
-        if self.init == "least_squares":
-            return objective.least_squares
-        if self.init == "absolute_error":
-            return least_absolute(objective)
-        region = objective.region
-        surrogate = objective.with_loss(SPOPlusLoss(region))
-        surrogate.deadline = objective.deadline.share(0.5)
-        solvers = make_solvers(
-            "auto", region, surrogate, tol=self.tol, random_state=self.random_state, verbose=self.verbose
-        )
-        return surrogate.canonical(run_solvers(surrogate, solvers)[0].coef)

@@ -13,9 +13,10 @@ from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.chunked import ChunkedObjective
-from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
+from .._training.inputs import check_training_data, restore_rng_on_failure
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
+from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
 from ..data.chunks import ChunkedData, is_dask, is_large_memmap
@@ -23,7 +24,7 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status
 from ..solvers.base import certified
-from ..solvers.bundle.solver import SAMPLE_TOL
+from ..solvers.driver import minimise
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin, shortfall
 
@@ -220,11 +221,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
+        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         with deadline.enforced():
             objective = self._objective(training_region, data)
-        objective.deadline = deadline
-        return self._minimise(objective, region, data.input_attributes, data.mean_cost)
+        return self._minimise(objective, Run(deadline), region, data.input_attributes, data.mean_cost)
 
     def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk, in bounded memory.
@@ -268,10 +268,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
 
     def _fit_rows(self, rows: Rows, input_attributes: dict[str, Any], deadline: Deadline) -> SPOPlusRegressor:
         d = rows.first()[1].shape[1]
-        region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs)
+        region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs, self.surrogate_region)
         objective = ChunkedObjective(
             SPOPlusLoss(training_region),
-            training_region,
             rows,
             alpha=float(self.alpha),
             l1_ratio=float(self.l1_ratio),
@@ -279,19 +278,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
-        objective.deadline = deadline
-        start = None if self.warm_start else self._fit_sample(objective)
-        return self._minimise(objective, region, input_attributes, objective.mean_cost, start, depth=2)
-
-    def _fit_sample(self, objective: LinearObjective) -> np.ndarray | None:
-        """Coefficients that fit a sample of data in chunks; None if there is none."""
-        sample = objective.sampled()
-        if sample is None:
-            return None
-        sample.deadline = objective.deadline.share(0.5)
-        start = None if sample.in_memory else self._fit_sample(sample)
-        # How well it is fitted matters little: it is not the data.
-        return self._solve(sample, start, solver="auto", tol=max(self.tol, SAMPLE_TOL))[0].coef
+        return self._minimise(objective, Run(deadline), region, input_attributes, objective.mean_cost, depth=2)
 
     def _reads_chunks(self) -> bool:
         """Whether the solver that was asked for, if any, makes do with sums over rows."""
@@ -301,18 +288,19 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     def _minimise(
         self,
         objective: LinearObjective,
+        run: Run,
         region: Region,
         input_attributes: dict[str, Any],
         mean_cost: np.ndarray,
-        start: np.ndarray | None = None,
         *,
         depth: int = 1,
     ) -> SPOPlusRegressor:
         """Run the solver, store the attributes, and warn the user, ``depth`` calls above, if the gap is too large."""
+        start = None
         if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
-        result, solver = self._solve(objective, start)
-        self._store(objective, result, region, solver.name, input_attributes, mean_cost)
+        result, solver = minimise(objective, run, self._options(), start)
+        self._store(objective, run, result, region, solver.name, input_attributes, mean_cost)
         message = shortfall(objective, result, solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2 + depth)
@@ -353,7 +341,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
                 "have the same ones, and the same shared. To start anew, use fit or a new estimator."
             )
-        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs)
+        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         running = self.__dict__.get("_stream")
         objective = self._objective(training_region, data, coordinates=running and running[0])
         if running is None:
@@ -369,21 +357,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             value = objective.value(stream.average)
             result = Result(stream.average, value, bound, stream.epoch, Status.ITERATION_LIMIT, radius=radius)
             result = certified(objective, result, self.tol)
-            self._store(objective, result, region, "sgd", data.input_attributes, _stream=(coordinates, stream, rng))
+            self._store(
+                objective, Run(), result, region, "sgd", data.input_attributes, _stream=(coordinates, stream, rng)
+            )
         return self
-
-    def _objective(self, region: Region, data: TrainingData, coordinates: Any = None) -> LinearObjective:
-        return LinearObjective(
-            SPOPlusLoss(region),
-            region,
-            data.X,
-            data.C,
-            data.weight,
-            offset=data.offset,
-            alpha=float(self.alpha),
-            l1_ratio=float(self.l1_ratio),
-            prior=self.prior,
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-            coordinates=coordinates,
-        )

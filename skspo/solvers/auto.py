@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .._training.objective import MANY_SAMPLES, LinearObjective
-from ..regions.base import Region
+from .._training.run import Run
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
@@ -53,8 +53,8 @@ FEW_COEFFICIENTS = 100
 class Case:
     """The facts about a training problem that the rules look at."""
 
-    def __init__(self, region: Region, objective: LinearObjective) -> None:
-        self.region, self.objective = region, objective
+    def __init__(self, objective: LinearObjective) -> None:
+        self.objective, self.region, self.d = objective, objective.region, objective.normals.shape[1]
         self.in_memory = objective.in_memory
         self.n_coef = int(np.prod(objective.shape))
         self.penalty = penalty_kind(objective.alpha, objective.l1_ratio)
@@ -81,7 +81,7 @@ class Case:
     @property
     def conic(self) -> bool:
         """Whether the region has a cone form, and the whole problem is small enough for one conic program."""
-        return self.serves("conic") and self.objective.C.size <= CONIC_LIMIT
+        return self.serves("conic") and self.objective.n_samples * self.d <= CONIC_LIMIT
 
     @property
     def many_samples(self) -> bool:
@@ -92,7 +92,7 @@ class Case:
     @property
     def fast_interior_point(self) -> bool:
         """Whether the interior-point method is the faster one in spite of many samples: at most one equality."""
-        return is_simple(self.region, self.objective.C.shape[1]) and self.objective.n_samples < 2 * MANY_SAMPLES
+        return is_simple(self.region, self.d) and self.objective.n_samples < 2 * MANY_SAMPLES
 
     @property
     def tiny_shared_model(self) -> bool:
@@ -136,7 +136,7 @@ RULES_FOR_CHUNKS = [
 ]
 
 
-def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
+def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[str]:
     """Return the solvers that ``solver="auto"`` tries, in order, until the duality gap is closed.
 
     The rules are ``skspo.solvers.auto.RULES``, or ``RULES_FOR_CHUNKS`` where data come in chunks.  Solvers that would
@@ -147,39 +147,40 @@ def choose_solvers(region: Region, objective: LinearObjective) -> list[str]:
 
     Parameters
     ----------
-    region : Region
     objective : LinearObjective
+    run : Run, optional
+        Says how much time is left; by default there is no limit.
 
     Returns
     -------
     names : list of str
     """
-    case = Case(region, objective)
+    case, run = Case(objective), Run() if run is None else run
     names: list[str] = []
     for rule in RULES if case.in_memory else RULES_FOR_CHUNKS:
-        if rule.solver not in names and rule.condition(case) and SOLVERS[rule.solver].fits(objective):
+        if rule.solver not in names and rule.condition(case) and SOLVERS[rule.solver].fits(objective, run):
             names.append(rule.solver)
-    if case.in_memory and (not names or region.may_be_inexact):
+    if case.in_memory and (not names or objective.region.may_be_inexact):
         names.append("sgd")
     return names
 
 
-def make_solvers(solver: str | Solver, region: Region, objective: LinearObjective, **params: Any) -> list[Solver]:
+def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **params: object) -> list[Solver]:
     """Return the solvers to try, for a name or an instance, after checking that they can serve the problem.
 
     Parameters
     ----------
+    objective : LinearObjective
+    run : Run
     solver : str or Solver
         A name of ``SOLVERS``, "auto", or an instance, which then uses its own parameters.
-    region : Region
-    objective : LinearObjective
     **params
         Parameters of the estimator; each solver takes those that it has.
     """
     if isinstance(solver, Solver):
         chosen = [solver]
     else:
-        names = choose_solvers(region, objective) if solver == "auto" else [solver]
+        names = choose_solvers(objective, run) if solver == "auto" else [solver]
         if not isinstance(solver, str) or not set(names) <= set(SOLVERS):
             raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, or a Solver; got {solver!r}.")
         chosen = []
@@ -193,6 +194,6 @@ def make_solvers(solver: str | Solver, region: Region, objective: LinearObjectiv
             chosen.append(SOLVERS[name](**own))
     penalty = penalty_kind(objective.alpha, objective.l1_ratio)
     for candidate in chosen:
-        check_solver_serves(candidate, region, objective.loss, penalty, SOLVERS)
+        check_solver_serves(candidate, objective.region, objective.loss, penalty, SOLVERS)
         check_in_memory(candidate, objective, SOLVERS)
     return chosen

@@ -10,8 +10,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._training.certificate import ZERO_BOUND, Bound
+from .._training.certificate import ZERO_BOUND, Bound, DecisionsAt, lower_bound
+from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
+from .._training.run import Run
 from .._utils.deadline import StepTimer
 from .._utils.threads import one_blas_thread
 from ..losses import Loss
@@ -99,19 +101,30 @@ class Solver(BaseEstimator):
     penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
     #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (``_training.chunked``)
     supports_chunks: ClassVar[bool] = False
+    #: whether a fit to a sample of the rows is worth its time as a start, if there are many rows
+    starts_from_sample: ClassVar[bool] = False
     #: whether decisions that are not optimal do little harm; other solvers take every decision as exact
     tolerates_inexact: ClassVar[bool] = False
 
     tol: float
     max_iter: int | None
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Minimise the objective, from ``coef_init`` if the method can use a start."""
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
+        """Minimise the objective.
+
+        Parameters
+        ----------
+        objective : LinearObjective
+        run : Run
+            Time limit, history and caches.
+        start : ndarray, optional
+            Coefficients to start from, if the method can use them; by default least squares.
+        """
         raise NotImplementedError
 
     @classmethod
-    def fits(cls, objective: LinearObjective) -> bool:
-        """Whether the time that is left is enough to get anywhere: if not, "auto" takes another solver."""
+    def fits(cls, objective: LinearObjective, run: Run) -> bool:
+        """Whether the time that is left is enough for the first steps: if not, "auto" takes another solver."""
         return True
 
     @classmethod
@@ -139,15 +152,16 @@ class Solver(BaseEstimator):
     def finish(
         self,
         objective: LinearObjective,
-        candidates: list[tuple[np.ndarray, np.ndarray]],
+        run: Run,
+        candidates: list[tuple[np.ndarray, np.ndarray | None]],
         n_iter: int,
         status: Status = Status.NUMERICAL_LIMIT,
         message: str = "",
     ) -> Result:
         """Certify candidate (coefficients, dual decisions) pairs: best objective, best bound, relative gap.
 
-        Bounds from different decisions may be combined because each one is proved on its own.  ``status`` and
-        ``message`` say why the solver stopped, should the gap not be closed.
+        None stands for the decisions at the coefficients.  Bounds from different decisions may be combined because each
+        one is proved on its own.  ``status`` and ``message`` say why the solver stopped, if the gap is not closed.
         """
         # A candidate beyond all bounds, whose value overflows, is the worst of all.
         values = [value if np.isfinite(value) else np.inf for value in (objective.value(T) for T, _ in candidates)]
@@ -157,9 +171,11 @@ class Solver(BaseEstimator):
         target, enough = (value - share * self.tol * max(value, 0.0) for share in (0.1, 1.0))
         bound = ZERO_BOUND
         with one_blas_thread:  # many products of small matrices
-            for _, V in candidates:
+            for at, V in candidates:
                 if bound.value < target:
-                    bound = max(bound, objective.lower_bound(V, Theta, target=target, enough=enough))
+                    dual = DecisionsAt(at) if V is None else V
+                    proved = lower_bound(objective, dual, Theta, run.deadline, target=target, enough=enough)
+                    bound = max(bound, proved)
         return self.result(objective, Theta, value, bound, n_iter, status, message)
 
     def result(
@@ -204,6 +220,13 @@ def check_solver_serves(
         )
 
 
+def rows_of(objective: LinearObjective) -> InMemoryObjective:
+    """Return an objective whose rows are in memory; ``check_in_memory`` has made sure that it is one."""
+    if not isinstance(objective, InMemoryObjective):
+        raise TypeError("This solver needs all rows in memory.")
+    return objective
+
+
 def check_in_memory(solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]]) -> None:
     """Raise an error if the solver looks at single rows and the objective has only sums over them."""
     if not (solver.supports_chunks or objective.in_memory):
@@ -220,19 +243,19 @@ HISTORY = 1000
 
 
 class Progress:
-    """What a solver reports: kept in ``objective.history`` and, if verbose, one line that is overwritten.
+    """What a solver reports: kept in ``run.history`` and, if verbose, one line that is overwritten.
 
     It also tells the solver when to stop for lack of time: ``late()``, asked once per step, after an optional
     ``begin()``.  The certificate takes about ``after`` steps.
     """
 
-    def __init__(self, name: str, objective: LinearObjective, verbose: int, after: float = 1.0) -> None:
-        self.name, self.objective, self.verbose = name, objective, verbose
+    def __init__(self, name: str, objective: LinearObjective, run: Run, verbose: int, after: float = 1.0) -> None:
+        self.name, self.objective, self.history, self.verbose = name, objective, run.history, verbose
         self.start = self.last = time.perf_counter()
         # A second solver goes on where the first one stopped.
-        self.before = objective.history[-1][:2] if objective.history else (0.0, 0)
+        self.before = run.history[-1][:2] if run.history else (0.0, 0)
         self.calls, self.every = 0, 1
-        timer = StepTimer(objective.deadline, steps=after)
+        timer = StepTimer(run.deadline, steps=after)
         self.begin, self.late = timer.begin, timer.late
 
     def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
@@ -252,20 +275,19 @@ class Progress:
         print(f"{text}  {now - self.start:.1f} s", end=end, file=sys.stderr, flush=True)
 
     def _record(self, now: float, n_iter: int, value: float, bound: float) -> None:
-        history = self.objective.history
-        if len(history) >= HISTORY:
-            del history[1::2]
+        if len(self.history) >= HISTORY:
+            del self.history[1::2]
             self.every *= 2
-        history.append((self.before[0] + now - self.start, self.before[1] + n_iter, value, bound))
+        self.history.append((self.before[0] + now - self.start, self.before[1] + n_iter, value, bound))
 
 
-def history_of(objective: LinearObjective) -> dict[str, np.ndarray]:
-    """What the solvers of an objective reported, as columns in units of cost; an unknown bound is NaN.
+def history_of(objective: LinearObjective, run: Run) -> dict[str, np.ndarray]:
+    """What the solvers of a run reported, as columns in units of cost; an unknown bound is NaN.
 
     The solver reports its iterate of the time, which may be worse than an earlier one, and a bound that is only proved
     in the last row, where the certificate is computed.  If the oracle is not optimal there are no bounds.
     """
-    rows = np.array(objective.history, dtype=np.float64).reshape(-1, 4)
+    rows = np.array(run.history, dtype=np.float64).reshape(-1, 4)
     if objective.inexact:
         rows[:, 3] = np.nan
     gaps = [np.nan if np.isnan(bound) else objective.relative_gap(value, bound) for _, _, value, bound in rows]

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from .._training.certificate import ZERO_BOUND
+from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
+from .._training.run import Run
 from .._utils.optional import import_cvxpy, is_failure
 from .._utils.threads import quiet
 from .backend_process import BackendInterrupted, is_large, solve_in_process
-from .base import Progress, Result, Solver, Status
+from .base import Progress, Result, Solver, Status, rows_of
 
 #: weight, relative to the average, below which dual variables say nothing: they are known to about this accuracy
 NEGLIGIBLE = 1e-12
@@ -40,7 +42,7 @@ PROCESS_START = 0.4
 
 def _numbers(objective: LinearObjective) -> float:
     """How many numbers the constraints have, at least: one per sample, cost and feature."""
-    return float(objective.C.size) * objective.design.n_coef
+    return float(objective.n_samples * objective.normals.shape[1]) * objective.design.n_coef
 
 
 def _with_time_limit(options: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -74,20 +76,21 @@ class ConicSolver(Solver):
         self.verbose = verbose
 
     @classmethod
-    def fits(cls, objective: LinearObjective) -> bool:
+    def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether CVXPY can compile the program within half of the time that is left."""
-        return objective.deadline.allows(COMPILE * _numbers(objective), 0.5)
+        return run.deadline.allows(COMPILE * _numbers(objective), 0.5)
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Solve the program; a start is of no use to an interior-point method, unless nothing better is found."""
+        objective = rows_of(objective)
         import_cvxpy()
         if self.backend not in ("auto", "CLARABEL", "HIGHS"):
             raise ValueError(f"backend must be 'auto', 'CLARABEL' or 'HIGHS', got {self.backend!r}.")
-        progress = Progress(self.name, objective, self.verbose)
-        start = objective.least_squares if coef_init is None else coef_init
-        if not objective.deadline.allows(COMPILE * _numbers(objective)):
-            objective.deadline.reached = True
-            message = f"CVXPY would not compile the program in time ({objective.deadline.message})"
+        progress = Progress(self.name, objective, run, self.verbose)
+        start = objective.least_squares if start is None else start
+        if not run.deadline.allows(COMPILE * _numbers(objective)):
+            run.deadline.reached = True
+            message = f"CVXPY would not compile the program in time ({run.deadline.message})"
             return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         problem, Theta, link = self._model(objective)
         if self.backend == "HIGHS" and not problem.is_lp():
@@ -102,7 +105,7 @@ class ConicSolver(Solver):
         if self.backend != "auto":
             attempts = [attempt for attempt in attempts if attempt[0] == self.backend]
         best: Result | None = None
-        kept: list[tuple[np.ndarray, np.ndarray]] = []
+        kept: list[tuple[np.ndarray, np.ndarray | None]] = []
         trouble: list[str] = []
         stop = Status.FAILED  # why the last attempt was not enough
         for backend, options in attempts:
@@ -111,9 +114,9 @@ class ConicSolver(Solver):
             try:
                 with quiet:  # inaccurate solutions are judged by our own certificate, below
                     compiled = problem.get_problem_data(backend, solver_opts={})  # which CVXPY remembers
-                    left = objective.deadline.left()
+                    left = run.deadline.left()
                     if left <= 0:
-                        objective.deadline.reached = True
+                        run.deadline.reached = True
                         break
                     self._run(problem, compiled, backend, options, left)
                 candidate = self._candidate(objective, Theta, link)
@@ -130,22 +133,22 @@ class ConicSolver(Solver):
                 continue
             limited = self.max_iter is not None and n_iter >= self.max_iter
             stop = Status.ITERATION_LIMIT if limited else Status.NUMERICAL_LIMIT
-            result = self.finish(objective, [candidate], n_iter, stop, f"{backend}: status {status}")
+            result = self.finish(objective, run, [candidate], n_iter, stop, f"{backend}: status {status}")
             progress(n_iter, result.objective, result.lower_bound, force=True)
             if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
                 best, kept = result, [candidate]
             if best.converged:
                 return best
             trouble.append(result.message)
-        if objective.deadline.reached or progress.late():  # a back-end may have stopped at its time limit
+        if run.deadline.reached or progress.late():  # a back-end may have stopped at its time limit
             stop = Status.TIME_LIMIT
-            trouble.append(objective.deadline.message)
+            trouble.append(run.deadline.message)
         # The start is a valid model too, and what came back may be worse, if anything did.
-        if best is None and objective.deadline.reached:
+        if best is None and run.deadline.reached:
             best = self.result(objective, start, objective.value(start), ZERO_BOUND, 0)
         elif best is None or not objective.value(start) >= best.objective:
             n_iter = 0 if best is None else best.n_iter
-            other = self.finish(objective, [*kept, (start, objective.decisions(start))], n_iter)
+            other = self.finish(objective, run, [*kept, (start, None)], n_iter)
             if best is None or other.objective - other.lower_bound < best.objective - best.lower_bound:
                 best = other
         progress(best.n_iter, best.objective, best.lower_bound, force=True)
@@ -163,7 +166,7 @@ class ConicSolver(Solver):
             problem.solve(solver=backend, **({"highs_options": options} if backend == "HIGHS" else options))
 
     @staticmethod
-    def _candidate(objective: LinearObjective, Theta: Any, link: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    def _candidate(objective: InMemoryObjective, Theta: Any, link: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Coefficients and dual decisions, whatever they are worth; None if there are no numbers."""
         if Theta.value is None or link.dual_value is None or not np.isfinite(Theta.value).all():
             return None
@@ -174,7 +177,7 @@ class ConicSolver(Solver):
         V = np.where(weight > NEGLIGIBLE, -dual / np.maximum(weight, NEGLIGIBLE), objective.decisions(coef))
         return coef, np.nan_to_num(V, posinf=0.0, neginf=0.0)
 
-    def _model(self, objective: LinearObjective) -> tuple[Any, Any, Any]:
+    def _model(self, objective: InMemoryObjective) -> tuple[Any, Any, Any]:
         import cvxpy as cp
 
         d, q = objective.shape

@@ -1,4 +1,7 @@
-"""Run solvers on an objective, and check what comes back, whatever the solver.
+"""Choose solvers for an objective, run them, and check what comes back, whatever the solver.
+
+Everything that leads from a training problem to a result is here: the choice of solvers (``auto``) and their order, the
+start from a sample of the rows, the start of the SPO loss from the SPO+ fit, and the checks of results and oracles.
 
 A result is the first whose gap is closed, or the best objective together with the best bound of several solvers.  Then
 
@@ -17,16 +20,21 @@ Nothing is proved: the bound is -infinity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
+from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
-from .._utils.deadline import TimeIsUp, check_time
-from .auto import SOLVERS
+from .._training.run import Run
+from .._utils.deadline import TimeIsUp
+from ..losses import SPOPlusLoss
+from .auto import SOLVERS, make_solvers
 from .base import Result, Solver, Status, certified
+from .exact_zeros import with_exact_zeros
+from .spo.descent import least_absolute
 
 #: values that differ by less than this share are the same
 SAME = 1e-12
@@ -34,9 +42,8 @@ SAME = 1e-12
 #: a bound that is above a known value by more than this share is wrong; less is rounding
 WRONG = 1e-9
 
-#: sizes, relative to the largest coefficient, below which coefficients are tried to be zero; and the share of the
-#: tolerance by which that may increase the objective
-ZERO_LEVELS, ZERO_SHARE = 10.0 ** -np.arange(0.0, 12.5, 0.25), 0.1
+#: relative gap of the fit to a sample; more would not bring it nearer to the optimum of all
+SAMPLE_TOL = 1e-3
 
 #: an oracle is not optimal if the objective is below zero, or differs when it is evaluated again, by more than this
 #: share
@@ -49,17 +56,26 @@ ROUNDED = 1e-9
 REPEATS = 5
 
 
-def run_solvers(
-    objective: LinearObjective, solvers: list[Solver], start: np.ndarray | None = None
+class SolverOptions(NamedTuple):
+    """What the user asked for: a solver, "auto" or an instance, and the parameters of those that are made here."""
+
+    solver: str | Solver = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
+
+def minimise(
+    objective: LinearObjective, run: Run, options: SolverOptions, start: np.ndarray | None = None
 ) -> tuple[Result, Solver]:
-    """Run solvers, each from where the last one stopped, until one closes the gap.
+    """Choose solvers, check that they can serve the problem, and run them.
 
     Parameters
     ----------
     objective : LinearObjective
-    solvers : list of Solver
-        At least one.  A later one that ``tolerates_inexact`` oracles is there for them, and runs only if the oracle was
-        found not to be optimal.
+    run : Run
+    options : SolverOptions
     start : ndarray, optional
         Coefficients to start from.
 
@@ -69,23 +85,143 @@ def run_solvers(
     solver : Solver
         The one that found the coefficients.
     """
-    with objective.deadline.enforced():
-        return _run_solvers(objective, solvers, start)
+    solvers = make_solvers(objective, run, **options._asdict())
+    return run_solvers(objective, run, solvers, start)
 
 
-def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.ndarray | None) -> tuple[Result, Solver]:
+def minimise_spo(
+    objective: InMemoryObjective,
+    run: Run,
+    solver: Solver,
+    options: SolverOptions,
+    *,
+    init: str = "spo+",
+    start: np.ndarray | None = None,
+) -> tuple[Result, Solver]:
+    """Minimise the SPO loss: find a start, then run one solver from there.
+
+    Parameters
+    ----------
+    objective : InMemoryObjective
+        Of the SPO loss.
+    run : Run
+    solver : Solver
+    options : SolverOptions
+        For the fit of the SPO+ loss.
+    init : {"spo+", "least_squares", "absolute_error"}
+        The start, unless it is given.
+    start : ndarray, optional
+    """
     try:
-        check_decided(objective)
-        references = objective.references()  # now, so that their time counts
+        with run.deadline.enforced():
+            check_decided(objective, run)
+            if start is None:
+                start = spo_start(objective, run, options, init)
     except TimeIsUp as error:
-        Theta = objective.least_squares if start is None else start
-        return unknown(Theta, str(error)), solvers[0]
-    nothing_to_do = model_without_loss(objective)
-    if nothing_to_do is not None:
-        return nothing_to_do, solvers[0]
+        return unknown(objective.least_squares, str(error)), solver
+    return run_solvers(objective, run, [solver], start, spo_references(objective, start))
+
+
+def spo_start(objective: InMemoryObjective, run: Run, options: SolverOptions, init: str) -> np.ndarray:
+    """Coefficients from which to minimise the SPO loss; the SPO+ fit takes at most half of the time."""
+    if init == "least_squares":
+        return objective.least_squares
+    if init == "absolute_error":
+        return least_absolute(objective, run.deadline)
+    surrogate = objective.with_loss(SPOPlusLoss(objective.loss.region))
+    half = run.with_deadline(run.deadline.share(0.5))
+    return surrogate.canonical(minimise(surrogate, half, options)[0].coef)
+
+
+def spo_references(objective: InMemoryObjective, start: np.ndarray) -> Callable[[], list[Reference]]:
+    """Models that minimising the SPO loss must not end above: the start, least squares and the zero model."""
+
+    def references() -> list[Reference]:
+        visible, least_squares = (objective.design.visible(T, objective.free) for T in (start, objective.least_squares))
+        if objective.offset is None:
+            # The penalty is that of coefficients of the norm of the start.
+            length = float(np.linalg.norm(least_squares))
+            least_squares = least_squares * ((float(np.linalg.norm(visible)) or 1.0) / length if length else 1.0)
+        return [(Theta, objective.value(Theta)) for Theta in (visible, least_squares, np.zeros(objective.shape))]
+
+    return references
+
+
+def fit_sample(objective: LinearObjective, run: Run, solver: Solver) -> np.ndarray | None:
+    """Coefficients that fit a sample of the rows, as a start for all of them; None if there are few rows.
+
+    A large sample starts from a sample of its own.  The fit takes at most half of the time.
+    """
+    if objective.in_memory and not solver.starts_from_sample:
+        return None
+    sample = objective.sampled()
+    if sample is None:
+        return None
+    options = SolverOptions(tol=max(solver.tol, SAMPLE_TOL), random_state=0, verbose=getattr(solver, "verbose", 0))
+    return minimise(sample, run.on_sample(0.5), options)[0].coef
+
+
+#: a model and its objective
+Reference = tuple[np.ndarray, float]
+
+
+def run_solvers(
+    objective: LinearObjective,
+    run: Run,
+    solvers: list[Solver],
+    start: np.ndarray | None = None,
+    references: Callable[[], list[Reference]] | None = None,
+) -> tuple[Result, Solver]:
+    """Run solvers, each from where the last one stopped, until one closes the gap; then check the result.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+    run : Run
+    solvers : list of Solver
+        At least one.  A later one that ``tolerates_inexact`` oracles is there for them, and runs only if the oracle was
+        found not to be optimal.
+    start : ndarray, optional
+        Coefficients to start from.
+    references : callable, optional
+        Gives models that the result must not be worse than; by default those of the objective.
+
+    Returns
+    -------
+    result : Result
+    solver : Solver
+        The one that found the coefficients.
+    """
+    with run.deadline.enforced():
+        try:
+            check_decided(objective, run)
+            known = (references or objective.references)()  # now, so that their time counts
+        except TimeIsUp as error:
+            Theta = objective.least_squares if start is None else start
+            return unknown(Theta, str(error)), solvers[0]
+        nothing_to_do = model_without_loss(objective, run)
+        if nothing_to_do is not None:
+            return nothing_to_do, solvers[0]
+        return check_result(objective, run, run_chain(objective, run, solvers, start, known), known)
+
+
+class Chain(NamedTuple):
+    """What a sequence of solvers found."""
+
+    best: Result  # the best objective, with the best bound
+    solver: Solver  # that found it
+    found: list[tuple[Result, Solver]]  # the result of each solver
+    trouble: str  # why not all solvers ran
+    late: bool  # whether that was for lack of time
+
+
+def run_chain(
+    objective: LinearObjective, run: Run, solvers: list[Solver], start: np.ndarray | None, references: list[Reference]
+) -> Chain:
+    """Run solvers, each from where the last one stopped, until one closes the gap."""
     best: tuple[Result, Solver] | None = None
     found: list[tuple[Result, Solver]] = []
-    deadline, trouble, late, first_start = objective.deadline, "", False, start
+    deadline, trouble, late, first_start = run.deadline, "", False, start
     for solver in solvers:
         if found and solver.tolerates_inexact and not objective.inexact:
             continue
@@ -94,8 +230,10 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
             trouble = deadline.message
             break
         try:
+            if start is None:
+                start = first_start = fit_sample(objective, run, solver)
             # With an oracle that is not optimal the last result may be anywhere.
-            result = solver.solve(objective, first_start if objective.inexact else start)
+            result = solver.solve(objective, run, first_start if objective.inexact else start)
             if type(solver) not in SOLVERS.values():
                 # Ours evaluate the objective at what they return, and bound it; of others it is not known.
                 result = result._replace(objective=objective.value(result.coef))
@@ -124,23 +262,31 @@ def _run_solvers(objective: LinearObjective, solvers: list[Solver], start: np.nd
         Theta, value = references[0] if start is None else (start, _value_in_time(objective, start))
         best = solvers[0].result(objective, Theta, value, ZERO_BOUND, 0), solvers[0]
         found.append(best)
-    result, solver = best
+    return Chain(*best, found, trouble, late)
+
+
+def check_result(
+    objective: LinearObjective, run: Run, chain: Chain, references: list[Reference]
+) -> tuple[Result, Solver]:
+    """Compare the best result with the references, set exact zeros, and drop the bound if the oracle is inexact."""
+    result, solver = chain.best, chain.solver
     if not result.converged:
-        result = stopped(result, trouble, late)
+        result = stopped(result, chain.trouble, chain.late)
     try:
         if not objective.inexact:
             result = guarded(objective, result, references, solver.tol)
-            result = with_exact_zeros(objective, result, min(known for _, known in references), solver.tol)
+            if objective.loss.has_dual_bound:
+                result = with_exact_zeros(objective, result, min(known for _, known in references), solver.tol)
         if objective.inexact:
-            return best_decisions(objective, found, trouble, late)
+            return best_decisions(objective, run, chain)
     except TimeIsUp:
         pass  # the result is good enough without exact zeros
     return without_bound(objective, result), solver
 
 
-def model_without_loss(objective: LinearObjective) -> Result | None:
+def model_without_loss(objective: LinearObjective, run: Run) -> Result | None:
     """Optimal model if every decision costs the same, so that relative gaps mean nothing; else None."""
-    if objective.trivial_value() != 0.0 or objective.inexact:
+    if not objective.loss.has_dual_bound or objective.trivial_value() != 0.0 or objective.inexact:
         return None
     nearby = objective.prior if objective.alpha > 0 else objective.least_squares
     try:
@@ -168,12 +314,12 @@ def stopped(result: Result, trouble: str, late: bool) -> Result:
     return result._replace(message=message, status=Status.TIME_LIMIT if late else result.status)
 
 
-def check_decided(objective: LinearObjective) -> None:
+def check_decided(objective: LinearObjective, run: Run) -> None:
     """Raise ``TimeIsUp`` if there was no time for the optimal decisions of all samples."""
-    if objective.undecided:
-        objective.deadline.reached = True
+    if isinstance(objective, InMemoryObjective) and objective.undecided:
+        run.deadline.reached = True
         raise TimeIsUp(
-            f"{objective.deadline.message} before the best decisions of all samples were known, so that no model could "
+            f"{run.deadline.message} before the best decisions of all samples were known, so that no model could "
             "be evaluated"
         )
 
@@ -230,9 +376,7 @@ def open_status(result: Result) -> Status:
     return Status.NUMERICAL_LIMIT if result.converged else result.status
 
 
-def best_decisions(
-    objective: LinearObjective, found: list[tuple[Result, Solver]], trouble: str = "", late: bool = False
-) -> tuple[Result, Solver]:
+def best_decisions(objective: LinearObjective, run: Run, chain: Chain) -> tuple[Result, Solver]:
     """Best of the results, least squares and its intercept alone by the cost of decisions on the training data.
 
     The zero model is none: for costs that are all zero every decision is right, and a heuristic may not take them.
@@ -241,12 +385,9 @@ def best_decisions(
     ----------
     objective : LinearObjective
         With an oracle that is not optimal.
-    found : list of (Result, Solver)
-        At least one; if another model is better, the last one says how the fit ended.
-    trouble : str
-        Why not all solvers ran.
-    late : bool
-        Whether that was for lack of time.
+    run : Run
+    chain : Chain
+        If another model is better than what the solvers found, the last of them says how the fit ended.
 
     Returns
     -------
@@ -254,8 +395,8 @@ def best_decisions(
         Without a bound.
     solver : Solver
     """
-    last, last_solver = found[-1]
-    candidates = [(result, solver) for result, solver in found if np.isfinite(result.coef).all()]
+    last, last_solver = chain.found[-1]
+    candidates = [(result, solver) for result, solver in chain.found if np.isfinite(result.coef).all()]
     constant = np.zeros(objective.shape)
     constant[:, objective.design.n_features :] = objective.least_squares[:, objective.design.n_features :]
     known = [objective.least_squares, constant] if constant.any() else [objective.least_squares]
@@ -264,14 +405,14 @@ def best_decisions(
     costs = np.array([objective.decision_cost(Theta) for Theta in models])
     repeatable = objective.decision_cost(models[0]) == costs[0]
     for k in range(1, 1 if repeatable else REPEATS):
-        if objective.deadline.left() <= 0:
+        if run.deadline.left() <= 0:
             break
         costs += (np.array([objective.decision_cost(Theta) for Theta in models]) - costs) / (k + 1)
     # Ties go to least squares.
     result, solver = candidates[int(np.argmin(costs))]
     # The bound goes first, so that nothing below takes it for a proof.
     result = result._replace(objective=float(costs.min()), **NOTHING_PROVED, status=open_status(result))
-    result = stopped(result, trouble, late)
+    result = stopped(result, chain.trouble, chain.late)
     if repeatable:
         result = with_exact_zeros(objective, result, np.inf, solver.tol)
     return without_bound(objective, result), solver
@@ -313,82 +454,3 @@ def guarded(
     result = result._replace(coef=best, objective=value, lower_bound=bound, radius=radius, status=status)
     result = certified(objective, result, tol)
     return result._replace(wrong_bound=wrong and not result.converged)
-
-
-def with_exact_zeros(objective: LinearObjective, result: Result, known: float, tol: float) -> Result:
-    """Result whose coefficients under an l1 penalty are exactly those of the prior where that costs nothing.
-
-    Interior-point and stochastic methods end near zero, not at it.  The objective may increase by a small share of the
-    tolerance, but not above ``known``, the best objective of the reference models.  With an oracle that is not optimal,
-    the same holds for the cost of decisions, which ``result.objective`` then is.
-    """
-    measure = objective.decision_cost if objective.inexact else objective.value
-    penalized = objective.l1 > 0
-    D = result.coef - objective.prior
-    largest = float(np.abs(D[:, penalized]).max(initial=0.0))
-    if largest == 0.0:
-        return result
-    allowed = result.objective + ZERO_SHARE * tol * max(abs(result.objective), GAP_FLOOR * objective.trivial_value())
-    allowed = min(allowed, max(known, result.objective))
-    low, high = 0, len(ZERO_LEVELS)  # the first level that costs nothing is in [low, high]; beyond the last is none
-    best = result
-    while low < high:
-        check_time()
-        middle = (low + high) // 2
-        small = penalized & (np.abs(D) <= ZERO_LEVELS[middle] * largest)
-        Theta = np.where(small, objective.prior, result.coef)
-        value = measure(Theta) if (Theta != result.coef).any() else result.objective
-        if value <= allowed:
-            best, high = result._replace(coef=Theta, objective=value), middle
-        else:
-            low = middle + 1
-    Theta = sparsest(objective, best.coef)
-    if (Theta != best.coef).any():
-        value = measure(Theta)
-        if value <= allowed:
-            best = best._replace(coef=Theta, objective=value)
-    best = certified(objective, best, tol)
-    return result if result.converged and not best.converged else best
-
-
-def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:
-    """Coefficients with more zeros and no larger l1 norm, of which decisions see the same.
-
-    Decisions do not see the component of a column along the normals N, so x + N^T h may stand for x.  The l1 norm does
-    not increase along one of +-N^T h until an entry vanishes.  Elimination then takes this entry out of the other
-    directions, so that it stays zero.
-    """
-    D = Theta - objective.prior
-    for k in np.flatnonzero((objective.l1 > 0) & (objective.l2 == 0)) if objective.l1.any() else ():
-        x, N = D[:, k].copy(), [] if objective.design.shared else list(objective.normals.copy())
-        zeros, size = np.flatnonzero(x == 0.0).tolist(), float(np.abs(x).max(initial=0.0))
-        while N:
-            check_time()
-            if zeros:
-                j = zeros.pop()
-                r = int(np.argmax([abs(row[j]) for row in N]))
-                pivot = N[r]
-                if abs(pivot[j]) <= 1e-9:
-                    continue
-                N.pop(r)
-                N = [row - (row[j] / pivot[j]) * pivot for row in N]
-                for row in N:
-                    row[j] = 0.0
-                continue
-            direction = N[-1]
-            direction = np.where(np.abs(direction) <= 1e-9 * np.abs(direction).max(), 0.0, direction)
-            if float(np.sign(x) @ direction) > 0:
-                direction = -direction
-            towards = x * direction < 0
-            if not towards.any():
-                N.pop()
-                continue
-            lengths = np.where(towards, -x / np.where(towards, direction, 1.0), np.inf)
-            j = int(np.argmin(lengths))
-            x = x + lengths[j] * direction
-            # Others that vanish at the same length are rounding errors by now.
-            gone = np.union1d(np.flatnonzero((x != 0.0) & (np.abs(x) <= 1e-12 * size)), [j])
-            x[gone] = 0.0
-            zeros.extend(gone.tolist())
-        D[:, k] = x
-    return objective.prior + D

@@ -6,12 +6,13 @@ With an l1 penalty the coefficients are split, Theta = prior + P - N with P, N >
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 
 from .._training.objective import LinearObjective
+from .._training.run import Memory, Run
 from .._utils.deadline import TimeIsUp
 from .base import Progress, Result, Solver, Status
 
@@ -37,11 +38,11 @@ class LBFGSSolver(Solver):
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Minimise from ``coef_init`` or from least squares; restart while the certificate keeps improving."""
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
+        """Minimise from ``start`` or from least squares; restart while the certificate keeps improving."""
         limit = 2000 if self.max_iter is None else self.max_iter
-        Theta = objective.least_squares if coef_init is None else coef_init
-        progress = Progress(self.name, objective, self.verbose, after=3.0)
+        Theta = objective.least_squares if start is None else start
+        progress = Progress(self.name, objective, run, self.verbose, after=3.0)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
 
         count = 0
@@ -54,15 +55,15 @@ class LBFGSSolver(Solver):
                 raise TimeIsUp
 
         while True:
-            Theta, steps = descend(objective, Theta, limit - n_iter, pgtol, report)
+            Theta, steps = descend(objective, Theta, limit - n_iter, pgtol, report, run.memory)
             n_iter += steps
             count = n_iter
-            result = self.finish(objective, [(Theta, objective.decisions(Theta))], n_iter)
+            result = self.finish(objective, run, [(Theta, None)], n_iter)
             progress(n_iter, result.objective, result.lower_bound, force=True)
             if result.converged:
                 return result
-            if objective.deadline.reached:
-                return result._replace(status=Status.TIME_LIMIT, message=objective.deadline.message)
+            if run.deadline.reached:
+                return result._replace(status=Status.TIME_LIMIT, message=run.deadline.message)
             if n_iter >= limit:
                 return result._replace(status=Status.ITERATION_LIMIT, message=f"max_iter={limit} was reached")
             if result.gap > 0.5 * last_gap or pgtol < 1e-13:
@@ -72,18 +73,41 @@ class LBFGSSolver(Solver):
             pgtol, last_gap = 1e-2 * pgtol, result.gap
 
 
+class Smooth(Protocol):
+    """What ``descend`` minimises."""
+
+    prior: np.ndarray
+    l1: np.ndarray
+    l2: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of Theta."""
+
+    @property
+    def smooth_penalty(self) -> bool:
+        """Whether the penalty has no absolute values."""
+
+    def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
+        """Loss without the penalty, and its gradient."""
+
+    def value_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
+        """Loss with the penalty, and its gradient."""
+
+
 def descend(
-    objective: Any,
+    objective: Smooth,
     Theta: np.ndarray,
     limit: int,
     gradient_tol: float,
     report: Callable[[float, np.ndarray], None] | None = None,
+    memory: Memory | None = None,
 ) -> tuple[np.ndarray, int]:
     """Minimise a smooth loss and its penalty by L-BFGS-B.
 
     Parameters
     ----------
-    objective : LinearObjective, or whatever has its losses and penalties
+    objective : LinearObjective, or another object with its losses and penalties
     Theta : ndarray
         Where to start.
     limit : int
@@ -92,6 +116,8 @@ def descend(
         Largest entry of the gradient at which to stop.
     report : callable, optional
         Gets every value and the coefficients where it was found; it may raise ``TimeIsUp``.
+    memory : dict, optional
+        Cache of the oracle.
 
     Returns
     -------
@@ -115,7 +141,7 @@ def descend(
 
         def smooth(theta: np.ndarray) -> tuple[float, np.ndarray]:
             at = theta.reshape(objective.shape).copy()  # L-BFGS-B uses its array again
-            value, G = objective.value_gradient(at)
+            value, G = objective.value_gradient(at, memory)
             note(value, at)
             return value, G.ravel()
 
@@ -128,7 +154,7 @@ def descend(
     def split(pn: np.ndarray) -> tuple[float, np.ndarray]:
         P, N = pn.reshape((2, *objective.shape))
         D = P - N
-        value, G, _ = objective.loss_gradient(objective.prior + D)
+        value, G = objective.loss_gradient(objective.prior + D, memory)
         value += float(((P + N) @ objective.l1).sum() + 0.5 * ((D * D) @ objective.l2).sum())
         note(value, objective.prior + D)
         G = G + D * objective.l2

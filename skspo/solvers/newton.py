@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
-from .._utils.deadline import TimeIsUp, check_time
+from .._training.run import Run
+from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.threads import one_blas_thread
-from .base import Progress, Result, Solver, Status
+from .base import Progress, Result, Solver, Status, rows_of
 
 #: entries of the matrices M of a block of samples
 BLOCK_ELEMENTS = 2**20
@@ -44,7 +46,7 @@ LEAST_STEPS = 10
 
 def predicted_work(objective: LinearObjective) -> float:
     """Multiplications of one iteration, roughly."""
-    d, q, size = objective.C.shape[1], objective.design.n_coef, float(objective.least_squares.size)
+    d, q, size = objective.normals.shape[1], objective.design.n_coef, float(objective.least_squares.size)
     one = d * d * q + d * q * q if objective.design.shared else size**2
     return objective.n_samples * float(one) + size**3
 
@@ -71,27 +73,27 @@ class NewtonSolver(Solver):
         self.verbose = verbose
 
     @classmethod
-    def fits(cls, objective: LinearObjective) -> bool:
+    def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether the first few steps fit into the time that is left."""
-        return objective.deadline.allows(LEAST_STEPS * predicted_work(objective))
+        return run.deadline.allows(LEAST_STEPS * predicted_work(objective))
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Follow the path from ``coef_init`` or from least squares."""
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
+        """Follow the path from ``start`` or from least squares."""
         with one_blas_thread:  # matrices of single samples are small
-            return self._solve(objective, coef_init)
+            return self._solve(rows_of(objective), run, start)
 
-    def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
+    def _solve(self, objective: InMemoryObjective, run: Run, coef_init: np.ndarray | None) -> Result:
         limit = 500 if self.max_iter is None else self.max_iter
         Theta = start = objective.least_squares if coef_init is None else coef_init
-        progress = Progress(self.name, objective, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose)
         value = objective.value(Theta)
         size = max(value, GAP_FLOOR * objective.trivial_value())
         if size == 0.0:  # all costs are zero: every model is optimal
-            return self.finish(objective, [(Theta, objective.decisions(Theta))], 1)
+            return self.finish(objective, run, [(Theta, None)], 1)
         region: Any = objective.region
         constants = region.strong_convexity(objective.C.shape[1])
         mu = 0.1 * size / max(constants.r - constants.f_min, 1e-300)
-        path = _Path(objective)
+        path = _Path(objective, run.deadline)
         n_iter, stage = 0, 0
         status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         while True:
@@ -101,7 +103,7 @@ class NewtonSolver(Solver):
             try:
                 step = path.newton_step(Theta, mu, point.G)
             except TimeIsUp:
-                status, message = Status.TIME_LIMIT, objective.deadline.message
+                status, message = Status.TIME_LIMIT, run.deadline.message
                 break
             decrement = -float(np.vdot(point.G, step))
             progress(n_iter, point.value + smoothing)  # no bound yet: the moments do not match on the way
@@ -110,7 +112,7 @@ class NewtonSolver(Solver):
                 status, message = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
                 break
             if progress.late():
-                status, message = Status.TIME_LIMIT, objective.deadline.message
+                status, message = Status.TIME_LIMIT, run.deadline.message
                 break
             if not last and decrement <= STAGE * smoothing:
                 # A stage that was over at once says that smoothing hardly matters, a long one that mu fell too far; and
@@ -130,10 +132,10 @@ class NewtonSolver(Solver):
                 continue
             Theta = trial
             size = max(point.value + smoothing, GAP_FLOOR * objective.trivial_value())
-        candidates = [(Theta, path.at(Theta, mu).W)]
-        if coef_init is not None or objective.deadline.reached:
-            candidates.append((start, objective.decisions(start)))  # never worse than where we came from
-        result = self.finish(objective, candidates, n_iter, status, message)
+        candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(Theta, path.at(Theta, mu).W)]
+        if coef_init is not None or run.deadline.reached:
+            candidates.append((start, None))  # never worse than where we came from
+        result = self.finish(objective, run, candidates, n_iter, status, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result
 
@@ -148,8 +150,8 @@ class _Point:
 class _Path:
     """The smoothed problems of an objective."""
 
-    def __init__(self, objective: LinearObjective) -> None:
-        self.objective = objective
+    def __init__(self, objective: InMemoryObjective, deadline: Deadline) -> None:
+        self.objective, self.deadline = objective, deadline
         self.region: Any = objective.region
         self.memory: dict[str, Any] = {}
         L, R = objective.design.hidden_basis(np.ones(objective.design.n_coef, dtype=bool))
@@ -171,8 +173,8 @@ class _Path:
         d, q = obj.C.shape[1], obj.design.n_coef
         block = max(1, BLOCK_ELEMENTS // max(d, q) ** 2)
         # The factorisation cannot be interrupted.
-        if not obj.deadline.allows(float(len(matrix)) ** 3):
-            obj.deadline.reached = True
+        if not self.deadline.allows(float(len(matrix)) ** 3):
+            self.deadline.reached = True
             raise TimeIsUp
         for start in range(0, obj.n_samples, block):
             check_time()

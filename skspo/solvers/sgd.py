@@ -12,10 +12,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
+from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
-from .._utils.deadline import TimeIsUp
+from .._training.run import Run
+from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.threads import one_blas_thread
-from .base import Progress, Result, Solver, Status
+from .base import Progress, Result, Solver, Status, rows_of
 from .smoothed_proof import prove
 
 
@@ -99,18 +101,19 @@ class SGDSolver(Solver):
         self.random_state = random_state
         self.verbose = verbose
 
-    def start(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Stream:
-        """Start a run at ``coef_init`` or at least squares."""
+    def start(self, objective: InMemoryObjective, start: np.ndarray | None = None) -> Stream:
+        """Start at ``start`` or at least squares."""
         # Costs are scaled to vectors of length one, so a single cost is of size 1 / sqrt(d).
         rate = self.learning_rate / float(np.sqrt(objective.C.shape[1]))
-        return Stream(objective.least_squares if coef_init is None else coef_init, rate)
+        return Stream(objective.least_squares if start is None else start, rate)
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run stages until the learning rate is exhausted."""
+        objective = rows_of(objective)
         rng = check_random_state(self.random_state)
         limit = 500 if self.max_iter is None else self.max_iter
-        stream = self.start(objective, coef_init)
-        progress = Progress(self.name, objective, self.verbose)
+        stream = self.start(objective, start)
+        progress = Progress(self.name, objective, run, self.verbose)
         best_Theta, best = stream.average.copy(), objective.value(stream.average)
         last_rate = 1e-3 * stream.rate
         met: list[np.ndarray] = []  # where stages ended
@@ -131,8 +134,8 @@ class SGDSolver(Solver):
                 stream.rate /= 3.0
                 stream.restart(best_Theta)
             progress(stream.epoch, best)
-        if objective.deadline.reached:
-            status, message = Status.TIME_LIMIT, objective.deadline.message
+        if run.deadline.reached:
+            status, message = Status.TIME_LIMIT, run.deadline.message
         elif stream.rate < last_rate:
             status, message = Status.NUMERICAL_LIMIT, "the objective stopped improving"
         else:
@@ -140,10 +143,10 @@ class SGDSolver(Solver):
         met.append(stream.Theta)
         try:
             with one_blas_thread:  # many products of small matrices
-                proof = prove(objective, best_Theta, met, self.tol, progress, stream.epoch)
+                proof = prove(objective, best_Theta, met, self.tol, progress, run.deadline, stream.epoch)
             if objective.inexact:
                 # The loss is not reliable then, and nothing is proved; what decisions cost is known.
-                best_Theta = cheapest(objective, [best_Theta, proof[0], *reversed(met)])
+                best_Theta = cheapest(objective, [best_Theta, proof[0], *reversed(met)], run.deadline)
                 proof = best_Theta, objective.value(best_Theta), NO_BOUND
         except TimeIsUp:
             proof = best_Theta, best, NO_BOUND if objective.inexact else ZERO_BOUND
@@ -151,7 +154,7 @@ class SGDSolver(Solver):
         progress(stream.epoch, result.objective, result.lower_bound, force=True)
         return result
 
-    def run_epoch(self, objective: LinearObjective, stream: Stream, rng: np.random.RandomState) -> None:
+    def run_epoch(self, objective: InMemoryObjective, stream: Stream, rng: np.random.RandomState) -> None:
         """Pass once over the data in random order."""
         n = objective.n_samples
         batch = self.batch_size or int(np.clip(n // 50, 32, 1024))
@@ -165,19 +168,19 @@ class SGDSolver(Solver):
             rows = order[start : start + batch]
             # Rows are drawn uniformly: their weights, times n / batch, keep the gradient unbiased.
             weight = objective.weight[rows] * (n / rows.size)
-            G = objective.loss_gradient(stream.Theta, rows, weight)[1]
+            G = objective.batch_gradient(stream.Theta, rows, weight)
             stream.Theta = stream.Theta - stream.adam.step(G + objective.penalty_gradient(stream.Theta), stream.rate)
             total += stream.Theta * rows.size
         stream.average += mix * (total / n - stream.average)
 
 
-def cheapest(objective: LinearObjective, models: list[np.ndarray]) -> np.ndarray:
+def cheapest(objective: LinearObjective, models: list[np.ndarray], deadline: Deadline) -> np.ndarray:
     """Model whose decisions cost least on the training data; if time is short, among the first of them."""
     best, lowest = models[0], np.inf
     for Theta in models:
         cost = objective.decision_cost(Theta)
         if cost < lowest:
             best, lowest = Theta, cost
-        if objective.deadline.left() <= 0:
+        if deadline.left() <= 0:
             break
     return best

@@ -12,14 +12,15 @@ that are missing.  The minimisers approach an optimum, so that a better model ma
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._training.certificate import ZERO_BOUND, Bound
+from .._training.in_memory import InMemoryObjective
 from .._training.mixture import MOST_ELEMENTS, Mixture
-from .._training.objective import GAP_FLOOR, LinearObjective
-from .._utils.deadline import TimeIsUp
+from .._training.objective import GAP_FLOOR
+from .._training.run import Memory
+from .._utils.deadline import Deadline, TimeIsUp
+from .base import Progress
 from .lbfgs import descend
 
 #: rounds at most, and L-BFGS iterations of a round
@@ -41,8 +42,8 @@ class SmoothedLoss(Mixture):
 
     smoothing: float
 
-    def __init__(self, objective: LinearObjective) -> None:
-        super().__init__(objective, objective.W)  # type: ignore[arg-type]
+    def __init__(self, objective: InMemoryObjective, deadline: Deadline) -> None:
+        super().__init__(objective, objective.W, deadline)
         self.shape, self.prior, self.l1, self.l2 = objective.shape, objective.prior, objective.l1, objective.l2
         self.smooth_penalty = objective.smooth_penalty
 
@@ -72,8 +73,8 @@ class SmoothedLoss(Mixture):
         total = np.add.reduceat(weight, self.first)
         return U, top + self.smoothing * np.log(total), weight / total[self.row]
 
-    def loss_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray, Any]:
-        """Smoothed loss, and its gradient in Theta."""
+    def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
+        """Smoothed loss, and its gradient in Theta; no oracle is called."""
         value, G = self.constant + float(np.vdot(Theta, self.slope)), self.slope
         if self.rows.size:
             obj = self.objective
@@ -81,23 +82,28 @@ class SmoothedLoss(Mixture):
             a, W = obj.weight[self.rows], self.W[self.rows]
             value += float(a @ (top - np.einsum("ij,ij->i", U, W)))
             G = G + 2.0 * obj.design.adjoint((W - self.average(weight)) * a[:, None], self.rows)
-        return value, G, None
+        return value, G
 
-    def value_gradient(self, Theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
         """Smoothed objective, and its gradient."""
-        value, G, _ = self.loss_gradient(Theta)
+        value, G = self.loss_gradient(Theta)
         return value + self.objective.penalty(Theta), G + self.objective.penalty_gradient(Theta)
 
 
 def prove(
-    objective: LinearObjective, Theta: np.ndarray, others: list[np.ndarray], tol: float, progress: Any, n_iter: int
+    objective: InMemoryObjective,
+    Theta: np.ndarray,
+    others: list[np.ndarray],
+    tol: float,
+    progress: Progress,
+    deadline: Deadline,
+    n_iter: int,
 ) -> tuple[np.ndarray, float, Bound]:
     """Bound for a model, and a better model if one is found on the way.
 
     Parameters
     ----------
-    objective : LinearObjective
-        With rows in memory.
+    objective : InMemoryObjective
     Theta : ndarray
         Near the optimum.
     others : list of ndarray
@@ -107,6 +113,7 @@ def prove(
         Relative gap that is enough.
     progress : Progress
         What to report to.
+    deadline : Deadline
     n_iter : int
         Passes over the data so far.
 
@@ -118,10 +125,9 @@ def prove(
     bound : Bound
     """
     best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
-    deadline = objective.deadline
     if 4 * objective.C.size > MOST_ELEMENTS or deadline.left() <= 0:
         return best, value, bound
-    met, left = SmoothedLoss(objective), min(WORK, max(LEAST_WORK, WORK_RATIO * n_iter * objective.C.size))
+    met, left = SmoothedLoss(objective, deadline), min(WORK, max(LEAST_WORK, WORK_RATIO * n_iter * objective.C.size))
     #: seconds for the bound of a round and for its pass of the oracle
     spare = 0.3 * deadline.left() if deadline.at < np.inf else 0.0
 

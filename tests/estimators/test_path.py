@@ -31,7 +31,7 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 from skspo.estimators._cv import _Fold
 from skspo.estimators._path import LARGEST
@@ -58,7 +58,7 @@ def test_path_agrees_with_single_fits(portfolio, prior, l1_ratio):
     X = X * [1.0, 10.0, 0.1, 1.0] + [0.0, 5.0, 0.0, 1.0]
     options = {"l1_ratio": l1_ratio, "prior": prior}
     scaler = StandardScaler().fit(X)
-    cost_scale = LinearObjective(SPOPlusLoss(EntropySimplex()), EntropySimplex(), X, C).cost_scale
+    cost_scale = InMemoryObjective(SPOPlusLoss(EntropySimplex()), X, C).cost_scale
     for standardize, X_fit, unit in ((True, scaler.transform(X), cost_scale), (False, X, 1.0)):
         alphas, coefs, intercepts, objectives, gaps = spo_plus_path(
             X, C, EntropySimplex(), alphas=[0.001, 0.1], standardize=standardize, **options
@@ -74,13 +74,12 @@ def test_path_agrees_with_single_fits(portfolio, prior, l1_ratio):
 
 def test_another_penalty_is_the_same_as_another_objective(portfolio):
     X, C = portfolio
-    region = EntropySimplex()
     Theta = np.random.default_rng(0).normal(size=(5, 5))
     for standardized in (False, True):
         for prior in ("zero", "least_squares"):
             common = {"prior": prior, "standardized": standardized}
-            changed = LinearObjective(SPOPlusLoss(EntropySimplex()), region, X, C, **common).with_penalty(0.3, 0.2)
-            fresh = LinearObjective(SPOPlusLoss(EntropySimplex()), region, X, C, alpha=0.3, l1_ratio=0.2, **common)
+            changed = InMemoryObjective(SPOPlusLoss(EntropySimplex()), X, C, **common).with_penalty(0.3, 0.2)
+            fresh = InMemoryObjective(SPOPlusLoss(EntropySimplex()), X, C, alpha=0.3, l1_ratio=0.2, **common)
             assert changed.value(Theta) == fresh.value(Theta)
             for a, b in zip(changed.to_user(Theta), fresh.to_user(Theta), strict=True):
                 np.testing.assert_array_equal(a, b)

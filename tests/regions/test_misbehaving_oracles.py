@@ -34,7 +34,7 @@ from skspo import (
     spo_plus_path,
 )
 from skspo._training.chunked import ChunkedObjective
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
 from skspo._training.rows import LocalRows
 from skspo.datasets import make_cost_sensitive_classification
 from skspo.regions._oracles.audit import BANK, Witnesses
@@ -528,7 +528,7 @@ def test_candidates_are_judged_by_decisions_in_the_users_units(prior, offset):
     known = 300.0 * rng.normal(size=C.shape) if offset else None
     region = check_region(OracleRegion(rounded, 4, on_suboptimal="warn"), 4)
     params = {"alpha": 1e-3, "prior": prior}
-    local = LinearObjective(SPOPlusLoss(region), region, X, C_large, None, offset=known, **params)
+    local = InMemoryObjective(SPOPlusLoss(region), X, C_large, None, offset=known, **params)
     Theta = local.least_squares + 0.1 * rng.normal(size=local.shape)
     coef, intercept = local.to_user(Theta)
     C_hat = X @ coef.T + intercept + (0.0 if known is None else known)
@@ -546,7 +546,7 @@ def test_candidates_are_judged_by_decisions_in_the_users_units(prior, offset):
         other = local.with_loss(SPOLoss(region))
         assert other._decision_cost_at(Theta) * local.scale == pytest.approx(expected, rel=1e-9)
         with LocalRows(ChunkedData.from_arrays(X, C_large, None, known, chunk_rows=7)) as rows:
-            chunked = ChunkedObjective(SPOPlusLoss(region), region, rows, **params)
+            chunked = ChunkedObjective(SPOPlusLoss(region), rows, **params)
             cost = chunked._decision_cost_at(chunked.from_user(coef, intercept)) * chunked.scale
             assert cost == pytest.approx(expected, rel=1e-9)
 

@@ -22,7 +22,8 @@ from skspo import (
     SPOPlusRegressor,
 )
 from skspo._training.certificate import Bound
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
+from skspo._training.run import Run
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.solvers import BundleSolver
 from skspo.solvers.bundle.cut_model import ENOUGH_CUTS, CutModel
@@ -51,7 +52,7 @@ def fit(region, X, C, **params):
 
 
 def objective_of(region, X, C, **params):
-    return LinearObjective(SPOPlusLoss(region), region, X, C, **params)
+    return InMemoryObjective(SPOPlusLoss(region), X, C, **params)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
@@ -131,7 +132,7 @@ def test_exhausted_max_iter():
     previous = np.inf
     for max_iter in (1, 4, 8):
         objective = objective_of(grid, X, C)
-        result = BundleSolver(max_iter=max_iter).solve(objective)
+        result = BundleSolver(max_iter=max_iter).solve(objective, Run())
         assert not result.converged
         assert result.message == f"max_iter={max_iter} passes were used up"
         assert result.n_iter == max_iter
@@ -147,8 +148,8 @@ def test_exhausted_max_iter():
 def test_warm_start_needs_fewer_passes(penalty):
     X, C = make_shortest_path(200, degree=4, noise=0.5, random_state=0)
     objective = objective_of(ShortestPath.grid(5, 5), X, C, **penalty)
-    cold = BundleSolver().solve(objective)
-    warm = BundleSolver().solve(objective, cold.coef)
+    cold = BundleSolver().solve(objective, Run())
+    warm = BundleSolver().solve(objective, Run(), cold.coef)
     assert cold.converged
     assert warm.converged
     assert warm.n_iter < cold.n_iter
@@ -256,7 +257,7 @@ def test_cuts_do_not_depend_on_blocks(region, offset, monkeypatch):
     weight, edges = rng.uniform(size=23), np.array([0, 1, 2, 7, 20, 23])
     results = []
     for elements in (15, 10**6):
-        monkeypatch.setattr("skspo._training.objective.BLOCK_ELEMENTS", elements)
+        monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", elements)
         objective = objective_of(region, X, C, sample_weight=weight, offset=known)
         points = [objective.least_squares, 2.0 * objective.least_squares, np.zeros(objective.shape)]
         results.append([objective.cuts(Theta, edges) for Theta in points])
@@ -274,7 +275,7 @@ def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
     params = {"upper": rng.uniform(1.0, 2.0, size=(20, 4))}
     models = []
     for elements in (8, 10**6):
-        monkeypatch.setattr("skspo._training.objective.BLOCK_ELEMENTS", elements)
+        monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", elements)
         models.append(SPOPlusRegressor(Box(), solver="bundle").fit(X, C, region_params=params))
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=1e-6)
     assert max(model.duality_gap_ for model in models) <= 1e-6
@@ -285,7 +286,7 @@ def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
 def test_cuts_with_a_multiplier_stay_while_there_is_room(max_cuts, every):
     """Idle ones go first, but not all of them at once, and cuts are averaged only where there are as many as may be."""
     X, C = small_data(4)
-    model = CutModel(objective_of(Simplex(), X, C), 2, max_cuts)
+    model = CutModel(objective_of(Simplex(), X, C), Run(), 2, max_cuts)
     n, enough = ENOUGH_CUTS * 8, ENOUGH_CUTS * 2 - 2
     group, number = np.arange(n) * 2 // n, np.arange(n, dtype=float)
     model._set(np.zeros((n, model.A.shape[1])), number, group, np.zeros(n, dtype=int))
@@ -302,7 +303,7 @@ def test_cuts_with_a_multiplier_stay_while_there_is_room(max_cuts, every):
         assert all(np.isclose(model.b, average).any() for average in averages)
 
 
-class Halfway(LinearObjective):
+class Halfway(InMemoryObjective):
     """Whatever the decisions, the bound is half of the value at the point around which it is proved."""
 
     def dual_value_from_moments(self, constant, G, Theta):
@@ -313,8 +314,8 @@ def test_bundle_proves_its_bound_around_the_point_that_it_returns():
     region = Simplex()
     for seed in range(3):
         X, C = make_cost_sensitive_classification(60, degree=2, random_state=seed)
-        objective = Halfway(SPOPlusLoss(region), region, X, C)
-        result = BundleSolver(tol=0.4, max_iter=30).solve(objective)
+        objective = Halfway(SPOPlusLoss(region), X, C)
+        result = BundleSolver(tol=0.4, max_iter=30).solve(objective, Run())
         # The gap is one half wherever it is measured; half of an earlier value may look like less.
         assert result.lower_bound == pytest.approx(0.5 * result.objective, rel=1e-12)
 

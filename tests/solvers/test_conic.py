@@ -12,6 +12,7 @@ from solver_problems import PENALTIES, POLYTOPES, gaps, simplex_lp, small_data, 
 
 import skspo.solvers.conic as conic_module
 from skspo import CvxpyRegion, L1Ball, Markowitz, Simplex, SPOPlusRegressor, spo_plus_loss
+from skspo._training.run import Run
 from skspo.datasets import make_cost_sensitive_classification
 from skspo.solvers import ConicSolver
 
@@ -117,7 +118,7 @@ def test_conic_returns_the_best_of_its_attempts(monkeypatch):
     objective = spo_plus_objective(*noisy_data())
     results = gaps(objective, 0.3, 0.1, 0.2)
     monkeypatch.setattr(ConicSolver, "finish", lambda *args: next(results))
-    best = ConicSolver().solve(objective)
+    best = ConicSolver().solve(objective, Run())
     assert objective.relative_gap(best.objective, best.lower_bound) == pytest.approx(0.1)
     assert next(results, None) is None  # there were three
 

@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skspo as sk
 import skspo.solvers
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
+from skspo._training.run import Run
 from skspo.datasets import make_portfolio
 from skspo.solvers import SOLVERS, Result, Solver, Status, check_solver_serves
 from skspo.solvers.backend_process import BackendFailure, BackendInterrupted
@@ -20,7 +21,7 @@ X, C = make_portfolio(60, 3, 5, degree=4, noise=0.5, random_state=0)
 
 
 def objective_of(region, loss=sk.SPOPlusLoss, **params):
-    return LinearObjective(loss(region), region, X, C, **params)
+    return InMemoryObjective(loss(region), X, C, **params)
 
 
 def fitted(estimator):
@@ -47,11 +48,11 @@ def test_status_is_a_string():
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solvers_say_why_they_stopped(name):
     region = sk.EntropySimplex() if name in ("lbfgs", "newton") else sk.Simplex()
-    short = SOLVERS[name](tol=1e-12, max_iter=1).solve(objective_of(region))
+    short = SOLVERS[name](tol=1e-12, max_iter=1).solve(objective_of(region), Run())
     assert short.status is Status.ITERATION_LIMIT and not short.converged and short.message
     if name == "sgd":
         return
-    done = SOLVERS[name]().solve(objective_of(region))
+    done = SOLVERS[name]().solve(objective_of(region), Run())
     assert done.status is Status.CONVERGED and done.converged and not done.message
     for result in (short, done):
         assert result.gap == objective_of(region).relative_gap(result.objective, result.lower_bound)
@@ -136,7 +137,7 @@ class Silent(Solver):
     tol = 1e-6
     max_iter = None
 
-    def solve(self, objective, coef_init=None):
+    def solve(self, objective, run, start=None):
         """As told."""
         return Result(objective.least_squares, -1.0, 0.0, 1, Status.CONVERGED)
 
@@ -144,9 +145,9 @@ class Silent(Solver):
 class Boastful(Silent):
     """Also has a bound above its objective."""
 
-    def solve(self, objective, coef_init=None):
+    def solve(self, objective, run, start=None):
         """As told."""
-        return super().solve(objective)._replace(lower_bound=1e9)
+        return super().solve(objective, run)._replace(lower_bound=1e9)
 
 
 def test_a_wrong_bound_is_a_failure():
@@ -199,15 +200,15 @@ def test_one_fact_about_oracles_that_are_solvers(monkeypatch):
     """Blocks of rows and groups of cuts go by ``oracle_is_solver``, not by whether there is a cone form."""
     from skspo.solvers.bundle.cut_model import CutModel
 
-    monkeypatch.setattr("skspo._training.objective.BLOCK_ELEMENTS", 1_000)
+    monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", 1_000)
     n = 2_000
     rng = np.random.default_rng(0)
     features, costs = rng.normal(size=(n, 1)), rng.normal(size=(n, 2))
     cheap, solver = sk.Knapsack([1, 2], 2), sk.OracleRegion(sk.Simplex().argmin, 2)
     assert not hasattr(cheap, "support_epigraph") and not cheap.oracle_is_solver and solver.oracle_is_solver
     for region, groups in ((cheap, 200), (solver, 1000)):
-        objective = LinearObjective(sk.SPOPlusLoss(region), region, features, costs)
-        assert CutModel(objective, None, None).n_groups == groups
+        objective = InMemoryObjective(sk.SPOPlusLoss(region), features, costs)
+        assert CutModel(objective, Run(), None, None).n_groups == groups
         assert (len(objective._blocks()) == 1) == region.oracle_is_solver
 
 

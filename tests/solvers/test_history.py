@@ -7,7 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skspo import EntropySimplex, ShortestPath, SPOPlusLoss, SPOPlusRegressor, SPOPlusRegressorCV, SPORegressor
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
+from skspo._training.run import Run
 from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.regions.check import check_region
 from skspo.solvers import base
@@ -84,15 +85,16 @@ def test_partial_fit_has_no_history(data):
 def test_what_is_noted_of_each_solver(data, monkeypatch):
     X, C = data
     region = check_region(ShortestPath.grid(3, 3), C.shape[1])
-    objective = LinearObjective(SPOPlusLoss(region), region, X, C)
-    first = base.Progress("first", objective, 0)
+    objective = InMemoryObjective(SPOPlusLoss(region), X, C)
+    run = Run()
+    first = base.Progress("first", objective, run, 0)
     first(3, 2.0, 1.0)
-    second = base.Progress("second", objective, 0)
+    second = base.Progress("second", objective, run, 0)
     second(1, 1.5, 1.0)
-    assert [row[1] for row in objective.history] == [3, 4]  # it goes on counting
-    assert objective.with_penalty(1.0, 0.0).history == []
+    assert [row[1] for row in run.history] == [3, 4]  # it goes on counting
+    assert run.with_deadline(run.deadline).history == []
     monkeypatch.setattr(base, "HISTORY", 16)
     for n_iter in range(2, 100):
         second(n_iter, 1.0, 1.0)
-    assert len(objective.history) <= 17
-    assert objective.history[0][1] == 3  # the first one stays
+    assert len(run.history) <= 17
+    assert run.history[0][1] == 3  # the first one stays

@@ -23,7 +23,8 @@ from skspo import (
     SPOPlusRegressor,
     TopK,
 )
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
+from skspo._training.run import Run
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.solvers import ConicSolver
 from skspo.solvers.interior_point.reduced_form import region_form
@@ -53,9 +54,9 @@ REGIONS = [region for region, _ in POLYTOPES] + [
 
 
 def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
-    objective = LinearObjective(SPOPlusLoss(region), region, X, C, weight, **penalty)
-    conic = ConicSolver().solve(objective)
-    ours = InteriorPointSolver(tol=tol).solve(objective)
+    objective = InMemoryObjective(SPOPlusLoss(region), X, C, weight, **penalty)
+    conic = ConicSolver().solve(objective, Run())
+    ours = InteriorPointSolver(tol=tol).solve(objective, Run())
     # Clarabel's duals leave moments of 2e-11 in Markowitz regions, which costs 1e-5 over a radius of 10,000.
     accurate = 1e-4 if isinstance(region, Markowitz) else 1e-6
     assert objective.relative_gap(conic.objective, conic.lower_bound) <= accurate
@@ -124,9 +125,9 @@ def test_bound_against_all_vertices(seed):
     corners = (np.linalg.solve(G[list(i)], h[list(i)]) for i in combinations(range(d + d + 3), d) if _regular(G, i))
     vertices = np.array([x for x in corners if (G @ x <= h + 1e-12).all()])
     region = Polyhedron(A, b, bounds=(0, 1))
-    objective = LinearObjective(SPOPlusLoss(region), region, X, C, None, **PENALTIES[seed % len(PENALTIES)])
+    objective = InMemoryObjective(SPOPlusLoss(region), X, C, None, **PENALTIES[seed % len(PENALTIES)])
     for solver in (InteriorPointSolver(), ConicSolver()):
-        result = solver.solve(objective)
+        result = solver.solve(objective, Run())
         U = 2.0 * objective.design.predict(result.coef) - objective.C
         losses = np.einsum("ij,ij->i", U, objective.W) - (U @ vertices.T).min(axis=1)
         exact = float(objective.weight @ losses) + objective.penalty(result.coef)
@@ -229,9 +230,9 @@ def test_few_samples_tell_whether_to_start_far_away(monkeypatch):
 def test_thinned_objective_is_that_of_the_rows():
     X, C = small_data(4, n=30)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=30)
-    whole = LinearObjective(SPOPlusLoss(Simplex()), Simplex(), X, C, weight)
+    whole = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, weight)
     Theta = np.random.default_rng(1).normal(size=whole.shape)
-    parts = [whole.loss_gradient(Theta, slice(i, None, 3)) for i in range(3)]
+    parts = [whole.take(slice(i, None, 3), 1.0).loss_gradient(Theta) for i in range(3)]
     thin = whole.thinned(3)
     assert thin.n_samples == 10
     assert thin.weight.sum() == pytest.approx(1.0)

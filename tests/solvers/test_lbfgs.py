@@ -10,6 +10,7 @@ from solver_problems import PENALTIES, SMOOTH, gaps, small_data, user_objective
 
 import skspo.solvers.lbfgs
 from skspo import Ellipsoid, EntropySimplex, LogBarrierSimplex, LqBall, SPOPlusRegressor
+from skspo._training.run import Run
 from skspo.datasets import make_portfolio
 from skspo.solvers import LBFGSSolver
 
@@ -49,7 +50,7 @@ def test_lbfgs_is_certified_with_an_elastic_net():
     X, C = make_portfolio(80, 3, 5, degree=2, random_state=0)
     for prior in ("zero", "least_squares"):
         objective = spo_plus_objective(X, C, EntropySimplex(), alpha=0.3, l1_ratio=0.3, prior=prior)
-        assert LBFGSSolver().solve(objective).converged
+        assert LBFGSSolver().solve(objective, Run()).converged
 
 
 def test_lbfgs_asks_for_a_smaller_gradient_as_long_as_that_helps(monkeypatch):
@@ -62,5 +63,5 @@ def test_lbfgs_asks_for_a_smaller_gradient_as_long_as_that_helps(monkeypatch):
 
     monkeypatch.setattr(skspo.solvers.lbfgs, "descend", descend)
     monkeypatch.setattr(LBFGSSolver, "finish", lambda *args: next(results))
-    assert LBFGSSolver().solve(objective).converged
+    assert LBFGSSolver().solve(objective, Run()).converged
     assert_allclose(asked, [1e-8, 1e-10, 1e-12, 1e-14])

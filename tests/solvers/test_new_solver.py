@@ -33,34 +33,32 @@ class SubgradientSolver(Solver):
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def solve(self, objective, coef_init=None):
-        """Minimise from ``coef_init`` or from least squares."""
-        Theta = objective.least_squares if coef_init is None else coef_init
-        progress = Progress(self.name, objective, self.verbose)
+    def solve(self, objective, run, start=None):
+        """Minimise from ``start`` or from least squares."""
+        Theta = objective.least_squares if start is None else start
+        progress = Progress(self.name, objective, run, self.verbose)
         best, lowest = Theta, np.inf
         V, total = np.zeros_like(objective.C), 0.0
         for k in range(1, self.max_iter + 1):
-            loss, G, P = objective.loss_gradient(Theta)
-            value = loss + objective.penalty(Theta)
+            value, G = objective.value_gradient(Theta, run.memory)
             progress(k, value)
             if value < lowest:
                 best, lowest = Theta, value
-            G = G + objective.penalty_gradient(Theta)
             length = np.linalg.norm(G)
             if length == 0.0 or progress.late():
                 break
             step = 1.0 / (length * np.sqrt(k))
-            # P = 2 (W - V), row by row.  Late decisions say more than early ones, hence the factor k.
-            V += k * step * (objective.W - 0.5 * P)
+            # Late decisions say more than early ones, hence the factor k.
+            V += k * step * objective.decisions(Theta, run.memory)
             total += k * step
             Theta = Theta - step * G
         status, message = Status.ITERATION_LIMIT, f"max_iter={self.max_iter} was reached"
-        if objective.deadline.reached:
-            status, message = Status.TIME_LIMIT, objective.deadline.message
-        candidates = [(best, objective.decisions(best))]
+        if run.deadline.reached:
+            status, message = Status.TIME_LIMIT, run.deadline.message
+        candidates = [(best, None)]  # None: the decisions at these coefficients
         if total > 0.0:
             candidates.append((best, V / total))
-        return self.finish(objective, candidates, k, status, message)
+        return self.finish(objective, run, candidates, k, status, message)
 
 
 # [end of solver]
@@ -113,8 +111,8 @@ def test_only_the_loss_that_it_is_made_for():
 class Boastful(SubgradientSolver):
     """Claims an objective of zero, and a bound above what is attainable."""
 
-    def solve(self, objective, coef_init=None):
-        result = super().solve(objective, coef_init)
+    def solve(self, objective, run, start=None):
+        result = super().solve(objective, run, start)
         return result._replace(objective=0.0, lower_bound=1e3, status=Status.CONVERGED, message="")
 
 

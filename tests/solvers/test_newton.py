@@ -9,6 +9,7 @@ from problems import spo_plus_objective
 from sklearn.exceptions import ConvergenceWarning
 
 from skspo import Ellipsoid, EntropySimplex, LogBarrierSimplex, LqBall, SPOPlusRegressor
+from skspo._training.run import Run
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
 from skspo.solvers import NewtonSolver
 
@@ -153,6 +154,6 @@ def test_perfect_predictions_and_constant_costs():
 @pytest.mark.parametrize("region", [EntropySimplex(), LqBall(1.5)], ids=str)
 def test_newton_needs_few_steps(region):
     X, C = make_portfolio(80, 3, 4, degree=2, random_state=0)
-    result = NewtonSolver().solve(spo_plus_objective(X, C, region, alpha=0.1))
+    result = NewtonSolver().solve(spo_plus_objective(X, C, region, alpha=0.1), Run())
     assert result.converged
     assert result.n_iter <= 15  # with any other matrix it would be more than forty

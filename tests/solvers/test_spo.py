@@ -38,7 +38,9 @@ from skspo import (
     TopK,
     spo_loss,
 )
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
+from skspo._training.run import Run
+from skspo._utils.deadline import Deadline
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
 from skspo.solvers.base import Progress
 from skspo.solvers.spo.descent import REACH, least_absolute, loss_along_lines
@@ -188,7 +190,7 @@ def test_no_gradient_on_a_polyhedron():
 @pytest.mark.parametrize(("region", "d"), FINITE, ids=str)
 def test_line_search_knows_the_loss_on_the_whole_line(region, d):
     X, C = random_data(d)
-    objective = LinearObjective(SPOLoss(region), region, X, C)
+    objective = InMemoryObjective(SPOLoss(region), X, C)
     rng = np.random.default_rng(1)
     Theta, *Deltas = rng.normal(size=(4, *objective.shape))
     line, left, right, value = loss_along_lines(objective, Theta, np.array(Deltas))
@@ -251,7 +253,7 @@ def test_milp_is_at_most_the_loss_of_any_model(region, d):
     model = SPORegressor(region, solver="milp").fit(X, C)
     assert model.duality_gap_ <= 1e-6
     assert model.objective_ == pytest.approx(spo_loss(C, model.predict(X), region))
-    objective = LinearObjective(SPOLoss(region), region, X, C)
+    objective = InMemoryObjective(SPOLoss(region), X, C)
     rng = np.random.default_rng(0)
     values = [objective.value(rng.normal(size=objective.shape)) for _ in range(5000)]
     assert min(values) * objective.scale >= model.lower_bound_ - 1e-9
@@ -357,13 +359,13 @@ def test_bad_parameters(params, message):
 def test_least_absolute_start():
     X, C = random_data(2, n=200)
     C[:20] += 50.0  # outliers, which the absolute error hardly sees
-    objective = LinearObjective(SPOLoss(Box()), Box(), X, C)
+    objective = InMemoryObjective(SPOLoss(Box()), X, C)
 
     def error(Theta):
         return float(objective.weight @ np.abs(objective.C - objective.design.predict(Theta)).sum(axis=1))
 
     rng = np.random.default_rng(0)
-    Theta = least_absolute(objective)
+    Theta = least_absolute(objective, Deadline())
     assert error(Theta) < 0.9 * error(objective.least_squares)
     assert all(error(Theta) <= error(Theta + 0.01 * rng.normal(size=Theta.shape)) * (1 + 1e-4) for _ in range(100))
 
@@ -372,7 +374,7 @@ def test_loss_along_lines_with_weights():
     X, C = noisy_data(20)
     region = Simplex()
     weight = np.random.default_rng(0).uniform(0.2, 4.0, size=20)
-    objective = LinearObjective(SPOLoss(region), region, X, C, weight)
+    objective = InMemoryObjective(SPOLoss(region), X, C, weight)
     rng = np.random.default_rng(1)
     Theta, Deltas = rng.normal(size=objective.shape), rng.normal(size=(2, *objective.shape))
     pieces = descent.loss_along_lines(objective, Theta, Deltas)
@@ -384,7 +386,7 @@ def test_loss_along_lines_with_weights():
 def test_widest_of_equally_good_pieces(monkeypatch):
     X, C = noisy_data(5)
     region = Simplex()
-    objective = LinearObjective(SPOLoss(region), region, X, C)
+    objective = InMemoryObjective(SPOLoss(region), X, C)
     ends = np.array([-4.0, -1.0, 0.0, 3.0, 4.0])
     pieces = descent.Pieces(np.zeros(4, dtype=int), ends[:-1], ends[1:], np.array([1.0, 0.0, 0.0, 1.0]))
     monkeypatch.setattr(descent, "loss_along_lines", lambda *args: pieces)
@@ -401,7 +403,7 @@ def test_line_search_walks_along_a_plateau(monkeypatch):
     """A step that is no worse is taken: other directions may lead down from there."""
     X, C = noisy_data(8)
     region = Simplex()
-    objective = LinearObjective(SPOLoss(region), region, X, C)
+    objective = InMemoryObjective(SPOLoss(region), X, C)
     seen = []
     monkeypatch.setattr(objective, "value", lambda Theta: 1.0)
     solver = descent.LineSearchSolver()
@@ -411,8 +413,8 @@ def test_line_search_walks_along_a_plateau(monkeypatch):
         return Theta + 1.0
 
     monkeypatch.setattr(solver, "_best_on_lines", best)
-    progress = Progress("line-search", objective, 0)
-    solver._descend(objective, objective.least_squares, 1.0, 10**6, np.random.RandomState(0), progress, 0)
+    progress = Progress("line-search", objective, Run(), 0)
+    solver._descend(objective, Run(), objective.least_squares, 1.0, 10**6, np.random.RandomState(0), progress, 0)
     assert len(seen) > 1
     assert all((b == a + 1.0).all() for a, b in pairwise(seen))
 
@@ -449,10 +451,10 @@ def test_milp_bound_is_not_above_a_start_without_margin():
     x = np.array([0.0, 1e-5, 10.0])
     C = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     region = Simplex()
-    objective = LinearObjective(SPOLoss(region), region, x[:, None], C)
+    objective = InMemoryObjective(SPOLoss(region), x[:, None], C)
     start = objective.from_user(np.array([[1.0], [-1.0]]), np.array([-5e-6, 5e-6]))
     assert objective.value(start) == 0.0
-    result = MILPSolver().solve(objective, start)
+    result = MILPSolver().solve(objective, Run(), start)
     assert result.objective == result.lower_bound == 0.0
 
 
@@ -460,7 +462,7 @@ def test_gradient_on_the_sphere_of_given_norm(monkeypatch):
     """With a penalty, which sees the length that is kept fixed, and at a point of another length."""
     X, C = make_portfolio(30, 3, 4, degree=2, random_state=0)
     region = EntropySimplex()
-    objective = LinearObjective(SPOLoss(region), region, X, C, alpha=0.3)
+    objective = InMemoryObjective(SPOLoss(region), X, C, alpha=0.3)
     checked = []
 
     def minimize(function, start, **options):
@@ -473,7 +475,7 @@ def test_gradient_on_the_sphere_of_given_norm(monkeypatch):
         return SimpleNamespace(x=start, nit=0)
 
     monkeypatch.setattr(descent, "minimize", minimize)
-    descent.SPOGradientSolver(n_restarts=0).solve(objective, objective.least_squares)
+    descent.SPOGradientSolver(n_restarts=0).solve(objective, Run(), objective.least_squares)
     assert checked
     assert max(checked) > 1e-3
 

@@ -29,7 +29,7 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
 import skspo as sk
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
 from skspo._utils.scaling import relative_weight
 from skspo.losses import SPOPlusLoss
 from skspo.regions.check import check_region
@@ -381,9 +381,8 @@ class Truth:
         Where it is not unique, or only numerically so, only the package can say which one it takes.
         """
         region = check_region(self.region, self.C.shape[1])
-        objective = LinearObjective(
+        objective = InMemoryObjective(
             SPOPlusLoss(region),
-            region,
             self.X.astype(float),
             self.C.astype(float),
             relative_weight(self.problem.weight),

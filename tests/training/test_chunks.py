@@ -29,7 +29,7 @@ from skspo import (
     SPOPlusRegressor,
 )
 from skspo._training.chunked import ChunkedObjective, part_gradient
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
 from skspo._training.rows import LocalRows
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio, make_shortest_path
 from skspo.losses import SPOPlusLoss
@@ -117,9 +117,9 @@ def test_coordinates_are_those_of_local_data(center, prior, fit_intercept):
     C = rng.normal(size=(500, 3)) + X[:, :1]
     region = check_region(Simplex(), 3)
     params = {"prior": prior, "fit_intercept": fit_intercept, "alpha": 0.1}
-    local = LinearObjective(SPOPlusLoss(region), region, X, C, **params)
+    local = InMemoryObjective(SPOPlusLoss(region), X, C, **params)
     with LocalRows(ChunkedData.from_arrays(X, C, chunk_rows=130)) as rows:
-        chunked = ChunkedObjective(SPOPlusLoss(region), region, rows, **params)
+        chunked = ChunkedObjective(SPOPlusLoss(region), rows, **params)
         assert_allclose(chunked.cost_scale, local.cost_scale, rtol=1e-12)
         assert_array_equal(chunked.design.used, local.design.used)
         assert_allclose(chunked.design.mean, local.design.mean, rtol=1e-12)
@@ -144,7 +144,7 @@ def test_cuts_of_groups_do_not_depend_on_chunks(paths, chunk_rows):
 
     def cuts(chunk_rows):
         with LocalRows(ChunkedData.from_arrays(X, C, chunk_rows=chunk_rows)) as rows:
-            objective = ChunkedObjective(SPOPlusLoss(region), region, rows)
+            objective = ChunkedObjective(SPOPlusLoss(region), rows)
             return objective.cuts(objective.least_squares, edges)
 
     for mine, whole in zip(cuts(chunk_rows), cuts(100), strict=True):
@@ -153,8 +153,8 @@ def test_cuts_of_groups_do_not_depend_on_chunks(paths, chunk_rows):
 
 def test_a_sample_is_every_so_manieth_row(monkeypatch):
     """Value, cuts and rows of a sample that stays in chunks are those of the same rows in memory."""
-    monkeypatch.setattr(skspo._training.chunked, "MANY_SAMPLES", 30)
-    monkeypatch.setattr(skspo._training.chunked, "ENOUGH_SAMPLES", 4)
+    monkeypatch.setattr(skspo._training.objective, "MANY_SAMPLES", 30)
+    monkeypatch.setattr(skspo._training.objective, "ENOUGH_SAMPLES", 4)
     X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
     weight = np.random.default_rng(0).uniform(size=300)
     offset = np.random.default_rng(1).normal(size=C.shape)
@@ -162,7 +162,7 @@ def test_a_sample_is_every_so_manieth_row(monkeypatch):
     data = ChunkedData.from_arrays(X, C, weight, offset, chunk_rows=5)  # some have no row of the sample
     edges = np.array([0, 3, 20, 38])
     with LocalRows(data) as rows:
-        whole = ChunkedObjective(SPOPlusLoss(region), region, rows)
+        whole = ChunkedObjective(SPOPlusLoss(region), rows)
         Theta = np.random.default_rng(2).normal(size=whole.shape)
         local = whole.sampled()
         monkeypatch.setattr(skspo._training.chunked, "SAMPLE_ELEMENTS", 10)
@@ -188,8 +188,8 @@ def test_start_from_a_sample(monkeypatch):
     plain = SPOPlusRegressor(region).fit_chunks(data)
     # The sample is in memory; or it is not, and has a sample itself.
     for enough, elements, share in ((1000, 2**22, 0.2), (150, 12_000, 0.5)):
-        monkeypatch.setattr(skspo._training.chunked, "MANY_SAMPLES", 2 * enough)
-        monkeypatch.setattr(skspo._training.chunked, "ENOUGH_SAMPLES", enough)
+        monkeypatch.setattr(skspo._training.objective, "MANY_SAMPLES", 2 * enough)
+        monkeypatch.setattr(skspo._training.objective, "ENOUGH_SAMPLES", enough)
         monkeypatch.setattr(skspo._training.chunked, "SAMPLE_ELEMENTS", elements)
         started = SPOPlusRegressor(region).fit_chunks(data)
         assert_same_fit(plain, started)
@@ -300,12 +300,12 @@ def test_temporary_files_are_removed(paths, tmp_path, monkeypatch):
     present = []
 
     class Spy(BundleSolver):
-        def solve(self, objective, coef_init=None):
+        def solve(self, objective, run, start=None):
             file = objective._rows._scratch
             present.append(os.fstat(file.fileno()).st_size)
             # It has no name, so that nothing is left even if the process is killed.
             assert not list(tmp_path.iterdir())
-            return super().solve(objective, coef_init)
+            return super().solve(objective, run, start)
 
     SPOPlusRegressor(ShortestPath.grid(3, 3), solver=Spy()).fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=200))
     assert present == [C.size]  # a byte for each decision, which is yes or no
@@ -328,7 +328,7 @@ def test_streaming_chunks_with_partial_fit(paths):
             model.partial_fit(chunk.X, chunk.y)
     exact = SPOPlusRegressor(ShortestPath.grid(3, 3)).fit_chunks(data)
     region = check_region(ShortestPath.grid(3, 3), C.shape[1])
-    objective = LinearObjective(SPOPlusLoss(region), region, X, C)
+    objective = InMemoryObjective(SPOPlusLoss(region), X, C)
     value = objective.value(objective.from_user(model.coef_, model.intercept_)) * objective.scale
     assert exact.objective_ <= value * (1 + 1e-6)
     assert value <= 1.05 * exact.objective_
@@ -412,12 +412,12 @@ def test_memory_limit(tmp_path):
 
 def chunked_objective(X, C, chunk_rows, region, weight=None):
     rows = LocalRows(ChunkedData.from_arrays(X, C, weight, chunk_rows=chunk_rows))
-    return rows, ChunkedObjective(SPOPlusLoss(region), region, rows)
+    return rows, ChunkedObjective(SPOPlusLoss(region), rows)
 
 
 def test_sample_of_rows_does_not_depend_on_chunks(monkeypatch):
-    monkeypatch.setattr(skspo._training.chunked, "MANY_SAMPLES", 50)
-    monkeypatch.setattr(skspo._training.chunked, "ENOUGH_SAMPLES", 10)
+    monkeypatch.setattr(skspo._training.objective, "MANY_SAMPLES", 50)
+    monkeypatch.setattr(skspo._training.objective, "ENOUGH_SAMPLES", 10)
     X, C = make_cost_sensitive_classification(103, random_state=0)
     samples = []
     for chunk_rows in (200, 13, 10):
@@ -433,10 +433,12 @@ def test_sample_of_rows_does_not_depend_on_chunks(monkeypatch):
 def test_parts_forget_what_the_oracle_found():
     X, C = make_portfolio(20, 3, 4, degree=2, random_state=0)
     part = spo_plus_objective(X, C, EntropySimplex())
+    before = set(vars(part))
     part_gradient(part, 0, part.least_squares)
-    assert part.memory == {}
-    part.loss_gradient(part.least_squares)
-    assert part.memory != {}
+    assert set(vars(part)) == before
+    memory = {}
+    part.loss_gradient(part.least_squares, memory)
+    assert memory
 
 
 def test_a_chunk_may_weigh_nothing():
@@ -454,6 +456,6 @@ def test_coordinates_of_a_shared_model_in_chunks():
     local = spo_plus_objective(X, C, shared=True)
     rows = LocalRows(ChunkedData.from_arrays(X, C, chunk_rows=7))
     with rows:
-        found = ChunkedObjective(SPOPlusLoss(Simplex()), Simplex(), rows, shared=True)
+        found = ChunkedObjective(SPOPlusLoss(Simplex()), rows, shared=True)
     assert_allclose(found.design.scale, local.design.scale, rtol=1e-12)
     assert found.cost_scale == pytest.approx(local.cost_scale, rel=1e-12)

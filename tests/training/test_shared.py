@@ -35,7 +35,7 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo._training.objective import LinearObjective
+from skspo._training.in_memory import InMemoryObjective
 from skspo.losses import SPOPlusLoss
 
 PENALTIES = [
@@ -298,7 +298,7 @@ def test_nothing_to_see():
 
 def test_a_hidden_intercept_is_exactly_zero_for_solvers():
     X, C = items_data(4)
-    objective = LinearObjective(SPOPlusLoss(Simplex()), Simplex(), X, C, shared=True)
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, shared=True)
     assert (objective.design.Z[:, :, -1] == 0).all()
     basis = objective.design.hidden_basis(objective.free)[1]
     assert basis.shape == (4, 2)  # the intercept and the feature of the sample

@@ -7,8 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skspo import EntropySimplex, LqBall, Simplex, SPOPlusRegressor
+from skspo._training.in_memory import InMemoryMoves
 from skspo._training.mixture import Mixture
-from skspo._training.objective import LinearObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
 from skspo.solvers import newton, smoothed_proof
 from skspo.solvers.interior_point.state import State
@@ -28,7 +28,7 @@ def blas_threads():
         (State, "step", Simplex(), CLASSES, {"solver": "interior-point"}),
         (State, "matched_decisions", Simplex(), CLASSES, {"solver": "interior-point"}),
         (newton._Path, "newton_step", EntropySimplex(), ASSETS, {"solver": "newton"}),
-        (LinearObjective, "lower_bound", LqBall(1.5), ASSETS, {"solver": "lbfgs"}),
+        (InMemoryMoves, "moments", LqBall(1.5), ASSETS, {"solver": "lbfgs"}),
         (Mixture, "bound", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20, "random_state": 0}),
         (smoothed_proof.SmoothedLoss, "weights", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20}),
     ],

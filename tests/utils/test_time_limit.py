@@ -34,8 +34,9 @@ from skspo import (
 )
 from skspo._training.chunked import ChunkedObjective
 from skspo._training.design import LinearDesign, quick_regression
+from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
 from skspo._training.mixture import Mixture
-from skspo._training.objective import LinearObjective
+from skspo._training.run import Run
 from skspo._utils.deadline import Deadline, StepTimer
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 from skspo.regions._oracles import highs
@@ -140,8 +141,8 @@ def test_no_time_at_all_gives_least_squares(clock):
 
 
 def chain(region, X, C):
-    objective = LinearObjective(SPOPlusLoss(region), region, X, C)
-    return make_solvers("auto", region, objective)
+    objective = InMemoryObjective(SPOPlusLoss(region), X, C)
+    return make_solvers(objective, Run(), "auto")
 
 
 def test_no_other_solver_is_started_when_time_is_up(clock, monkeypatch):
@@ -159,9 +160,8 @@ def test_no_other_solver_is_started_when_time_is_up(clock, monkeypatch):
 
 def test_many_samples_leave_time_for_all_of_them(clock, monkeypatch):
     # The fit to a sample, from which bundle starts, takes no more than half of the time.
-    for where in ("objective", "chunked"):
-        monkeypatch.setattr(f"skspo._training.{where}.MANY_SAMPLES", 50)
-        monkeypatch.setattr(f"skspo._training.{where}.ENOUGH_SAMPLES", 10)
+    monkeypatch.setattr("skspo._training.objective.MANY_SAMPLES", 50)
+    monkeypatch.setattr("skspo._training.objective.ENOUGH_SAMPLES", 10)
     X, C = PATHS
     rows = []
     original = Region.solve_min
@@ -471,10 +471,9 @@ def test_the_speed_of_the_machine_is_measured(monkeypatch):
 def test_auto_takes_a_solver_that_gets_somewhere(slow_machine):
     X, C = CLASSES
     for region, first in ((Simplex(), "interior-point"), (LqBall(1.2), "newton")):
-        objective = LinearObjective(SPOPlusLoss(region), region, X, C)
-        assert first in choose_solvers(region, objective) and "conic" in choose_solvers(region, objective)
-        objective.deadline = Deadline(10.0)
-        assert not {first, "conic"} & set(choose_solvers(region, objective))
+        objective = InMemoryObjective(SPOPlusLoss(region), X, C)
+        assert first in choose_solvers(objective) and "conic" in choose_solvers(objective)
+        assert not {first, "conic"} & set(choose_solvers(objective, Run(Deadline(10.0))))
     model = SPOPlusRegressor(Simplex(), time_limit=1.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="The sgd solver"):
         model.fit(X, C)
@@ -499,7 +498,7 @@ def test_a_step_that_does_not_fit_is_not_begun(solver, slow_machine, monkeypatch
 
 def test_certificates_are_computed_only_in_time(slow_machine, monkeypatch):
     X, C = ASSETS
-    monkeypatch.setattr(LinearDesign, "gram_pinv", None)
+    monkeypatch.setattr(InMemoryMoves, "gram", None)
     monkeypatch.setattr(Mixture, "_solve_directly", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -568,7 +567,7 @@ def test_a_path_of_many_models(clock):
         alphas, coefs, intercepts, values, gaps = spo_plus_path(X, C, Simplex(), n_alphas=300, time_limit=100)
     assert clock.now - before <= 110
     # Objectives are those of the models that came back, also where one stands for others.
-    data = LinearObjective(SPOPlusLoss(Simplex()), Simplex(), X, C, prior="least_squares", standardized=True)
+    data = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="least_squares", standardized=True)
     assert sum((coefs[k] == coefs[k - 1]).all() for k in range(1, 300)) > 100
     for k in (1, 50, 299):
         at = data.with_penalty(float(alphas[k]), 0.0)

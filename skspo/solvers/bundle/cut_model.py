@@ -9,6 +9,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
 from scipy.sparse import csr_array
 
 from ..._training.objective import LinearObjective
+from ..._training.run import Run
 from .program import minimize_highest
 
 #: a cut whose multiplier stays below this is idle, and is dropped after so many iterations
@@ -31,12 +32,13 @@ class CutModel:
     Parameters
     ----------
     objective : LinearObjective
+    run : Run
     n_groups, max_cuts : int or None
         See ``BundleSolver``.
     """
 
-    def __init__(self, objective: LinearObjective, n_groups: int | None, max_cuts: int | None) -> None:
-        self.objective = objective
+    def __init__(self, objective: LinearObjective, run: Run, n_groups: int | None, max_cuts: int | None) -> None:
+        self.objective, self.run = objective, run
         # Slopes have no component that decisions cannot see; an l1 norm has one.
         self.visible = np.eye(objective.shape[0])
         if objective.normals.shape[0] and objective.smooth_penalty and not objective.design.shared:
@@ -75,7 +77,7 @@ class CutModel:
     def add(self, Theta: np.ndarray) -> tuple[float, int]:
         """Call the oracle and cut where the model is too low; return the objective and the number of cuts."""
         obj = self.objective
-        value, b, slopes = obj.cuts(Theta, self.edges)
+        value, b, slopes = obj.cuts(Theta, self.edges, self.run.memory)
         A = np.array([self.reduce(slope) for slope in slopes])
         new = np.flatnonzero(b + A @ self.reduce(Theta) > self.highest(Theta) + 1e-15 * value)
         self._set(
@@ -151,7 +153,7 @@ class CutModel:
             excess = slope[columns] - np.clip(slope[columns], -l1[columns], l1[columns])
             size, before = float(np.linalg.norm(excess)), size
             work = float(len(columns)) ** 2 * (len(columns) / 3 + len(values))
-            if size == 0.0 or (share == 1.0 and size > 0.5 * before) or not obj.deadline.allows(work):
+            if size == 0.0 or (share == 1.0 and size > 0.5 * before) or not self.run.deadline.allows(work):
                 break
             sums = np.bincount(group, values, minlength=self.n_groups)
             average = csr_array((values / sums[group], (group, np.arange(len(values)))), (self.n_groups, len(values)))

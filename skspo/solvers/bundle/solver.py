@@ -9,9 +9,13 @@ The next point minimises the model, that is, the sum over groups of the highest 
 approximated, plus |Theta - centre|^2 / (2 step).  The multipliers of the cuts sum to one in each group and say how to
 average the v_i, so the averaged (b, A) are the moments of decisions in conv(S), and those prove a lower bound.
 
-The start.  Where samples are many, some of them say almost as well where the optimum is: the method starts from the fit
-to one in eight, which starts from one in eight of those, and so on.  The smallest sample is fitted by interior point
-where the region allows it.  Each level needs two dozen passes, so that the whole takes little more than the last one.
+The start.  Where samples are many, the driver starts from the fit to one in eight of them, which starts from one in
+eight of those, and so on.  Each level needs two dozen passes, so that the whole takes little more than the last one.
+
+Phases.  ``descend``: the model predicts a decrease; the oracle is called at its minimum.  ``prove``: the model predicts
+none near the centre, so the program is solved again, accurately, and then for longer and longer steps, until the bound
+holds far away or rounding errors stop it.  ``polish``: a shorter step, for which the program is better conditioned,
+gives a better centre, from which the proof is tried again.
 
 Many groups make few passes: with one sample per group the model is exact as soon as every sample has met the decisions
 that matter to it, and the bound needs no ridge.  What they cost is time for the quadratic program.
@@ -19,24 +23,39 @@ that matter to it, and the bound needs no ridge.  What they cost is time for the
 
 from __future__ import annotations
 
+from enum import Enum
+
 import numpy as np
 
 from ..._training.certificate import ZERO_BOUND
 from ..._training.objective import GAP_FLOOR, LinearObjective
+from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status
-from ..interior_point.solver import InteriorPointSolver
 from .cut_model import BALANCE_FROM, CutModel, Moments
 
 #: largest proximal step; subgradients and coefficients are of order one
 MAX_STEP = 1e9
 
-#: relative gap of the fit to a sample; more would not bring it nearer to the optimum of all
-SAMPLE_TOL = 1e-3
+#: largest number of polished centres
+POLISHED = 5
 
-#: why there is no further step
-EXACT = "the quadratic program is solved as accurately as it can be"
+
+class Phase(Enum):
+    """What the next solution of the quadratic program is for."""
+
+    DESCEND = "descend"
+    PROVE = "prove"
+    POLISH = "polish"
+
+
+class Stop(Exception):
+    """The search is over; ``status`` and the message say why."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class BundleSolver(Solver):
@@ -60,6 +79,7 @@ class BundleSolver(Solver):
     name = "bundle"
     requires = ()
     supports_chunks = True
+    starts_from_sample = True
 
     def __init__(
         self,
@@ -76,112 +96,144 @@ class BundleSolver(Solver):
         self.n_groups = n_groups
         self.verbose = verbose
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Minimise from ``coef_init``, or from the fit to a sample, or from least squares; ``n_iter`` counts passes."""
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
+        """Minimise from ``start`` or from least squares; ``n_iter`` counts passes."""
         with one_blas_thread:  # the program's matrices are small
-            return self._solve(objective, coef_init)
+            model = CutModel(objective, run, self.n_groups, self.max_cuts)
+            limit = 500 if self.max_iter is None else max(self.max_iter, 1)
+            search = Search(model, Progress(self.name, objective, run, self.verbose), self.tol, limit)
+            status, message = Status.CONVERGED, ""
+            search.begin(start)
+            try:
+                while search.gap() > self.tol:
+                    search.solve_program()
+                    if search.gap() <= self.tol:
+                        break
+                    if not search.solve_again():
+                        search.call_oracle()
+            except Stop as stop:
+                status, message = stop.status, str(stop)
+            except TimeIsUp:
+                status, message = Status.TIME_LIMIT, run.deadline.message
+            if status is not Status.CONVERGED:
+                search.use_last_multipliers()
+            search.report(force=True)
+            return self.result(objective, search.centre, search.value, search.bound, search.n_iter, status, message)
 
-    def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
-        limit = 500 if self.max_iter is None else max(self.max_iter, 1)
-        progress = Progress(self.name, objective, self.verbose)
-        model = CutModel(objective, self.n_groups, self.max_cuts)
-        start = self._start(objective) if coef_init is None else coef_init
-        progress.begin()
-        centre, (value, _), n_iter = start, model.add(start), 1
-        if start is not objective.least_squares:
+
+class Search:
+    """Where the bundle method stands: the best point, the model, the step, the best bound and the phase.
+
+    Parameters
+    ----------
+    model : CutModel
+    progress : Progress
+    tol : float
+    limit : int
+        Largest number of passes.
+    """
+
+    def __init__(self, model: CutModel, progress: Progress, tol: float, limit: int) -> None:
+        self.model, self.objective, self.progress, self.tol, self.limit = model, model.objective, progress, tol, limit
+        self.bound, self.n_iter, self.phase = ZERO_BOUND, 0, Phase.DESCEND
+        self.moments: Moments = (0.0, np.zeros(self.objective.shape))  # those of v_i = w_i prove that zero is a bound
+        self.polished = 0
+        self.proved = -np.inf  # best bound of this proof
+        self.balanced = True  # whether the last multipliers were balanced for the bound
+
+    def begin(self, start: np.ndarray | None) -> None:
+        """Call the oracle at the start and at least squares."""
+        self.progress.begin()
+        objective = self.objective
+        self.centre = objective.least_squares if start is None else start
+        self.value, self.n_iter = self.model.add(self.centre)[0], 1
+        if start is not None and start is not objective.least_squares:
             # The optimum of a sample may be a poor model of all rows: least squares is a candidate, too.
-            other, _ = model.add(objective.least_squares)
-            n_iter += 1
-            if other < value:
-                centre, value = objective.least_squares, other
-        gradient = model.expand(model.A.sum(axis=0)) + objective.penalty_gradient(centre)
+            other, _ = self.model.add(objective.least_squares)
+            self.n_iter += 1
+            if other < self.value:
+                self.centre, self.value = objective.least_squares, other
+        gradient = self.model.expand(self.model.A.sum(axis=0)) + objective.penalty_gradient(self.centre)
         # The step that would bring the objective to zero if it were linear.
-        step = min(max(value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
-        moments: Moments = (0.0, np.zeros(objective.shape))  # those of v_i = w_i, which prove that zero is a bound
-        bound, decrease, close = ZERO_BOUND, value, True
-        status, message = Status.CONVERGED, ""
-        proving, polishing, proved, rounds = False, False, -np.inf, 0
-        while objective.relative_gap(value, bound.value) > self.tol:
-            if progress.late():
-                status, message = Status.TIME_LIMIT, objective.deadline.message
-                break
-            size = max(value, GAP_FLOOR * objective.trivial_value())
-            accuracy = max(min(1e-2 * (value - bound.value), 0.1 * max(decrease, 0.0)), 1e-2 * self.tol * size)
-            if proving:
-                # The residual slope is of the order of sqrt(accuracy / step), and it is charged for.
-                accuracy = 1e-14 * size
-            try:
-                trial, predicted, balance = model.minimize(centre, step, accuracy)
-            except TimeIsUp:
-                status, message = Status.TIME_LIMIT, objective.deadline.message
-                break
-            decrease = value - predicted
-            # Balancing takes a factorisation, and far from the optimum the bound is poor anyway.
-            close = decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
-            # Without a ridge the radius of a bound grows with the distance of the best point, so that it may change.
-            candidates: list[Moments] = [moments, balance(False), *([balance(True)] if close else [])]
-            bounds = [objective.dual_value_from_moments(*m, centre) for m in candidates]
-            moments, bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
-            progress(n_iter, value, bound.value)
-            if objective.relative_gap(value, bound.value) <= self.tol:
-                break
-            again, proving = proving, decrease <= 0.1 * self.tol * size
-            if proving and not again:
-                proved = -np.inf
-                continue  # the same more accurately
-            new_bound = max(bounds[1:]).value
-            if proving and not polishing and new_bound > proved and step < MAX_STEP:
-                # The model promises nothing near the centre, and the proof needs that it promises nothing far away.
-                proved, step = new_bound, min(10.0 * step, MAX_STEP)
-                continue
-            if proving and not polishing:
-                # Rounding has stopped the proof.  The program is better conditioned for a shorter step, which gives a
-                # better centre, from which it will do.
-                polishing, rounds, step = True, rounds + 1, 1e-3 * step
-                if rounds <= 5:
-                    continue
-            if proving and rounds > 5:
-                status, message = Status.NUMERICAL_LIMIT, EXACT
-                break
-            polishing = False
-            if n_iter >= limit:
-                status, message = Status.ITERATION_LIMIT, f"max_iter={limit} passes were used up"
-                break
-            try:
-                new, n_cuts = model.add(trial)
-            except TimeIsUp:
-                status, message = Status.TIME_LIMIT, objective.deadline.message
-                break
-            n_iter += 1
-            if not proving and n_cuts == 0 and new >= value:
-                status, message = Status.NUMERICAL_LIMIT, EXACT
-                break
-            ratio = (value - new) / max(decrease, 1e-300)
-            if proving:
-                proved = -np.inf
-            elif ratio > 0.5:
-                step = min(step * min(max(0.5 / max(1.0 - ratio, 1e-2), 2.0), 10.0), MAX_STEP)
-            elif ratio < -1.0:
-                step = step * max(1.0 / (1.0 - ratio), 0.1)
-            if ratio > 1e-3 or (proving and new < value):
-                centre, value = trial, new
-                bound = max(ZERO_BOUND, objective.dual_value_from_moments(*moments, centre))
-        if status is not Status.CONVERGED and not close:
-            # Stopped early: the last multipliers prove something, too.
-            bound = max(bound, objective.dual_value_from_moments(*balance(True), centre))
-        progress(n_iter, value, bound.value, force=True)
-        return self.result(objective, centre, value, bound, n_iter, status, message)
+        self.step = min(max(self.value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
+        self.decrease = self.value
 
-    def _start(self, objective: LinearObjective) -> np.ndarray:
-        """Return the optimum of a sample, if there are many rows and they are at hand, or least squares."""
-        sample = objective.sampled() if objective.in_memory else None
-        if sample is None:
-            return objective.least_squares
-        sample.deadline = objective.deadline.share(0.5)
-        interior = not InteriorPointSolver.missing(objective.region) and sample.sampled() is None
-        solver = InteriorPointSolver if interior else BundleSolver
-        try:
-            with sample.deadline.enforced():
-                return solver(tol=max(self.tol, SAMPLE_TOL), verbose=self.verbose).solve(sample).coef
-        except TimeIsUp:
-            return objective.least_squares
+    def gap(self) -> float:
+        """Relative gap of the best point."""
+        return self.objective.relative_gap(self.value, self.bound.value)
+
+    def report(self, force: bool = False) -> None:
+        """Tell the user where the search stands."""
+        self.progress(self.n_iter, self.value, self.bound.value, force=force)
+
+    @property
+    def size(self) -> float:
+        """What gaps are relative to."""
+        return max(self.value, GAP_FLOOR * self.objective.trivial_value())
+
+    def solve_program(self) -> None:
+        """Minimise the model around the centre, and improve the bound by its multipliers."""
+        if self.progress.late():
+            raise TimeIsUp
+        size = self.size
+        accuracy = max(
+            min(1e-2 * (self.value - self.bound.value), 0.1 * max(self.decrease, 0.0)), 1e-2 * self.tol * size
+        )
+        if self.phase is not Phase.DESCEND:
+            # The residual slope is of the order of sqrt(accuracy / step), and the bound is charged for it.
+            accuracy = 1e-14 * size
+        self.trial, predicted, self.balance = self.model.minimize(self.centre, self.step, accuracy)
+        self.decrease = self.value - predicted
+        # Balancing takes a factorisation, and far from the optimum the bound is poor anyway.
+        self.balanced = self.decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
+        # Without a ridge the radius of a bound grows with the distance of the best point, so that it may change.
+        candidates = [self.moments, self.balance(False), *([self.balance(True)] if self.balanced else [])]
+        bounds = [self.objective.dual_value_from_moments(*m, self.centre) for m in candidates]
+        self.moments, self.bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
+        self.new_bound = max(bounds[1:]).value
+        self.report()
+
+    def solve_again(self) -> bool:
+        """Choose the next phase; whether the program is to be solved again, without a call of the oracle."""
+        if self.decrease > 0.1 * self.tol * self.size:
+            self.phase = Phase.DESCEND
+            return False
+        if self.phase is Phase.DESCEND:
+            self.phase, self.proved = Phase.PROVE, -np.inf
+            return True  # the same more accurately
+        if self.phase is Phase.POLISH:
+            self.phase = Phase.PROVE
+            return False
+        if self.new_bound > self.proved and self.step < MAX_STEP:
+            # No predicted decrease nearby; enlarge the step so that the bound holds far away.
+            self.proved, self.step = self.new_bound, min(10.0 * self.step, MAX_STEP)
+            return True
+        if self.polished == POLISHED:
+            raise Stop(Status.NUMERICAL_LIMIT, "the quadratic program reached machine precision")
+        self.phase, self.polished, self.step = Phase.POLISH, self.polished + 1, 1e-3 * self.step
+        return True
+
+    def call_oracle(self) -> None:
+        """Evaluate the trial point, cut there, adapt the step, and move to the trial point if it is better."""
+        if self.n_iter >= self.limit:
+            raise Stop(Status.ITERATION_LIMIT, f"max_iter={self.limit} passes were used up")
+        new, n_cuts = self.model.add(self.trial)
+        self.n_iter += 1
+        proving = self.phase is not Phase.DESCEND
+        if not proving and n_cuts == 0 and new >= self.value:
+            raise Stop(Status.NUMERICAL_LIMIT, "the quadratic program reached machine precision")
+        ratio = (self.value - new) / max(self.decrease, 1e-300)
+        if proving:
+            self.proved = -np.inf
+        elif ratio > 0.5:
+            self.step = min(self.step * min(max(0.5 / max(1.0 - ratio, 1e-2), 2.0), 10.0), MAX_STEP)
+        elif ratio < -1.0:
+            self.step = self.step * max(1.0 / (1.0 - ratio), 0.1)
+        if ratio > 1e-3 or (proving and new < self.value):
+            self.centre, self.value = self.trial, new
+            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, self.centre))
+
+    def use_last_multipliers(self) -> None:
+        """Improve the bound by the last multipliers, if that has not been done yet."""
+        if not self.balanced:
+            self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.centre))

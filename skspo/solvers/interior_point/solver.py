@@ -41,11 +41,13 @@ from typing import Any
 import numpy as np
 
 from ..._training.certificate import ZERO_BOUND
+from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
+from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ...regions.base import Region
-from ..base import Progress, Result, Solver, Status
+from ..base import Progress, Result, Solver, Status, rows_of
 from .reduced_form import ReducedForm, region_form
 from .state import State
 
@@ -68,7 +70,7 @@ def is_simple(region: Any, d: int) -> bool:
 
 def predicted_work(objective: LinearObjective) -> float:
     """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
-    d, q = objective.C.shape[1], objective.design.n_coef
+    d, q = objective.normals.shape[1], objective.design.n_coef
     region: Any = objective.region
     curved = not hasattr(region, "standard_form")
     A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
@@ -107,37 +109,36 @@ class InteriorPointSolver(Solver):
         self.verbose = verbose
 
     @classmethod
-    def fits(cls, objective: LinearObjective) -> bool:
+    def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether the first few iterations fit into the time that is left."""
-        return objective.deadline.allows(LEAST_ITERATIONS * predicted_work(objective))
+        return run.deadline.allows(LEAST_ITERATIONS * predicted_work(objective))
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
         with one_blas_thread:  # matrices of single samples are small
-            return self._solve(objective, coef_init)
+            return self._solve(rows_of(objective), run, start)
 
-    def _solve(self, objective: LinearObjective, coef_init: np.ndarray | None) -> Result:
+    def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
         limit = 100 if self.max_iter is None else self.max_iter
         region, d = objective.region, objective.C.shape[1]
-        if "reduced form" not in objective.derived:
-            objective.derived["reduced form"] = region_form(region, d)
-        form = objective.derived["reduced form"]
-        start = objective.least_squares if coef_init is None else coef_init
+        if "reduced form" not in run.derived:
+            run.derived["reduced form"] = region_form(region, d)
+        form = run.derived["reduced form"]
+        start = objective.least_squares if start is None else start
         if form is None:
-            candidates = [(start, objective.decisions(start))]
             message = "the region has no interior within its quadratic constraint"
-            return self.finish(objective, candidates, 1, Status.FAILED, message)
+            return self.finish(objective, run, [(start, None)], 1, Status.FAILED, message)
         if form.directions.shape[1] == 0 or form.A.shape[1] == 0 or not objective.design.Z.any():
             # A single feasible decision, or no feature that decisions could see: every model is optimal for the loss,
             # and the prior for the penalty.
             Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
-            return self.finish(objective, [(Theta, objective.decisions(Theta))], 1)
-        progress = Progress(self.name, objective, self.verbose)
+            return self.finish(objective, run, [(Theta, None)], 1)
+        progress = Progress(self.name, objective, run, self.verbose)
         try:
             # The largest factorisation cannot be interrupted.
             whole = objective.design.shared or objective.l1.any()
             size = objective.shape[1] * float(objective.shape[0] if whole else form.directions.shape[1])
-            if not objective.deadline.allows(size**3 / 3.0, 0.5):
+            if not run.deadline.allows(size**3 / 3.0, 0.5):
                 raise TimeIsUp
             state = State(objective, form, start)
             watch = _Watch(state)
@@ -145,8 +146,8 @@ class InteriorPointSolver(Solver):
             if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), form, start):
                 watch.restart()
         except TimeIsUp:
-            objective.deadline.reached = True
-            message = f"{objective.deadline.message} before the first step"
+            run.deadline.reached = True
+            message = f"{run.deadline.message} before the first step"
             return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         best: Result | None = None
         checked, n_iter, stalled = np.inf, 0, False
@@ -163,7 +164,7 @@ class InteriorPointSolver(Solver):
             else:
                 close = False
             if not close and progress.late():
-                stalled, status, message = True, Status.TIME_LIMIT, objective.deadline.message
+                stalled, status, message = True, Status.TIME_LIMIT, run.deadline.message
             if close or stalled or n_iter == limit:
                 checked = gap
                 with np.errstate(all="ignore"):
@@ -171,10 +172,10 @@ class InteriorPointSolver(Solver):
                         V = state.matched_decisions()
                     except TimeIsUp:
                         V = state.decisions()
-                    candidates = [(state.coefficients(), V)]
+                    candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), V)]
                 if n_iter and not close:
-                    candidates.append((start, objective.decisions(start)))  # never worse than where we came from
-                result = self.finish(objective, candidates, n_iter)
+                    candidates.append((start, None))  # never worse than where we came from
+                result = self.finish(objective, run, candidates, n_iter)
                 if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
                     best = result
                 if best.converged or stalled or n_iter == limit:
@@ -190,7 +191,7 @@ class InteriorPointSolver(Solver):
                         message = "rounding errors leave no room for another step"
                 except TimeIsUp:
                     # The iterate is where it was before the step, or at a new start.
-                    stalled, status, message = True, Status.TIME_LIMIT, objective.deadline.message
+                    stalled, status, message = True, Status.TIME_LIMIT, run.deadline.message
         progress(n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(status=status, message=message)
 
@@ -213,7 +214,7 @@ class _Watch:
         self.state.restart(FAR)
 
 
-def _pilot(objective: LinearObjective, form: ReducedForm, start: np.ndarray) -> bool:
+def _pilot(objective: InMemoryObjective, form: ReducedForm, start: np.ndarray) -> bool:
     """Whether the optimum of a small problem of the same kind is far away."""
     state = State(objective, form, start)
     watch = _Watch(state)

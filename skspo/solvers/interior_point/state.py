@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 import scipy.linalg.lapack
 
-from ..._training.objective import LinearObjective
+from ..._training.in_memory import InMemoryObjective
 from ..._utils.deadline import check_time
 from .blocks import Block, SharedBlock, outliers
 from .reduced_form import ReducedForm
@@ -46,7 +46,7 @@ class _Move:
 class State:
     """Iterate and Newton system of the method."""
 
-    def __init__(self, objective: LinearObjective, form: ReducedForm, Theta: np.ndarray) -> None:
+    def __init__(self, objective: InMemoryObjective, form: ReducedForm, Theta: np.ndarray) -> None:
         self.objective, self.form = objective, form
         self.a = objective.weight
         self.A, self.U, self.h = form.A, form.bounded, form.h

@@ -20,10 +20,12 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
+from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
-from ..._utils.deadline import TimeIsUp
+from ..._training.run import Run
+from ..._utils.deadline import Deadline, TimeIsUp
 from ...losses import SPOPlusLoss
-from ..base import Progress, Result, Solver, Status, certified
+from ..base import Progress, Result, Solver, Status, certified, rows_of
 
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
 REACH = 4.0
@@ -47,7 +49,7 @@ class Pieces(NamedTuple):
     value: np.ndarray
 
 
-def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.ndarray) -> Pieces:
+def loss_along_lines(objective: InMemoryObjective, Theta: np.ndarray, Deltas: np.ndarray) -> Pieces:
     """SPO loss of Theta + tau Delta as a function of tau, exactly, for several directions, stacked."""
     n, k = objective.n_samples, Deltas.shape[0]
     region = objective.region.take(np.tile(np.arange(n), k))
@@ -58,7 +60,7 @@ def loss_along_lines(objective: LinearObjective, Theta: np.ndarray, Deltas: np.n
     rows = np.arange(k * n)
     left, right = np.full(rows.size, -REACH), np.full(rows.size, REACH)
     W_left, W_right = region.solve_min(P - REACH * G), region.solve_min(P + REACH * G)
-    W: np.ndarray = objective.W  # type: ignore[assignment]
+    W: np.ndarray = objective.W
     losses = a * np.einsum("ij,ij->i", C, W_left - np.tile(W, (k, 1)))
     first = losses.reshape(k, n).sum(axis=1)
     line, at, jump = [np.arange(k)], [np.full(k, -REACH)], [first]
@@ -126,18 +128,19 @@ class SPODescentSolver(Solver):
         self.random_state = random_state
         self.verbose = verbose
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Descend from ``coef_init``, which must not be None, and from other starts; the best point counts."""
-        if coef_init is None:
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
+        """Descend from ``start``, which must not be None, and from other starts; the best point counts."""
+        if start is None:
             raise ValueError(f"{self.name} needs coefficients to start from.")
+        objective = rows_of(objective)
         rng = check_random_state(self.random_state)
-        progress = Progress(self.name, objective, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose)
         limit = self._limit(objective.C.size)
         # A component that changes nothing is no part of the norm.
-        coef_init = objective.design.visible(coef_init, objective.free)
-        norm = float(np.linalg.norm(coef_init)) or 1.0
-        best, value, n_iter, stopped = coef_init, objective.value(coef_init), 0, False
-        starts = [coef_init, *self._other_starts(objective)]
+        start = objective.design.visible(start, objective.free)
+        norm = float(np.linalg.norm(start)) or 1.0
+        best, value, n_iter, stopped = start, objective.value(start), 0, False
+        starts = [start, *self._other_starts(objective, run.deadline)]
         restarts = self.few_restarts if self.n_restarts is None else self.n_restarts
         for trial in range(len(starts) + restarts):
             if value <= 0.0:
@@ -154,7 +157,9 @@ class SPODescentSolver(Solver):
                 continue
             if objective.offset is None:
                 start = start * (norm / length)
-            Theta, new, steps, exhausted = self._descend(objective, start, norm, limit - n_iter, rng, progress, n_iter)
+            Theta, new, steps, exhausted = self._descend(
+                objective, run, start, norm, limit - n_iter, rng, progress, n_iter
+            )
             n_iter += steps
             if new < value:
                 best, value = Theta, new
@@ -162,12 +167,12 @@ class SPODescentSolver(Solver):
                 stopped = True
                 break
         progress(n_iter, value, 0.0, force=True)
-        late = objective.deadline.reached
+        late = run.deadline.reached
         # The default number of iterations is a budget to be used; one that the user set is a limit to be told about.
         stopped = stopped and (late or self.max_iter is not None)
         status, message = Status.CONVERGED, ""
         if stopped and late:
-            status, message = Status.TIME_LIMIT, objective.deadline.message
+            status, message = Status.TIME_LIMIT, run.deadline.message
         elif stopped:
             status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         # No loss is negative; nothing more is proved.
@@ -176,12 +181,13 @@ class SPODescentSolver(Solver):
     def _limit(self, size: int) -> int:
         raise NotImplementedError
 
-    def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
+    def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [objective.design.visible(objective.least_squares)]
 
     def _descend(
         self,
-        objective: LinearObjective,
+        objective: InMemoryObjective,
+        run: Run,
         Theta: np.ndarray,
         norm: float,
         budget: int,
@@ -214,12 +220,13 @@ class SPOGradientSolver(SPODescentSolver):
     def _limit(self, size: int) -> int:
         return 5000 if self.max_iter is None else self.max_iter
 
-    def _other_starts(self, objective: LinearObjective) -> list[np.ndarray]:
-        return [*super()._other_starts(objective), least_absolute(objective)]
+    def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
+        return [*super()._other_starts(objective, deadline), least_absolute(objective, deadline)]
 
     def _descend(
         self,
-        objective: LinearObjective,
+        objective: InMemoryObjective,
+        run: Run,
         Theta: np.ndarray,
         norm: float,
         budget: int,
@@ -237,7 +244,7 @@ class SPOGradientSolver(SPODescentSolver):
             length = float(np.linalg.norm(theta)) if objective.offset is None else 1.0
             unit = theta / length
             Theta = norm * unit.reshape(shape)
-            new, G = objective.value_gradient(Theta)
+            new, G = objective.value_gradient(Theta, run.memory)
             if new < value:
                 best, value = Theta, new
             count += 1
@@ -284,7 +291,8 @@ class LineSearchSolver(SPODescentSolver):
 
     def _descend(
         self,
-        objective: LinearObjective,
+        objective: InMemoryObjective,
+        run: Run,
         Theta: np.ndarray,
         norm: float,
         budget: int,
@@ -318,14 +326,14 @@ class LineSearchSolver(SPODescentSolver):
         return Theta, value, steps, False
 
     @staticmethod
-    def _visible(objective: LinearObjective, Delta: np.ndarray, norm: float) -> np.ndarray:
+    def _visible(objective: InMemoryObjective, Delta: np.ndarray, norm: float) -> np.ndarray:
         """Direction of the given norm that decisions can see, or zero."""
         Delta = objective.design.visible(Delta)
         length = float(np.linalg.norm(Delta))
         return Delta * (norm / length) if length > 0.0 else Delta
 
     def _best_on_lines(
-        self, objective: LinearObjective, Theta: np.ndarray, Deltas: np.ndarray, norm: float
+        self, objective: InMemoryObjective, Theta: np.ndarray, Deltas: np.ndarray, norm: float
     ) -> np.ndarray:
         """Middle of the best piece; of equally good ones the widest, where the prediction is most robust."""
         line, left, right, value = loss_along_lines(objective, Theta, Deltas)
@@ -348,12 +356,12 @@ class LineSearchSolver(SPODescentSolver):
         return self._scaled(objective, Theta + 0.5 * (left[i] + right[i]) * Deltas[line[i]], norm)
 
     @staticmethod
-    def _scaled(objective: LinearObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
+    def _scaled(objective: InMemoryObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
         if objective.offset is not None:
             return Theta
         return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
 
-    def _directions(self, objective: LinearObjective, rng: Any) -> Generator[np.ndarray, np.ndarray, None]:
+    def _directions(self, objective: InMemoryObjective, rng: Any) -> Generator[np.ndarray, np.ndarray, None]:
         """Directions without end, from the current coefficients, which are sent in.
 
         Slopes of three related losses, least squares, random ones, and the coordinates in random order.
@@ -376,7 +384,7 @@ class LineSearchSolver(SPODescentSolver):
                 direction[j, k] = 1.0
                 Theta = yield direction
 
-    def _interpolated_gradient(self, objective: LinearObjective, Theta: np.ndarray, share: float) -> np.ndarray:
+    def _interpolated_gradient(self, objective: InMemoryObjective, Theta: np.ndarray, share: float) -> np.ndarray:
         """Gradient of (z*(c_hat) - z*(c_hat - t c)) / t, z* the cost of the best decision: the loss for small t.
 
         With t = 1 / 2 and the decisions of c in place of those of c_hat it is the subgradient of the SPO+ loss; as it
@@ -390,7 +398,7 @@ class LineSearchSolver(SPODescentSolver):
         G = objective.region.solve_min(C_hat) - objective.region.solve_min(C_hat - t * objective.C)
         return objective.design.adjoint(G * objective.weight[:, None])
 
-    def _smoothed_gradient(self, objective: LinearObjective, Theta: np.ndarray, rng: Any) -> np.ndarray:
+    def _smoothed_gradient(self, objective: InMemoryObjective, Theta: np.ndarray, rng: Any) -> np.ndarray:
         """Gradient of the mean loss of predictions with normal noise: E[c.w*(c_hat + sigma e) e] / sigma."""
         C_hat = objective.predict(Theta)
         sigma = float(rng.choice([0.03, 0.1, 0.3])) * float(np.sqrt(np.mean(C_hat * C_hat)))
@@ -405,13 +413,13 @@ class LineSearchSolver(SPODescentSolver):
         return objective.design.adjoint(G * objective.weight[:, None])
 
 
-def least_absolute(objective: LinearObjective, n_iter: int = 30) -> np.ndarray:
+def least_absolute(objective: InMemoryObjective, deadline: Deadline, n_iter: int = 30) -> np.ndarray:
     """Coefficients that roughly minimise the absolute error, by reweighted least squares for all costs at once."""
     design, Theta = objective.design, objective.least_squares
     C = objective.C if objective.offset is None else objective.C - objective.offset
     work = design.n_coef**2 * (C.size + C.shape[1] * float(design.n_coef))
     for _ in range(n_iter):
-        if not objective.deadline.allows(work, 0.1):
+        if not deadline.allows(work, 0.1):
             break
         error = np.abs(C - design.predict(Theta))
         weight = objective.weight[:, None] / np.maximum(error, 1e-6 + 1e-4 * float(error.mean()))

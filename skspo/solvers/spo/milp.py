@@ -24,9 +24,10 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from ..._training.objective import LinearObjective
+from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp, check_time
 from ...regions.base import Region
-from ..base import Progress, Result, Solver, Status, certified
+from ..base import Progress, Result, Solver, Status, certified, rows_of
 
 #: by how much a decision must be better than any other
 MARGIN = 1e-3
@@ -146,8 +147,9 @@ class MILPSolver(Solver):
 
     max_iter = None
 
-    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
-        """Solve the program; ``coef_init`` is returned if nothing better is found."""
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
+        """Solve the program; ``start`` is returned if nothing better is found."""
+        objective = rows_of(objective)
         if objective.offset is not None:
             # Nothing bounds the coefficients then: with an offset their size matters.
             raise ValueError("solver='milp' cannot serve an offset. Use solver='line-search'.")
@@ -155,13 +157,12 @@ class MILPSolver(Solver):
         a, size = objective.weight, objective.least_squares.size
         V = list_vertices(objective.region, d)
         count = len(V)
-        W: np.ndarray = objective.W  # type: ignore[assignment]
-        costs = objective.C @ V.T - (objective.C * W).sum(axis=1, keepdims=True)  # (n, count)
+        costs = objective.C @ V.T - (objective.C * objective.W).sum(axis=1, keepdims=True)  # (n, count)
         # Decisions see only some directions of the coefficients; the others are left out.
         visible = np.eye(d) - objective.normals.T @ objective.normals if objective.normals.size else np.eye(d)
-        if not objective.deadline.allows(PROGRAM * n * count**2 * float(size), 0.5):
-            objective.deadline.reached = True
-            raise TimeIsUp(f"{objective.deadline.message} before the program could be built")
+        if not run.deadline.allows(PROGRAM * n * count**2 * float(size), 0.5):
+            run.deadline.reached = True
+            raise TimeIsUp(f"{run.deadline.message} before the program could be built")
         pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v], dtype=int).reshape(-1, 2)
         step = (V[pairs[:, 1]] - V[pairs[:, 0]]) @ visible  # (pairs, d)
         # Rows: sample-major, then pairs.  (Theta z_i).step - (M_i) delta_iv >= MARGIN - M_i
@@ -173,7 +174,7 @@ class MILPSolver(Solver):
         best = LinearConstraint(sp.hstack([sp.csr_array(left), big], format="csr"), MARGIN - reach, np.inf)
         one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
         options: dict[str, Any] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
-        seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.9 * objective.deadline.left())
+        seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.9 * run.deadline.left())
         if seconds < np.inf:
             options["time_limit"] = max(seconds, 0.0)
         try:
@@ -193,7 +194,7 @@ class MILPSolver(Solver):
             status = Status.FAILED
             message, nodes, bound, x = f"{type(error).__name__}: {error}", 0, 0.0, None
         bound, wrong = (max(0.0, bound) if np.isfinite(bound) else 0.0), False
-        candidates = [objective.least_squares if coef_init is None else coef_init]
+        candidates = [objective.least_squares if start is None else start]
         if x is not None and np.isfinite(x).all():
             candidates.append(objective.canonical(x))
         values = [objective.value(Theta) for Theta in candidates]
@@ -204,7 +205,7 @@ class MILPSolver(Solver):
             bound, wrong = 0.0, True
         # A start may be better than every model with the margin: the bound is theirs, not its own.
         bound = min(bound, values[i])
-        progress = Progress(self.name, objective, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose)
         progress(nodes, values[i], bound, force=True)
         answer = certified(
             objective, Result(candidates[i], values[i], bound, nodes, status, f"HiGHS: {message}"), self.tol

@@ -1,0 +1,388 @@
+"""The training problem with all rows in memory."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Self
+
+import numpy as np
+
+from .._utils.deadline import Deadline, TimeIsUp
+from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
+from ..losses import Loss
+from ..regions._row_names import ALL_ROWS
+from ..regions.base import Region
+from .certificate import Bound, DecisionsAt, Dual
+from .design import Design, LinearDesign, SharedDesign
+from .merge import merge_rows
+from .mixture import mixed_bound
+from .objective import Coordinates, LinearObjective, Penalty, sample_step
+from .run import Memory
+
+#: costs of the rows that a pass works on at a time
+BLOCK_ELEMENTS = 2**17
+
+#: costs of decisions that differ by less than this share of the costs themselves are the same
+ROUNDING = 4.0 * float(np.finfo(float).eps)
+
+#: largest number of moves of dual decisions
+MAX_MOVES = 50
+
+#: room of samples at the kink of the loss, where c = 2 c_hat, relative to typical ones
+KINK = 1e-9
+
+
+def region_normals(region: Region, d: int) -> np.ndarray:
+    """Orthonormal directions in which decisions never vary, shape (m, d)."""
+    with Deadline().enforced():  # it belongs to the region and takes a moment: no limit
+        return region.equalities(d) if hasattr(region, "equalities") else np.zeros((0, d))
+
+
+def project_visible(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Remove from each row the component along the normals, which decisions cannot see."""
+    if not normals.size:
+        return C
+    hidden = (C @ normals.T) @ normals
+    return np.subtract(C, hidden, out=hidden)
+
+
+class InMemoryObjective(LinearObjective):
+    """Mean loss of a linear model plus its penalty, of rows in memory.
+
+    Parameters
+    ----------
+    loss : Loss
+        Its region has been validated by ``check_region``.
+    X : ndarray of shape (n, p), or (n, d p) for a shared model
+    y : ndarray of shape (n, d)
+        Costs or values as the user has them.
+    sample_weight : ndarray of shape (n,), optional
+    offset : ndarray of shape (n, d), optional
+        Known part of the costs: predictions are the offset plus what the model says.
+    alpha, l1_ratio : float
+    prior : {"zero", "least_squares"}
+    fit_intercept : bool
+    shared : bool
+        Whether one coefficient vector serves all costs.
+    coordinates : Coordinates, optional
+        Those of an earlier objective; by default they are derived from the data.
+    standardized : bool
+        Whether the penalty is on the coefficients of standardised features and normalised costs.
+
+    Attributes
+    ----------
+    C : ndarray of shape (n, d)
+        Costs as the loss sees them: to be minimised, projected, in units of ``cost_scale``.
+    W : ndarray of shape (n, d)
+        Optimal decisions.
+    weight : ndarray of shape (n,)
+        Weights of the rows, with sum one.
+    undecided : bool
+        Whether the time was up before W was known: no loss can be evaluated then.
+    """
+
+    in_memory = True
+    undecided = False
+
+    def __init__(
+        self,
+        loss: Loss,
+        X: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        *,
+        offset: np.ndarray | None = None,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        prior: str = "zero",
+        fit_intercept: bool = True,
+        shared: bool = False,
+        coordinates: Coordinates | None = None,
+        standardized: bool = False,
+    ) -> None:
+        assert loss.region is not None
+        rows, weight = merge_rows(sample_weight, X, y, offset, loss.region.row_table(X.shape[0]))
+        X, y, region = X[rows], y[rows], loss.region.take(rows)
+        weight = weight / weight.sum()
+        C = region.to_min(y)
+        known = None if offset is None else region.to_min(offset[rows])
+        # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
+        design = (SharedDesign if shared else LinearDesign)(
+            X,
+            weight,
+            region_normals(region, y.shape[1]),
+            fit_intercept=fit_intercept,
+            center=standardized or prior != "least_squares",
+            standardization=None if coordinates is None else coordinates.standardization,
+        )
+        if coordinates is None:
+            coordinates = derive_coordinates(design, X, C, known, standardized)
+        super().__init__(loss, region, design, coordinates, Penalty(alpha, l1_ratio, prior, standardized))
+        known = None if known is None else self.normalised(known)
+        check_offset_size(known)
+        self._set_rows(region, design, weight, self.normalised(C), known, None)
+        try:
+            self._W = region.solve_min(C) if loss.needs_decisions else None
+        except TimeIsUp:
+            self.undecided = True
+
+    @classmethod
+    def without_rows(
+        cls, loss: Loss, region: Region, design: Design, coordinates: Coordinates, penalty: Penalty
+    ) -> Self:
+        """Return the objective of no rows, to which ``with_rows`` gives some."""
+        self = cls.__new__(cls)
+        LinearObjective.__init__(self, loss, region, design, coordinates, penalty)
+        nothing = np.zeros((0, design.normals.shape[1]))
+        self._set_rows(region, design, np.zeros(0), nothing, None, nothing)
+        return self
+
+    def _set_rows(
+        self,
+        region: Region,
+        design: Design,
+        weight: np.ndarray,
+        C: np.ndarray,
+        offset: np.ndarray | None,
+        W: np.ndarray | None,
+    ) -> None:
+        """Set all that belongs to single rows: costs and offset are normalised, W are the optimal decisions."""
+        self.region, self.design, self.weight, self._W = region, design, weight, W
+        self._reference_losses = {}
+        #: normalised costs and offset as they are; ``C`` and ``offset`` are those that the loss works with
+        self.plain_costs, self.plain_offset = C, offset
+        self.C, self.offset = self.loss.absorb(C, offset)
+
+    def normalised(self, C: np.ndarray) -> np.ndarray:
+        """Costs as solvers see them: what decisions can see of them, in units of the typical cost."""
+        visible = project_visible(C, self.normals) / self.cost_scale
+        if self.coordinates.costs_constant:
+            visible[np.abs(visible) <= ROUNDING * np.linalg.norm(C / self.cost_scale, axis=1, keepdims=True)] = 0.0
+        return visible
+
+    @property
+    def W(self) -> np.ndarray:
+        """Optimal decisions, if the loss needs them and there was time to find them."""
+        assert self._W is not None
+        return self._W
+
+    # -- the same problem on other rows --------------------------------------------------------------------------------
+
+    def take(self, rows: slice, share: float) -> Self:
+        """Return the same problem on some of the rows, in the same coordinates, their weights divided by ``share``."""
+        weight = self.weight[rows] / share
+        other = copy(self)
+        other._set_rows(
+            self.region.take(rows),
+            self.design.thinned(rows, weight),
+            weight,
+            self.plain_costs[rows],
+            None if self.plain_offset is None else self.plain_offset[rows],
+            None if self._W is None else self._W[rows],
+        )
+        return other
+
+    def thinned(self, step: int) -> Self:
+        """Return the same problem with every ``step``-th row only, in the same coordinates."""
+        rows = slice(None, None, step)
+        return self.take(rows, float(self.weight[rows].sum()))
+
+    def sampled(self) -> Self | None:
+        """Return the same problem on a sample of the rows; None if there are few."""
+        step = sample_step(self.n_samples)
+        return None if step is None else self.thinned(step)
+
+    def with_rows(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        offset: np.ndarray | None = None,
+        W: np.ndarray | None = None,
+        numbers: range = ALL_ROWS,
+    ) -> Self:
+        """Return the same problem on other rows, in the same coordinates.
+
+        Weights are taken as they are: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
+        they are known.  ``numbers`` are those of the rows among all rows, by which errors name them.
+        """
+        region = self.region.numbered(numbers)
+        C = region.to_min(y)
+        known = None if offset is None else self.normalised(region.to_min(offset))
+        if W is None and self.loss.needs_decisions:
+            W = region.solve_min(C)
+        other = copy(self)
+        other._set_rows(region, self.design.with_rows(X, weight), weight, self.normalised(C), known, W)
+        return other
+
+    def with_design(
+        self,
+        design: Design,
+        C: np.ndarray,
+        offset: np.ndarray | None,
+        W: np.ndarray | None,
+        numbers: range,
+    ) -> Self:
+        """Return the same problem on rows that are in the coordinates of solvers already."""
+        other = copy(self)
+        other._set_rows(self.region.numbered(numbers), design, design.weight, C, offset, W)
+        return other
+
+    def with_loss(self, loss: Loss) -> Self:
+        """Return the same data with another loss of the same region."""
+        other = copy(self)
+        other.loss = loss
+        other._set_rows(self.region, self.design, self.weight, self.plain_costs, self.plain_offset, self._W)
+        return other
+
+    # -- sums over rows ------------------------------------------------------------------------------------------------
+
+    @property
+    def n_samples(self) -> int:
+        """Number of distinct rows."""
+        return self.C.shape[0]
+
+    def predict(self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Predicted costs of the given rows, offset included, as the loss compares them with ``C``."""
+        C_hat = self.design.predict(Theta, rows)
+        return C_hat if self.offset is None else C_hat + self.offset[rows]
+
+    def mean_loss(self, Theta: np.ndarray) -> float:
+        """Weighted loss at Theta, without the penalty."""
+        return float(self.weight @ self.loss.value_min(self.region, self.C, self.predict(Theta), self._W))
+
+    def mean_decision_cost(self, Theta: np.ndarray) -> float:
+        """Weighted cost of the decisions, without the penalty."""
+        C_hat = self.design.predict(Theta)
+        C_hat = C_hat if self.plain_offset is None else C_hat + self.plain_offset
+        W = self.region.solve_min(C_hat * self.cost_scale)
+        return float(self.weight @ np.einsum("ij,ij->i", self.plain_costs, W))
+
+    def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
+        """Weighted loss and its subgradient in Theta."""
+        value, G = self.loss.value_gradient_min(self.region, self.C, self.predict(Theta), self._W, memory)
+        return float(self.weight @ value), self.design.adjoint(G * self.weight[:, None])
+
+    def batch_gradient(self, Theta: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Subgradient in Theta of the loss of some rows, with these weights."""
+        W = None if self._W is None else self._W[rows]
+        G = self.loss.value_gradient_min(self.region.take(rows), self.C[rows], self.predict(Theta, rows), W)[1]
+        return self.design.adjoint(G * weight[:, None], rows)
+
+    def cuts(
+        self, Theta: np.ndarray, edges: np.ndarray, memory: Memory | None = None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Weighted loss, and a cut for each group of rows."""
+        value, b, A = 0.0, np.zeros(len(edges) - 1), np.zeros((len(edges) - 1, *self.shape))
+        for rows, region, block_memory in self._blocks({} if memory is None else memory):
+            W = None if self._W is None else self._W[rows]
+            losses, G = self.loss.value_gradient_min(region, self.C[rows], self.predict(Theta, rows), W, block_memory)
+            value += float(self.weight[rows] @ losses)
+            G *= self.weight[rows, None]
+            first = int(np.searchsorted(edges, rows.start, side="right")) - 1
+            last = int(np.searchsorted(edges, rows.stop, side="left"))
+            for g in range(first, last):
+                mine = slice(max(edges[g], rows.start), min(edges[g + 1], rows.stop))
+                share = G[mine.start - rows.start : mine.stop - rows.start]
+                b[g] -= 0.5 * float(np.vdot(self.C[mine], share))
+                A[g] += self.design.adjoint(share, mine)
+        return value, b, A
+
+    def _blocks(self, memory: Memory) -> list[tuple[slice, Region, Memory]]:
+        """Rows in blocks whose arrays fit into the processor's cache, with regions and caches of the oracle."""
+        if "blocks" not in memory:
+            n = self.n_samples
+            # A solver gets all rows at once: it may work on several at a time, and the cache does not matter to it.
+            size = n if self.region.oracle_is_solver else max(BLOCK_ELEMENTS // self.C.shape[1], 1)
+            slices = [slice(start, min(start + size, n)) for start in range(0, n, max(size, 1))]
+            memory["blocks"] = [
+                (rows, self.region if len(slices) == 1 else self.region.take(rows), {}) for rows in slices
+            ]
+        return memory["blocks"]
+
+    # -- the certificate -----------------------------------------------------------------------------------------------
+
+    def decisions(self, Theta: np.ndarray, memory: Memory | None = None) -> np.ndarray:
+        """Decisions w*(2 c_hat - c): those that attain the support function at Theta."""
+        return self.region.solve_min(2.0 * self.design.predict(Theta) - self.C, memory)
+
+    def dual_value(self, V: np.ndarray, Theta: np.ndarray) -> Bound:
+        """Lower bound proved by decisions V in conv(S), if Theta is the result."""
+        return self.dual_value_from_moments(*self.moments(V), Theta)
+
+    def moments(self, V: np.ndarray) -> tuple[float, np.ndarray]:
+        """Constant and slope of the bound of decisions V."""
+        difference = (V - self.W) * self.weight[:, None]
+        return float(np.einsum("ij,ij->", self.C, difference)), -2.0 * self.design.adjoint(difference)
+
+    def moves(self, dual: Dual, Theta: np.ndarray) -> InMemoryMoves:
+        """Dual decisions that can be moved; Theta is the result."""
+        return InMemoryMoves(self, dual, Theta)
+
+
+class InMemoryMoves:
+    """Dual decisions that can be moved, of rows in memory (see ``certificate.Moves``).
+
+    Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the distance: samples with u_i
+    near 0, where the loss has its kink and v_i may be anything, are moved first.
+
+    Parameters
+    ----------
+    objective : InMemoryObjective
+    dual : ndarray of shape (n, d), or DecisionsAt
+    Theta : ndarray
+        The result.
+    floor : float, optional
+        Added to |u_i|; by default a small share of the largest |u_i|.
+    """
+
+    def __init__(self, objective: InMemoryObjective, dual: Dual, Theta: np.ndarray, floor: float | None = None) -> None:
+        self.objective = objective
+        V = objective.decisions(dual.Theta) if isinstance(dual, DecisionsAt) else dual
+        self._repair = getattr(objective.region, "repair", None)
+        # Without ``repair`` only the oracle's own decisions and their averages get here, which are in conv(S).
+        self.max_moves = 0 if self._repair is None else MAX_MOVES
+        if self._repair is not None:
+            try:
+                V = self._repair(V)
+            except RuntimeError:
+                V = objective.W  # a back-end failed to move decisions into the region
+        self.V = V
+        self.size = np.linalg.norm(objective.C - 2.0 * objective.design.predict(Theta), axis=1)
+        self.room = 1.0 / (self.size + (KINK * (float(self.size.max(initial=0.0)) or 1.0) if floor is None else floor))
+
+    def moments(self, K: np.ndarray) -> tuple[float, np.ndarray]:
+        """Constant and slope of the bound of v_i(K)."""
+        if self._repair is None or not K.any():
+            return self.objective.moments(self.V)
+        return self.objective.moments(self._repair(self.V + self.room[:, None] * self.objective.design.predict(K)))
+
+    def gram(self) -> np.ndarray:
+        """Gram matrix of the features, weighted with room_i."""
+        return self.objective.design.gram(self.room)
+
+    def mixed_bound(self, Theta: np.ndarray, deadline: Deadline, target: float) -> Bound:
+        """Bound with a little of other decisions mixed in."""
+        return mixed_bound(self.objective, self.V, Theta, deadline, target)
+
+
+def derive_coordinates(
+    design: Design, X: np.ndarray, C: np.ndarray, known: np.ndarray | None, standardized: bool
+) -> Coordinates:
+    """Units of features and costs, and least squares in them."""
+    size, whole = (_typical_size(costs, design.weight) for costs in (project_visible(C, design.normals), C))
+    same = size <= ROUNDING * whole
+    cost_scale = (whole if same else size) or 1.0
+    check_units(design.standardization, cost_scale)
+    unknown = C if known is None else C - known
+    unit = power_of_two(largest(unknown))
+    Theta = design.least_squares(X, unknown / unit, standardized=standardized) * (unit / cost_scale)
+    coordinates = Coordinates(design.standardization, cost_scale, *design.split(Theta), same)
+    return coordinates if known is not None or design.shared else coordinates.without_rounding()
+
+
+def _typical_size(C: np.ndarray, weight: np.ndarray) -> float:
+    """Root of the mean square of the rows' lengths."""
+    # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
+    unit = power_of_two(largest(C))
+    return float(unit * np.sqrt(weight @ np.square(C / unit).sum(axis=1)))
