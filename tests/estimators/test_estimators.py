@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import skspo.estimators._linear
+import skspo.solvers.driver
 from skspo import (
     Box,
     EntropySimplex,
@@ -338,7 +338,7 @@ class Stub(Solver):
         self.result = result
         self.tol = tol
 
-    def solve(self, objective, coef_init=None):
+    def solve(self, objective, run, start=None):
         """As told."""
         return self.result
 
@@ -348,7 +348,7 @@ def test_of_several_solvers_that_fail_the_best_counts(monkeypatch):
     Theta = spo_plus_objective(X, C).least_squares
     value = spo_plus_objective(X, C).value(Theta)
     results = [Result(Theta, value, bound * value, 7, Status.ITERATION_LIMIT, "", np.inf) for bound in (0.2, 0.9, 0.5)]
-    monkeypatch.setattr(skspo.estimators._linear, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
+    monkeypatch.setattr(skspo.solvers.driver, "make_solvers", lambda *args, **kwargs: [Stub(r) for r in results])
     with pytest.warns(ConvergenceWarning, match=r"gap of 1\.0e-01"):
         model = SPOPlusRegressor(Simplex()).fit(X, C)
     assert model.lower_bound_ == pytest.approx(0.9 * model.objective_)

@@ -541,13 +541,13 @@ def test_candidates_are_judged_by_decisions_in_the_users_units(prior, offset):
         # The same from some of the rows, with another loss, and from rows in chunks.
         half = local.take(slice(None, None, 2), float(local.weight[::2].sum()))
         rest = local.take(slice(1, None, 2), float(local.weight[1::2].sum()))
-        parts = [part._decision_cost_at(Theta) * local.weight[k::2].sum() for k, part in enumerate((half, rest))]
+        parts = [part.mean_decision_cost(Theta) * local.weight[k::2].sum() for k, part in enumerate((half, rest))]
         assert sum(parts) * local.scale == pytest.approx(expected, rel=1e-9)
         other = local.with_loss(SPOLoss(region))
-        assert other._decision_cost_at(Theta) * local.scale == pytest.approx(expected, rel=1e-9)
+        assert other.mean_decision_cost(Theta) * local.scale == pytest.approx(expected, rel=1e-9)
         with LocalRows(ChunkedData.from_arrays(X, C_large, None, known, chunk_rows=7)) as rows:
             chunked = ChunkedObjective(SPOPlusLoss(region), rows, **params)
-            cost = chunked._decision_cost_at(chunked.from_user(coef, intercept)) * chunked.scale
+            cost = chunked.mean_decision_cost(chunked.from_user(coef, intercept)) * chunked.scale
             assert cost == pytest.approx(expected, rel=1e-9)
 
 
@@ -775,7 +775,7 @@ class Boastful(Solver):
     tol = 1e-6
     max_iter = None
 
-    def solve(self, objective, coef_init=None):
+    def solve(self, objective, run, start=None):
         """As told."""
         value = objective.value(objective.least_squares)
         return Result(objective.least_squares, value, 7.0 * value, 3, Status.FAILED, "it had enough")

@@ -209,7 +209,7 @@ def test_one_fact_about_oracles_that_are_solvers(monkeypatch):
     for region, groups in ((cheap, 200), (solver, 1000)):
         objective = InMemoryObjective(sk.SPOPlusLoss(region), features, costs)
         assert CutModel(objective, Run(), None, None).n_groups == groups
-        assert (len(objective._blocks()) == 1) == region.oracle_is_solver
+        assert (len(objective._blocks({})) == 1) == region.oracle_is_solver
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

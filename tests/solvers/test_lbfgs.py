@@ -57,7 +57,7 @@ def test_lbfgs_asks_for_a_smaller_gradient_as_long_as_that_helps(monkeypatch):
     objective = spo_plus_objective(*noisy_data(), EntropySimplex())
     results, asked = gaps(objective, 0.5, 0.1, 0.01, 1e-7), []
 
-    def descend(objective, Theta, limit, gradient_tol, report):
+    def descend(objective, Theta, limit, gradient_tol, report, memory):
         asked.append(gradient_tol)
         return Theta, 1
 
