@@ -23,6 +23,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.linalg
+from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression
 
 from .._utils.deadline import predicted_seconds, time_left
@@ -63,6 +64,8 @@ def check_blocks(n_features: int, d: int) -> None:
 
 def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Any) -> np.ndarray:
     """Predictions (n, d) of coefficients (d, p), or of shared ones (p,), for features as given."""
+    if issparse(X):
+        return X @ coef.T + intercept
     X = np.ascontiguousarray(X)  # some versions of NumPy multiply strided arrays in another order
     if coef.ndim == 1:
         return (X.reshape(-1, coef.size) @ coef + intercept).reshape(X.shape[0], -1)
@@ -88,6 +91,8 @@ class Design:
 
     #: whether one coefficient vector serves all costs
     shared: ClassVar[bool]
+    #: whether Z is in CSR form
+    sparse: ClassVar[bool] = False
     Z: np.ndarray
 
     def __init__(

@@ -6,6 +6,7 @@ from copy import copy
 from typing import Self
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
@@ -18,6 +19,7 @@ from .merge import merge_rows
 from .mixture import mixed_bound
 from .objective import Coordinates, LinearObjective, Penalty, sample_step
 from .run import Memory
+from .sparse import SparseDesign
 
 #: costs of the rows that a pass works on at a time
 BLOCK_ELEMENTS = 2**17
@@ -53,7 +55,7 @@ class InMemoryObjective(LinearObjective):
     ----------
     loss : Loss
         Its region has been validated by ``check_region``.
-    X : ndarray of shape (n, p), or (n, d p) for a shared model
+    X : ndarray or csr_array of shape (n, p), or ndarray of shape (n, d p) for a shared model
     y : ndarray of shape (n, d)
         Costs or values as the user has them.
     sample_weight : ndarray of shape (n,), optional
@@ -87,7 +89,7 @@ class InMemoryObjective(LinearObjective):
     def __init__(
         self,
         loss: Loss,
-        X: np.ndarray,
+        X: np.ndarray | csr_array,
         y: np.ndarray,
         sample_weight: np.ndarray | None = None,
         *,
@@ -107,7 +109,8 @@ class InMemoryObjective(LinearObjective):
         C = region.to_min(y)
         known = None if offset is None else region.to_min(offset[rows])
         # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
-        design = (SharedDesign if shared else LinearDesign)(
+        kind = SharedDesign if shared else SparseDesign if issparse(X) else LinearDesign
+        design = kind(
             X,
             weight,
             region_normals(region, y.shape[1]),

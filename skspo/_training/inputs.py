@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 from .._utils.scaling import check_largest, relative_weight
@@ -17,6 +19,7 @@ from ..losses import check_offset, check_weight
 from .baselines import mean_cost
 from .design import check_blocks
 from .fitted import check_cost_names, check_metadata, cost_names, fitted_with
+from .sparse import as_csr, is_small, to_dense
 
 
 def check_ndim(y: Any) -> None:
@@ -29,7 +32,7 @@ def check_ndim(y: Any) -> None:
 class TrainingData(NamedTuple):
     """Validated data, and what an estimator is to remember of them if the fit succeeds."""
 
-    X: np.ndarray
+    X: np.ndarray | csr_array
     C: np.ndarray
     weight: np.ndarray | None
     offset: np.ndarray | None
@@ -101,14 +104,23 @@ def check_training_data(
     remembered = cost_attributes(estimator, y, reset=reset, offset=offset, region_params=region_params)
     # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
     noted = copy(estimator)
+    accepted = "csr" if get_tags(estimator).input_tags.sparse else False
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds everything up
-        X_arr, y = validate_data(noted, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)
+        X_arr, y = validate_data(
+            noted, X, y, reset=reset, dtype=np.float64, accept_sparse=accepted, multi_output=True, y_numeric=True
+        )
         C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     input_attributes = feature_attributes(noted) | remembered
     input_attributes["_y_is_1d"] = C.ndim == 1
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):
         check_blocks(X_arr.shape[1], C.shape[1])
+    if issparse(X_arr):
+        X_arr = as_csr(X_arr)
+        if not getattr(estimator, "_keeps_sparse", False) or getattr(estimator, "shared", False):
+            X_arr = to_dense(X_arr, type(estimator).__name__)
+        elif is_small(X_arr):
+            X_arr = X_arr.toarray()
     known = check_offset(offset, C.shape)
-    check_largest(X=X_arr, y=C, offset=known)
+    check_largest(X=X_arr.data if issparse(X_arr) else X_arr, y=C, offset=known)
     return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, input_attributes)

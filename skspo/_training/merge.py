@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 
-def merge_rows(sample_weight: np.ndarray | None, *arrays: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def merge_rows(
+    sample_weight: np.ndarray | None, *arrays: np.ndarray | csr_array | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Drop rows of weight zero, merge equal rows, and sort.
 
     A weight of two is then the same problem as a repeated row, bit for bit, and the order of rows does not matter: the
@@ -14,7 +17,7 @@ def merge_rows(sample_weight: np.ndarray | None, *arrays: np.ndarray | None) -> 
     Parameters
     ----------
     sample_weight : ndarray of shape (n,) or None
-    *arrays : ndarray of shape (n, m) or None
+    *arrays : ndarray or csr_array of shape (n, m), or None
         What samples have to agree in to be equal.
 
     Returns
@@ -27,14 +30,20 @@ def merge_rows(sample_weight: np.ndarray | None, *arrays: np.ndarray | None) -> 
     given = [array for array in arrays if array is not None]
     weight = np.ones(given[0].shape[0]) if sample_weight is None else sample_weight
     keep = np.flatnonzero(weight > 0)
-    rows = np.concatenate([array[keep] for array in given], axis=1)
+    sparse = [array[keep] for array in given if issparse(array)]
+    rows = np.concatenate([array[keep] for array in given if not issparse(array)], axis=1)
     # One number per row orders almost all rows; numpy sums each row in the same order wherever it stands.
     key = (rows * np.cos(np.arange(1.0, rows.shape[1] + 1.0))).sum(axis=1)
-    order = np.argsort(key, kind="stable")
+    keys = [key, *(X @ np.cos(np.arange(1.0, X.shape[1] + 1.0)) for X in sparse)]
+    order = np.lexsort(keys)
     if (np.diff(key[order]) == 0).any():
-        order = np.lexsort((*rows.T[::-1], key))
+        order = np.lexsort((*rows.T[::-1], *keys))
     rows = rows[order]
     new = np.ones(rows.shape[0], dtype=bool)
     new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    for X in sparse:
+        X = X[order]
+        difference = abs(X[1:] - X[:-1])
+        new[1:] |= difference.max(axis=1).toarray().ravel() > 0 if len(new) > 1 else False
     weight = np.add.reduceat(weight[keep][order], np.flatnonzero(new))
     return keep[order[new]], weight

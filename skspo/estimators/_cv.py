@@ -177,6 +177,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     (1, 5)
     """
 
+    _keeps_sparse = True
+
     def __init__(
         self,
         region: Region | None = None,

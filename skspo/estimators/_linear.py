@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.baselines import Baselines
@@ -16,6 +18,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
+from .._training.sparse import to_dense
 from .._utils.deadline import check_time_limit
 from ..data.chunks import is_dask
 from ..losses import SPOPlusLoss
@@ -84,6 +87,13 @@ class LinearSPOPlusMixin:
     random_state: Any
     verbose: int
     _y_is_1d: bool
+    #: whether sparse features stay sparse in a fit
+    _keeps_sparse = False
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict costs.
@@ -104,7 +114,9 @@ class LinearSPOPlusMixin:
             from ._dask import map_predict
 
             return map_predict(self, X, offset)
-        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        if issparse(X_arr) and self.shared:
+            X_arr = to_dense(X_arr, type(self).__name__)
         C_hat = apply_model(X_arr, self.coef_, self.intercept_)
         return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
 

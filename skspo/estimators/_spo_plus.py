@@ -147,6 +147,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     True
     """
 
+    _keeps_sparse = True
+
     def __init__(
         self,
         region: Region | None = None,

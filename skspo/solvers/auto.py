@@ -61,7 +61,9 @@ class Case:
 
     def serves(self, name: str) -> bool:
         """Whether a solver can minimise this objective at all."""
-        return not SOLVERS[name].shortcomings(self.region, self.objective.loss, self.penalty)
+        solver = SOLVERS[name]
+        dense = solver.supports_sparse or not self.objective.design.sparse
+        return dense and not solver.shortcomings(self.region, self.objective.loss, self.penalty)
 
     @property
     def smooth(self) -> bool:

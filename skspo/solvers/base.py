@@ -101,6 +101,8 @@ class Solver(BaseEstimator):
     penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
     #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (``_training.chunked``)
     supports_chunks: ClassVar[bool] = False
+    #: whether features may be in CSR form
+    supports_sparse: ClassVar[bool] = False
     #: whether a fit to a sample of the rows is worth its time as a start, if there are many rows
     starts_from_sample: ClassVar[bool] = False
     #: whether decisions that are not optimal do little harm; other solvers take every decision as exact
@@ -235,6 +237,12 @@ def check_in_memory(solver: Solver, objective: LinearObjective, others: dict[str
             f"solver={solver.name!r} needs all rows in memory, but the data come in chunks. Solvers that read them "
             f"chunk by chunk: {', '.join(able)}; or leave solver='auto'. To stream with sgd, call partial_fit "
             "per chunk."
+        )
+    if objective.design.sparse and not solver.supports_sparse:
+        able = [repr(name) for name, cls in others.items() if cls.supports_sparse and not cls.missing(objective.region)]
+        raise ValueError(
+            f"solver={solver.name!r} needs dense features, but X is sparse. Solvers for sparse features: "
+            f"{', '.join(able)}; or leave solver='auto', or pass X.toarray()."
         )
 
 

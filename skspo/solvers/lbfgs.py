@@ -30,6 +30,7 @@ class LBFGSSolver(Solver):
     """
 
     name = "lbfgs"
+    supports_sparse = True
     requires = ("strong_convexity", "repair")
     supports_chunks = True
 

@@ -64,6 +64,7 @@ class NewtonSolver(Solver):
     """
 
     name = "newton"
+    supports_sparse = True
     requires = ("smoothed", "strong_convexity", "repair")
     penalties = ("none", "ridge")
 

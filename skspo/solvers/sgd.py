@@ -78,6 +78,7 @@ class SGDSolver(Solver):
     """
 
     name = "sgd"
+    supports_sparse = True
     tolerates_inexact = True
 
     def __init__(

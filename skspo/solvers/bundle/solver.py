@@ -77,6 +77,7 @@ class BundleSolver(Solver):
     """
 
     name = "bundle"
+    supports_sparse = True
     requires = ()
     supports_chunks = True
     starts_from_sample = True

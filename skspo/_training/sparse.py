@@ -1,0 +1,148 @@
+"""Sparse features: the linear map of ``design`` with rows in CSR form.
+
+Conventions
+-----------
+    X (n, p) in CSR form     Z = [X / scale, 1] (n, q) in CSR form     c_hat_i = Theta z_i
+
+Features are scaled but not centred: centring would make them dense.  With a free intercept that changes nothing but the
+coordinates.  With ``prior="least_squares"`` the intercept is penalised too, and it is that of features as given.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, lsqr
+
+from .._utils.scaling import power_of_two
+from .design import LinearDesign, Standardization
+
+#: numbers of a dense X up to which sparse features are made dense, so that all solvers can be used: 16 MB
+DENSE_ELEMENTS = 2**21
+
+#: numbers of a dense X above which sparse features are refused where they would have to be made dense: 1 GB
+MOST_DENSE_ELEMENTS = 2**27
+
+#: relative accuracy of least squares by LSQR
+LSQR_TOL = 1e-12
+
+
+def as_csr(X: sp.sparray | sp.spmatrix) -> sp.csr_array:
+    """Return rows whose entries are sorted, with neither duplicates nor stored zeros, so that equal rows are equal."""
+    X = sp.csr_array(X, dtype=np.float64, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def is_small(X: sp.sparray) -> bool:
+    """Whether X is small enough to be made dense."""
+    return X.shape[0] * X.shape[1] <= DENSE_ELEMENTS
+
+
+def to_dense(X: sp.csr_array, name: str) -> np.ndarray:
+    """Return X as an array, for an estimator that needs one; an error if it is too large."""
+    if X.shape[0] * X.shape[1] > MOST_DENSE_ELEMENTS:
+        raise ValueError(
+            f"X is sparse, and {name} needs dense features here: an array of shape {X.shape} takes "
+            f"{X.shape[0] * X.shape[1] * 8 / 2**30:.1f} GB. SPOPlusRegressor and SPOPlusRegressorCV keep X sparse, "
+            "with shared=False."
+        )
+    return X.toarray()
+
+
+class SparseDesign(LinearDesign):
+    """One coefficient vector per cost, for features in CSR form.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n, p)
+    weight : ndarray of shape (n,)
+        Nonnegative, sums to one.
+    normals : ndarray of shape (m, d)
+        Orthonormal directions in which decisions never vary.
+    fit_intercept : bool
+    center : bool
+        Whether scales are deviations from the mean; features are never centred.
+    standardization : Standardization, optional
+        Use these coordinates instead of deriving them from X.
+    """
+
+    sparse = True
+    Z: sp.csr_array
+
+    def __init__(
+        self,
+        X: sp.csr_array,
+        weight: np.ndarray,
+        normals: np.ndarray,
+        *,
+        fit_intercept: bool,
+        center: bool,
+        standardization: Standardization | None = None,
+    ) -> None:
+        self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
+        n, p = X.shape
+        self.n_features = p
+        if standardization is None:
+            # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
+            largest = abs(X).max(axis=0).toarray().ravel() if n else np.zeros(p)
+            unit = np.exp2(np.floor(np.log2(np.maximum(largest, 1e-300))))
+            row_weight, column = np.repeat(weight, np.diff(X.indptr)), X.indices
+            data = X.data / unit[column]
+            mean = np.zeros(p)
+            if fit_intercept and center:
+                mean = np.bincount(column, row_weight * data, minlength=p)
+            # Squares of entries, and of those that are zero, about the mean.
+            stored = np.bincount(column, row_weight * (data - mean[column]) ** 2, minlength=p)
+            zeros = np.maximum(weight.sum() - np.bincount(column, row_weight, minlength=p), 0.0)
+            spread = unit * np.sqrt(stored + zeros * mean**2)
+            # A column that is constant up to rounding carries no information beyond the intercept.
+            used = spread > 16 * np.finfo(float).eps * largest
+            standardization = Standardization(np.zeros(p), np.where(used, spread, 1.0), used)
+        self.standardization = standardization
+        self.mean, self.scale, self.used = standardization
+        scaled = sp.csr_array(X * np.where(self.used, 1.0 / self.scale, 0.0))
+        self.Z = sp.csr_array(sp.hstack([scaled, np.ones((n, 1))], format="csr")) if fit_intercept else scaled
+
+    def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return sum_i g_i z_i^T, shape (d, q)."""
+        return np.ascontiguousarray((self.Z[rows].T @ G).T)
+
+    def gram(self, room: np.ndarray) -> np.ndarray:
+        """Return sum_i a_i room_i z_i z_i^T."""
+        return (self.Z.T @ (sp.diags_array(self.weight * room) @ self.Z)).toarray()
+
+    def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+        """Return sum_i a_i M_i (x) z_i z_i^T; the given rows are made dense."""
+        return self.dense_rows(rows).curvature(M, slice(None))
+
+    def dense_rows(self, rows: slice | np.ndarray) -> LinearDesign:
+        """Return the same map for some rows, which are made dense."""
+        other = LinearDesign.without_rows(self.standardization, self.normals, fit_intercept=self.fit_intercept)
+        other.Z, other.weight = self.Z[rows].toarray(), self.weight[rows]
+        return other
+
+    def least_squares(self, X: sp.csr_array, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+        """One regression per cost, by LSQR: the smallest solution, in the units of X or in those of Z."""
+        features = self.Z[:, : self.n_features] if standardized else X
+        unit = power_of_two(float(abs(features).max())) if features.nnz else 1.0
+        features = features * (1.0 / unit)
+        root = np.sqrt(self.weight)
+        mean = self.weight @ features if self.fit_intercept else np.zeros(features.shape[1])
+        level = self.weight @ C if self.fit_intercept else np.zeros(C.shape[1])
+        weighted = sp.csr_array(sp.diags_array(root) @ features)
+        transposed = sp.csr_array(weighted.T)
+        centred = LinearOperator(
+            features.shape,
+            matvec=lambda b: weighted @ b.ravel() - root * float(mean @ b.ravel()),
+            rmatvec=lambda r: transposed @ r.ravel() - mean * float(root @ r.ravel()),
+            dtype=np.float64,
+        )
+        coef = np.array(
+            [lsqr(centred, root * (c - l), atol=LSQR_TOL, btol=LSQR_TOL)[0] for c, l in zip(C.T, level, strict=True)]
+        )
+        intercept = level - coef @ mean
+        if standardized:
+            return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
+        return self._from_user(coef, intercept, unit)
