@@ -81,9 +81,7 @@ class HasDerivative(Protocol):
 class HasSmoothed(Protocol):
     """A multiple of the function f of ``strong_convexity`` can be added to the costs."""
 
-    def smoothed(
-        self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False
-    ) -> Smoothed:
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
         """Minimise c.w + mu f(w) over the region; with ``curvature`` also return minus the derivative in c."""
 
 

@@ -45,8 +45,8 @@ class MixedInteger(Region):
 
     All decisions are integers by default; ``integrality`` selects some of them.  :class:`Polyhedron` is the region of
     continuous decisions.  All other conventions are those of :func:`scipy.optimize.linprog` and
-    :func:`scipy.optimize.milp`: constraints are matrices, ``LinearConstraint`` objects, or both.  The region must be nonempty and bounded, which is
-    checked on first use.
+    :func:`scipy.optimize.milp`: constraints are matrices, ``LinearConstraint`` objects, or both.  The region must be
+    nonempty and bounded, which is checked on first use.
 
     Parameters
     ----------

@@ -15,7 +15,9 @@ from .._training.objective import LinearObjective
 from .._utils.deadline import StepTimer
 from .._utils.threads import one_blas_thread
 from ..losses import Loss
-from ..regions.base import CAPABILITIES, Region
+from ..regions.base import Region
+from ..regions.capabilities import CAPABILITIES
+from ..regions.capabilities import missing as missing_capabilities
 
 
 class Status(StrEnum):
@@ -117,7 +119,7 @@ class Solver(BaseEstimator):
     @classmethod
     def missing(cls, region: Region) -> list[str]:
         """Capabilities that this solver requires and the region does not have."""
-        return [name for name in cls.requires if not hasattr(region, name)]
+        return missing_capabilities(region, cls.requires)
 
     @classmethod
     def shortcomings(cls, region: Region, loss: Loss, penalty: str) -> list[str]:
