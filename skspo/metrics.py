@@ -192,8 +192,8 @@ def normalize(loss: Losses, size: float, largest: float) -> Losses:
     if scale != size:
         warn_once(
             "All best costs are zero, so the SPO loss cannot be normalized by them; it is divided by the mean of the "
-            "largest cost of each sample. If this happens in some folds only, the scores are not comparable: use "
-            "spo_loss, or scoring=make_spo_scorer(region, metric='spo_loss').",
+            "largest cost of each sample. If this happens in some folds only, their scores are on different scales: "
+            "use spo_loss, or scoring=make_spo_scorer(region, metric='spo_loss').",
             UndefinedMetricWarning,
         )
     return ratio

@@ -269,7 +269,7 @@ class Region(VersionedState, BaseEstimator):
         """Number of decision variables, from the region or from the argument; both must agree."""
         own = self.n_dim
         if own is None and n_dim is None:
-            raise ValueError(f"{type(self).__name__} exists in every dimension; give one, for example n_dim=10.")
+            raise ValueError(f"{type(self).__name__} exists in every dimension: say which one, for example n_dim=10.")
         if own is not None and n_dim is not None and own != n_dim:
             raise ValueError(
                 f"{type(self).__name__} has {own} decision variables, but the costs have {n_dim} columns. "

@@ -237,7 +237,7 @@ class ShortestPath(PolyhedralRegion):
                 if free.size != 1:
                     kind = "incoming" if name == "source" else "outgoing"
                     raise ValueError(
-                        f"ShortestPath: {name} is ambiguous and must be given: {free.size} nodes have no {kind} edge."
+                        f"ShortestPath: {name} must be given, it is ambiguous: {free.size} nodes have no {kind} edge."
                     )
                 terminals.append(int(free[0]))
             elif not isinstance(label, Hashable) or label not in number:

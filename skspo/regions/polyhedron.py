@@ -113,7 +113,7 @@ def _read_matrix(what: str, A: Matrix) -> np.ndarray | sp.csr_array:
     if isinstance(A, LinearConstraint) or (
         isinstance(A, list | tuple) and any(isinstance(x, LinearConstraint) for x in A)
     ):
-        raise TypeError(f"{what} must be a matrix. Pass a LinearConstraint as the parameter constraints.")
+        raise TypeError(f"{what} must be a matrix. Pass a LinearConstraint as constraints=....")
     return np.atleast_2d(read_numbers(what, A))
 
 
@@ -187,8 +187,8 @@ def _read_bounds(name: str, d: int, bounds: BoundsLike) -> tuple[np.ndarray, np.
     if empty.any():
         j = int(np.argmax(empty))
         raise InfeasibleRegionError(
-            f"{name}: the region is empty (infeasible), decision {j} has the lower bound {lower[j]} and the upper "
-            f"bound {upper[j]}."
+            f"{name}: the region is empty (infeasible), no number is between the lower bound {lower[j]} of decision "
+            f"{j} and its upper bound {upper[j]}."
         )
     return lower, upper
 
