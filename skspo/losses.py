@@ -71,12 +71,7 @@ class Loss:
         return self.value_gradient_min(region, C, C_hat, W)[0]
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: Memory | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and gradient of each sample, for costs to be minimised; ``memory`` is for ``Region.solve_min``."""
         raise NotImplementedError
@@ -167,12 +162,7 @@ class SPOPlusLoss(Loss):
         return (C, None) if offset is None else (C - 2.0 * offset, None)
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: Memory | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and subgradient; the subgradient is twice the difference of two decisions."""
         # In place: allocating large arrays takes longer than the arithmetic.
@@ -209,12 +199,7 @@ class SPOLoss(Loss):
         return np.einsum("ij,ij->i", C, region.solve_min(C_hat) - W)
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: Memory | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and gradient, for regions with a ``derivative``."""
         if not has(region, "derivative"):
@@ -240,12 +225,7 @@ class SquaredLoss(Loss):
     needs_decisions = False
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: Memory | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and gradient."""
         E = C_hat - C
@@ -265,12 +245,7 @@ class AbsoluteLoss(Loss):
     needs_decisions = False
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: Memory | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and subgradient."""
         E = C_hat - C

@@ -50,7 +50,7 @@ def spo_loss(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs, which is added to ``y_pred``.
+        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
@@ -97,7 +97,7 @@ def spo_plus_loss(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs, which is added to ``y_pred``.
+        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
@@ -144,7 +144,7 @@ def normalized_spo_loss(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of both sums.
     offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs, which is added to ``y_pred``.
+        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
@@ -248,19 +248,12 @@ def make_spo_scorer(
 class _DecisionScorer(_Scorer):
     """Scorer that checks that it gets the same kinds of metadata as the estimator's ``fit``."""
 
-    def _score(
-        self,
-        method_caller: Callable[..., object],
-        estimator: BaseEstimator,
-        X: object,
-        y_true: ArrayLike,
-        **kwargs: object,
-    ) -> float:
+    def _score(self, caller: object, estimator: BaseEstimator, X: object, y_true: ArrayLike, **kwargs: object) -> float:
         given = self._kwargs | kwargs
         check_metadata(estimator, "the scorer", offset=given.get("offset"), region_params=given.get("region_params"))
         check_cost_names(estimator, y_true)
         with metadata_checked():  # the metric adds the offset
-            return super()._score(method_caller, estimator, X, y_true, **kwargs)
+            return super()._score(caller, estimator, X, y_true, **kwargs)
 
 
 def _prepare(

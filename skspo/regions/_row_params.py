@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,25 +11,15 @@ from numpy.typing import ArrayLike
 from ._row_names import RowNames, row_error
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .base import Region
 
 #: field of ``row_params`` with the number of each row, so that errors can name it after cross-validation split the rows
 ROW = "_row"
 
-
-class Table(Protocol):
-    """A DataFrame, of pandas or another library."""
-
-    @property
-    def columns(self) -> Iterable[str]:
-        """Names of the columns."""
-
-    def __getitem__(self, key: str, /) -> ArrayLike:
-        """Return a column."""
-
-
-#: what users may pass as ``region_params``; an ndarray must be structured
-RegionParams = Mapping[str, ArrayLike] | np.ndarray | Table
+#: what users may pass as ``region_params``; an array must be structured
+RegionParams: TypeAlias = "Mapping[str, ArrayLike] | np.ndarray | pd.DataFrame"
 
 
 def row_params(**params: ArrayLike) -> np.ndarray:

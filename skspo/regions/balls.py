@@ -49,7 +49,28 @@ def _unit_scale(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return C / np.where(largest == 0, 1.0, largest), zero
 
 
-class L1Ball(Region):
+class _Ball(Region):
+    """Base class of the balls, whose decisions vary in every direction."""
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """No rows."""
+        return np.zeros((0, self.resolve_dim(n_dim)))
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width, because decisions vary in every direction."""
+        return self.width(n_dim)
+
+
+class _RoundBall(_Ball):
+    """Base class of the strictly convex balls: the optimal decision is unique unless all costs are zero."""
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        zero = (C == 0).all(axis=1, keepdims=True)
+        return self.solve_min(np.where(zero, -C_true, C))
+
+
+class L1Ball(_Ball):
     """Cross-polytope {|w|_1 <= radius}: spend a budget on one of d coordinates, with either sign.
 
     The optimal decision has the entry ``-radius * sign(c_j)`` for the largest ``|c_j|``, of several the first one.  A
@@ -116,11 +137,6 @@ class L1Ball(Region):
         T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
         return self._data(d) * t, [T >= V, T >= -V]
 
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """No rows: decisions vary in every direction."""
-        d = self.resolve_dim(n_dim)
-        return np.zeros((0, d))
-
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Shrink towards the centre until the norm is at most the radius."""
         size = np.abs(W).sum(axis=1, keepdims=True) / self._data(W.shape[1])
@@ -135,12 +151,8 @@ class L1Ball(Region):
         d = self.resolve_dim(n_dim)
         return CertifiedFloat(2.0 * self._data(d) / np.sqrt(d))
 
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width, because decisions vary in every direction."""
-        return self.width(n_dim)
 
-
-class LqBall(Region):
+class LqBall(_RoundBall):
     """Ball {|w|_q <= radius} with 1 < q <= 2, a strongly convex set.
 
     The optimal decision is the Hölder dual of the cost: ``w_j`` proportional to ``-sign(c_j) |c_j|^(1/(q-1))``.  It is
@@ -188,11 +200,6 @@ class LqBall(Region):
             size = (np.abs(W) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
         # A row that is not zero has an entry of size 1 after scaling, hence size >= 1; a zero row stays zero.
         return W * (-radius / np.maximum(size, 1.0)) + 0.0
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        zero = (C == 0).all(axis=1, keepdims=True)
-        return self.solve_min(np.where(zero, -C_true, C))
 
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
@@ -267,11 +274,6 @@ class LqBall(Region):
         T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
         return radius * t, [cp.PowCone3D(S, T, V, np.full((n, d), 1.0 - 1.0 / q)), cp.sum(S, axis=1) == t]
 
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """No rows: decisions vary in every direction."""
-        d = self.resolve_dim(n_dim)
-        return np.zeros((0, d))
-
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Shrink towards the centre until the norm is at most the radius."""
         q, radius = self._data(W.shape[1])
@@ -290,10 +292,6 @@ class LqBall(Region):
         q, radius = self._data(d)
         return CertifiedFloat(2.0 * radius * d ** (0.5 - 1.0 / q))
 
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width, because decisions vary in every direction."""
-        return self.width(n_dim)
-
 
 class _EllipsoidData(NamedTuple):
     """Cholesky factor of Q, its inverse (both None for the identity) and the extreme eigenvalues of Q."""
@@ -305,7 +303,7 @@ class _EllipsoidData(NamedTuple):
     radius: float
 
 
-class Ellipsoid(Region):
+class Ellipsoid(_RoundBall):
     """Ellipsoid {(w - center)^T Q (w - center) <= radius^2}, a strongly convex set.
 
     The optimal decision is ``center - radius Q^-1 c / sqrt(c^T Q^-1 c)``.  It is unique unless the cost is zero; then
@@ -397,11 +395,6 @@ class Ellipsoid(Region):
             size = np.linalg.norm(half[:, 0], axis=1)
         return center - step * (radius / np.where(zero, 1.0, size))[:, None]
 
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        zero = (C == 0).all(axis=1, keepdims=True)
-        return self.solve_min(np.where(zero, -C_true, C))
-
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
 
@@ -468,11 +461,6 @@ class Ellipsoid(Region):
         V_scaled = V if inverse is None else V @ inverse.T
         return V @ center + radius * t, [cp.SOC(t, V_scaled, axis=1)]
 
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """No rows: decisions vary in every direction."""
-        d = self.resolve_dim(n_dim)
-        return np.zeros((0, d))
-
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Shrink towards the centre until inside."""
         factor, _, _, center, radius = self._data(W.shape[1])
@@ -490,7 +478,3 @@ class Ellipsoid(Region):
         """Shortest axis."""
         _, _, (_, largest), _, radius = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(2.0 * radius / np.sqrt(largest))
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width, because decisions vary in every direction."""
-        return self.width(n_dim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import isqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,8 @@ from .polyhedral import InequalityForm, PolyhedralRegion
 if TYPE_CHECKING:
     import networkx as nx
 
+Node: TypeAlias = Hashable
+Edges: TypeAlias = "Sequence[Sequence[Node]] | np.ndarray | nx.DiGraph"
 BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
 
 
@@ -118,13 +120,7 @@ class ShortestPath(PolyhedralRegion):
     edges: Any  # ``_read`` validates it
 
     def __init__(
-        self,
-        edges: Sequence[Sequence[Hashable]] | np.ndarray | nx.DiGraph,
-        source: Hashable = None,
-        target: Hashable = None,
-        *,
-        n_jobs: int | None = None,
-        sense: str = "min",
+        self, edges: Edges, source: Node = None, target: Node = None, *, n_jobs: int | None = None, sense: str = "min"
     ) -> None:
         self.edges = edges
         self.source = source
@@ -217,7 +213,7 @@ class ShortestPath(PolyhedralRegion):
             edges = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
         if not edges:
             raise ValueError("ShortestPath: there are no edges.")
-        number: dict[Hashable, int] = {}
+        number: dict[Node, int] = {}
         ends = np.empty((len(edges), 2), dtype=np.intp)
         for i, edge in enumerate(edges):
             try:

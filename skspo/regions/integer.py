@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,19 +13,10 @@ from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
-from .base import CertifiedFloat, Region
+from .base import CertifiedFloat
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
-from .polyhedron import (
-    BoundsLike,
-    ConstraintsLike,
-    RowPolyhedron,
-    count_decisions,
-    read_constraints,
-    read_numbers,
-    side_shapes,
-    stack_sides,
-)
+from .polyhedron import BoundsLike, ConstrainedRegion, ConstraintsLike, RowPolyhedron, read_numbers, stack_sides
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
 BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
@@ -40,7 +30,7 @@ class _MixedIntegerData(NamedTuple):
     high: np.ndarray
 
 
-class MixedInteger(Region):
+class MixedInteger(ConstrainedRegion):
     """Integer points of a polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
 
     All decisions are integers by default; ``integrality`` selects some of them.  :class:`Polyhedron` is the region of
@@ -113,18 +103,11 @@ class MixedInteger(Region):
     @property
     def n_dim(self) -> int | None:
         """Number of columns of the matrices, or length of a list; None if there are neither."""
-        d = count_decisions("MixedInteger", self.A_ub, self.A_eq, self.bounds, self.constraints)
+        d = super().n_dim
         return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d
 
-    @property
-    def oracle_is_solver(self) -> bool:
-        """True: HiGHS."""
-        return True
-
     def _prepare(self, d: int) -> _MixedIntegerData:
-        form = read_constraints(
-            "MixedInteger", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds, self.constraints
-        )
+        form = self._form(d)
         kinds = np.asarray(1 if self.integrality is None else self.integrality)
         if kinds.shape not in ((), (d,)):
             raise ValueError(
@@ -150,10 +133,6 @@ class MixedInteger(Region):
     def _argmin(self, C: np.ndarray, data: _MixedIntegerData) -> np.ndarray:
         return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, time_limit=self.time_limit)
 
-    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """Right-hand sides may vary by sample."""
-        return side_shapes(self)
-
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
         return _RowMixedInteger(self, {"rhs": stack_sides(self._data(d).form, rows)})
 
@@ -175,13 +154,8 @@ class _RowMixedInteger(RowPolyhedron):
         return solve_rows(form, C, integrality=integers, rhs=data["rhs"], n_jobs=jobs, time_limit=limit)
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _if_fractional(method: Callable[P, T]) -> Callable[P, T]:
-    """Offer a polyhedral capability only with ``integer=False``: a finite set of points does not have it."""
-    return available_if(lambda region: not region.integer)(method)
+#: polyhedral capabilities, which only the fractional knapsack has: a finite set of points does not have them
+_if_fractional = available_if(lambda region: not region.integer)
 
 
 class _KnapsackData(NamedTuple):

@@ -54,7 +54,21 @@ def _check_threshold(region: _SimplexLevelSet, d: int, lowest: float, name: str)
 class _SimplexLevelSet(Region):
     """Base class of the two level sets, which lie in {sum w = 1} and are symmetric in the coordinates."""
 
-    threshold: float | None
+    #: oracle and function f
+    _solve: Callable[[np.ndarray, float, np.ndarray | None], tuple[np.ndarray, np.ndarray, int]]
+    _value: Callable[[np.ndarray], np.ndarray]
+
+    def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
+        self.threshold = threshold
+        self.sense = sense
+
+    def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
+        W, memory["root"], _ = self._solve(C, data, memory.get("root"))
+        return W
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Clip, normalise, and mix with the uniform point until the decision is feasible."""
+        return mix_until_feasible(W, self._value, self._data(W.shape[1]))
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """One row, (1, ..., 1) / sqrt(d): the decisions of a level set sum to one."""
@@ -130,9 +144,8 @@ class EntropySimplex(_SimplexLevelSet):
     array([[0.617, 0.267, 0.116]])
     """
 
-    def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
-        self.threshold = threshold
-        self.sense = sense
+    _solve = staticmethod(entropy_argmin)
+    _value = staticmethod(entropy_value)
 
     def _prepare(self, d: int) -> float:
         if self.threshold is None:
@@ -144,10 +157,6 @@ class EntropySimplex(_SimplexLevelSet):
                 f"got {self.threshold!r}. For the whole simplex use Simplex()."
             )
         return r
-
-    def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
-        W, memory["root"], _ = entropy_argmin(C, data, memory.get("root"))
-        return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
@@ -257,10 +266,6 @@ class EntropySimplex(_SimplexLevelSet):
         S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
         return s + r * u, [cp.ExpCone(V - S, U, E), cp.sum(E, axis=1) <= u]
 
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip, normalise, and mix with the uniform portfolio until the decision is feasible."""
-        return mix_until_feasible(W, entropy_value, self._data(W.shape[1]))
-
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Upper bound on the largest distance between two decisions; exact for d <= 2 and for the whole simplex.
 
@@ -306,18 +311,13 @@ class LogBarrierSimplex(_SimplexLevelSet):
     array([[0.654, 0.216, 0.129]])
     """
 
-    def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
-        self.threshold = threshold
-        self.sense = sense
+    _solve = staticmethod(log_barrier_argmin)
+    _value = staticmethod(log_barrier_value)
 
     def _prepare(self, d: int) -> float:
         if self.threshold is None:
             return 2.0 * d * np.log(d)
         return _check_threshold(self, d, d * np.log(d), "d log d")
-
-    def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
-        W, memory["root"], _ = log_barrier_argmin(C, data, memory.get("root"))
-        return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
@@ -423,10 +423,6 @@ class LogBarrierSimplex(_SimplexLevelSet):
         row = np.ones((1, d))
         S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
         return s + (r - d) * u + cp.sum(K, axis=1), [cp.ExpCone(-K, U, S - V)]
-
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip, normalise, and mix with the uniform point until the decision is feasible."""
-        return mix_until_feasible(W, log_barrier_value, self._data(W.shape[1]))
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Upper bound on the largest distance between two decisions; exact for d <= 2.

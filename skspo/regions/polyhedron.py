@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,9 @@ from scipy.optimize import Bounds, LinearConstraint
 
 from .._utils.errors import InfeasibleRegionError
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
+from .base import Region
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
-
-if TYPE_CHECKING:
-    from .integer import MixedInteger
 
 #: a lower and an upper bound; None means that there is none
 Pair: TypeAlias = tuple[float | None, float | None]
@@ -34,22 +32,6 @@ def read_numbers(what: str, value: object) -> np.ndarray:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be a number or a rectangular array of numbers, got {value!r}.") from None
-
-
-def count_decisions(
-    name: str, A_ub: Matrix | None, A_eq: Matrix | None, bounds: BoundsLike, constraints: ConstraintsLike
-) -> int | None:
-    """Return the number of decision variables, from the matrices or a list of bounds; None if there are neither."""
-    matrices = [("A_ub", A_ub), ("A_eq", A_eq)]
-    matrices += [("constraints", one.A) for one in list_constraints(name, constraints)]
-    for what, A in matrices:
-        if A is not None:
-            return int(np.shape(A)[-1] if sp.issparse(A) else _read_matrix(f"{name}: {what}", A).shape[1])
-    if isinstance(bounds, Bounds):
-        size = max(np.size(bounds.lb), np.size(bounds.ub))
-        return size if np.ndim(bounds.lb) or np.ndim(bounds.ub) else None
-    table = np.array((0, None) if bounds is None else bounds, dtype=object)
-    return table.shape[0] if table.ndim == 2 else None
 
 
 def list_constraints(name: str, constraints: ConstraintsLike) -> list[LinearConstraint]:
@@ -73,31 +55,6 @@ def list_constraints(name: str, constraints: ConstraintsLike) -> list[LinearCons
                 f"those; got {one!r}: {error}."
             ) from None
     return found
-
-
-def read_constraints(
-    name: str,
-    d: int,
-    A_ub: Matrix | None,
-    b_ub: ArrayLike | None,
-    A_eq: Matrix | None,
-    b_eq: ArrayLike | None,
-    bounds: BoundsLike,
-    constraints: ConstraintsLike,
-) -> InequalityForm:
-    """Validate constraints on ``d`` decisions given in the conventions of scipy.optimize.linprog and milp.
-
-    The rows of ``A_ub`` and ``A_eq`` come first, those of ``constraints`` after them.
-    """
-    upper = [_read_rows(name, d, "ub", A_ub, b_ub)]
-    equal = [_read_rows(name, d, "eq", A_eq, b_eq)]
-    for one in list_constraints(name, constraints):
-        A, lb, ub = _read_linear(name, d, one)
-        same = lb == ub
-        equal.append((A[same], lb[same]))
-        upper.append((A[~same & (ub < np.inf)], ub[~same & (ub < np.inf)]))
-        upper.append((-A[~same & (lb > -np.inf)], -lb[~same & (lb > -np.inf)]))
-    return InequalityForm.build(d, *_stack(upper), *_stack(equal), *_read_bounds(name, d, bounds))
 
 
 def _stack(parts: list[tuple[sp.csr_array, np.ndarray] | None]) -> tuple[sp.csr_array | None, np.ndarray | None]:
@@ -193,13 +150,61 @@ def _read_bounds(name: str, d: int, bounds: BoundsLike) -> tuple[np.ndarray, np.
     return lower, upper
 
 
+class ConstrainedRegion(Region):
+    """Base class of regions given by matrices, bounds and constraints, in the conventions of scipy; see Polyhedron."""
+
+    A_ub: Matrix | None
+    b_ub: ArrayLike | None
+    A_eq: Matrix | None
+    b_eq: ArrayLike | None
+    bounds: BoundsLike
+    constraints: ConstraintsLike
+    n_jobs: int | None
+
+    @property
+    def n_dim(self) -> int | None:
+        """Number of columns of the matrices, or length of the list of bounds; None if there are neither."""
+        matrices = [("A_ub", self.A_ub), ("A_eq", self.A_eq)]
+        matrices += [("constraints", one.A) for one in list_constraints(self.label, self.constraints)]
+        for name, A in matrices:
+            if A is not None:
+                return int(np.shape(A)[-1] if sp.issparse(A) else _read_matrix(f"{self.label}: {name}", A).shape[1])
+        if isinstance(self.bounds, Bounds):
+            sizes = [np.size(b) for b in (self.bounds.lb, self.bounds.ub) if np.ndim(b)]
+            return max(sizes) if sizes else None
+        table = np.array((0, None) if self.bounds is None else self.bounds, dtype=object)
+        return table.shape[0] if table.ndim == 2 else None
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """True: HiGHS."""
+        return True
+
+    def _form(self, d: int) -> InequalityForm:
+        """Validated constraints: the rows of ``A_ub`` and ``A_eq``, then those of ``constraints``."""
+        upper = [_read_rows(self.label, d, "ub", self.A_ub, self.b_ub)]
+        equal = [_read_rows(self.label, d, "eq", self.A_eq, self.b_eq)]
+        for one in list_constraints(self.label, self.constraints):
+            A, lb, ub = _read_linear(self.label, d, one)
+            same = lb == ub
+            equal.append((A[same], lb[same]))
+            upper.append((A[~same & (ub < np.inf)], ub[~same & (ub < np.inf)]))
+            upper.append((-A[~same & (lb > -np.inf)], -lb[~same & (lb > -np.inf)]))
+        return InequalityForm.build(d, *_stack(upper), *_stack(equal), *_read_bounds(self.label, d, self.bounds))
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Right-hand sides ``b_ub`` and ``b_eq`` may vary by sample, if they are given."""
+        given = {"b_ub": self.b_ub, "b_eq": self.b_eq}
+        return {name: (np.size(b),) for name, b in given.items() if b is not None and np.size(b)}
+
+
 class _PolyhedronData(NamedTuple):
     form: InequalityForm
     low: np.ndarray  # the given bounds, or the smallest and largest values where none is given
     high: np.ndarray
 
 
-class Polyhedron(PolyhedralRegion):
+class Polyhedron(ConstrainedRegion, PolyhedralRegion):
     """Polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
 
     The conventions are those of :func:`scipy.optimize.linprog`; note that decisions are nonnegative by default.  The
@@ -262,28 +267,12 @@ class Polyhedron(PolyhedralRegion):
         self.n_jobs = n_jobs
         self.sense = sense
 
-    @property
-    def n_dim(self) -> int | None:
-        """Number of columns of the matrices, or length of the list of bounds; None if there are neither."""
-        return count_decisions("Polyhedron", self.A_ub, self.A_eq, self.bounds, self.constraints)
-
-    @property
-    def oracle_is_solver(self) -> bool:
-        """True: HiGHS."""
-        return True
-
     def _prepare(self, d: int) -> _PolyhedronData:
-        form = read_constraints(
-            "Polyhedron", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds, self.constraints
-        )
+        form = self._form(d)
         return _PolyhedronData(form, *coordinate_bounds(form))
 
     def _argmin(self, C: np.ndarray, data: _PolyhedronData) -> np.ndarray:
         return solve_rows(data.form, C, n_jobs=self.n_jobs)
-
-    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """Right-hand sides may vary by sample."""
-        return side_shapes(self)
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> RowPolyhedron:
         return RowPolyhedron(self, {"rhs": stack_sides(self._data(d).form, rows)})
@@ -307,12 +296,6 @@ class Polyhedron(PolyhedralRegion):
         return low, high
 
 
-def side_shapes(region: Polyhedron | MixedInteger) -> dict[str, tuple[int, ...]]:
-    """Shapes of the right-hand sides ``b_ub`` and ``b_eq`` that were given."""
-    given = {name: getattr(region, name) for name in ("b_ub", "b_eq")}
-    return {name: (np.size(b),) for name, b in given.items() if b is not None and np.size(b)}
-
-
 def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray:
     """Right-hand sides of every row, inequalities first; those that do not vary are taken from ``form``."""
     n = next(iter(rows.values())).shape[0]
@@ -326,7 +309,7 @@ def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray
 class RowPolyhedron(RowRegion):
     """Polyhedra with one right-hand side per row, solved with HiGHS."""
 
-    region: Polyhedron | MixedInteger
+    region: ConstrainedRegion
 
     def _form(self, d: int) -> InequalityForm:
         return self.region._data(d).form

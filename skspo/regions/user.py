@@ -22,21 +22,25 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
-def _clone_sharing(region: Region) -> Region:
-    """Copy a region that holds a function; the function is shared and not deep-copied."""
-    return type(region)(**{name: getattr(region, name) for name in region._get_param_names()})
+class _FunctionRegion(Region):
+    """Base class of regions that hold a function."""
 
+    n_dim: int | None = None
 
-def _check_n_dim(region: Region, n_dim: int | None) -> None:
-    if isinstance(n_dim, bool) or not isinstance(n_dim, (int, np.integer)) or n_dim < 1:
-        raise ValueError(f"{type(region).__name__}: n_dim must be a positive integer, got {n_dim!r}.")
+    def __sklearn_clone__(self) -> Region:
+        # The function is shared and not deep-copied.
+        return type(self)(**{name: getattr(self, name) for name in self._get_param_names()})
+
+    def _check_n_dim(self) -> None:
+        if isinstance(self.n_dim, bool) or not isinstance(self.n_dim, (int, np.integer)) or self.n_dim < 1:
+            raise ValueError(f"{self.label}: n_dim must be a positive integer, got {self.n_dim!r}.")
 
 
 def _short(vector: np.ndarray) -> str:
     return np.array2string(vector, precision=6, threshold=20, separator=", ").replace("\n", "")
 
 
-class OracleRegion(Region):
+class OracleRegion(_FunctionRegion):
     """A region known only by a function that finds the best decisions.
 
     Parameters
@@ -82,8 +86,6 @@ class OracleRegion(Region):
     array([[1., 0., 0.]])
     """
 
-    n_dim: int | None = None
-
     def __init__(
         self,
         oracle: Callable[[np.ndarray], ArrayLike],
@@ -98,9 +100,6 @@ class OracleRegion(Region):
         self.sense = sense
         self.on_suboptimal = on_suboptimal
 
-    def __sklearn_clone__(self) -> Region:
-        return _clone_sharing(self)
-
     def _prepare(self, d: int) -> Witnesses:
         if self.on_suboptimal not in ("raise", "warn"):
             raise ValueError(f"OracleRegion: on_suboptimal must be 'raise' or 'warn', got {self.on_suboptimal!r}.")
@@ -110,7 +109,7 @@ class OracleRegion(Region):
                 f"the same shape, got {self.oracle!r}."
             )
         if self.n_dim is not None:
-            _check_n_dim(self, self.n_dim)
+            self._check_n_dim()
         return Witnesses()
 
     def _argmin(self, C: np.ndarray, data: Witnesses) -> np.ndarray:
@@ -228,7 +227,7 @@ class OracleRegion(Region):
         return W
 
 
-class CvxpyRegion(ConicRegion):
+class CvxpyRegion(_FunctionRegion, ConicRegion):
     """A convex region written in CVXPY.
 
     The constraints are compiled once; each row of costs is then one call of the solver Clarabel on the compiled cones.
@@ -259,8 +258,6 @@ class CvxpyRegion(ConicRegion):
     array([[0.765, 0.235, 0.   ]])
     """
 
-    n_dim: int | None = None
-
     def __init__(
         self,
         constraints: Callable[[cp.Variable], list[cp.Constraint]],
@@ -274,14 +271,11 @@ class CvxpyRegion(ConicRegion):
         self.n_jobs = n_jobs
         self.sense = sense
 
-    def __sklearn_clone__(self) -> Region:
-        return _clone_sharing(self)
-
     def _conic(self, n_dim: int | None = None) -> ConicSet:
         return self._data(n_dim)
 
     def _prepare(self, d: int) -> ConicSet:
-        _check_n_dim(self, self.n_dim)
+        self._check_n_dim()
         conic = _compile(self.constraints, d)
         status = conic.status(np.zeros(d))
         if status.endswith("PrimalInfeasible"):

@@ -7,25 +7,16 @@ where e is a point in the interior of the cone and of its dual; for the zero con
 from __future__ import annotations
 
 from math import isqrt
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from cvxpy.reductions.dcp2cone.cone_matrix_stuffing import ConeDims
 
 #: size, exponent (pow) or list of exponents (genpow); None for the exponential cone
 Parameter: TypeAlias = float | list[float] | None
 Cones: TypeAlias = list[tuple[str, Parameter]]
-
-
-class Dims(Protocol):
-    """Sizes of the cones of a problem that CVXPY has compiled."""
-
-    zero: int
-    nonneg: int
-    soc: list[int]
-    psd: list[int]
-    exp: int
-    p3d: list[float]
-    pnd: list[list[float]]
 
 
 def cone_size(kind: str, parameter: Parameter) -> int:
@@ -75,7 +66,7 @@ def _inside(kind: str, parameter: Parameter, S: np.ndarray, tol: np.ndarray, dua
     return (base >= 0).all(axis=1) & (np.abs(S[:, -1]) <= product)
 
 
-def cones_of(dims: Dims) -> Cones:
+def cones_of(dims: ConeDims) -> Cones:
     """Cones of a problem that CVXPY has compiled for Clarabel, from its ``dims``."""
     cones: Cones = [("zero", dims.zero), ("nonneg", dims.nonneg)]
     cones += [("soc", k) for k in dims.soc] + [("psd", k) for k in dims.psd] + [("exp", None)] * dims.exp
