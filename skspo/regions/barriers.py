@@ -194,7 +194,7 @@ def _entropy_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np
 
 
 def _nudge(W: np.ndarray, f: np.ndarray, r: float, f_min: float) -> np.ndarray:
-    """Mix with the uniform point as much as convexity says suffices for f <= r."""
+    """Mix with the uniform point, by the share that is sufficient for f <= r because f is convex."""
     excess = f - r
     if (excess <= 0.0).all():
         return W

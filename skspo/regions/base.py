@@ -309,5 +309,5 @@ class Region(VersionedState, BaseEstimator):
 
 @cache
 def _param_names(cls: type[Region]) -> list[str]:
-    """Names of a region's parameters; cached, because scikit-learn's look-up takes longer than many an argmin."""
+    """Names of a region's parameters; cached, because scikit-learn's look-up may take longer than an argmin."""
     return cls._get_param_names()
