@@ -6,6 +6,7 @@ where e is a point in the interior of the cone and of its dual; for the zero con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,14 +15,14 @@ import numpy as np
 if TYPE_CHECKING:
     from cvxpy.reductions.dcp2cone.cone_matrix_stuffing import ConeDims
 
-#: size, exponent (pow) or list of exponents (genpow); None for the exponential cone
-Parameter: TypeAlias = float | list[float] | None
+#: size, exponent (pow) or exponents (genpow); None for the exponential cone
+Parameter: TypeAlias = float | Sequence[float] | None
 Cones: TypeAlias = list[tuple[str, Parameter]]
 
 
 def cone_size(kind: str, parameter: Parameter) -> int:
     """Number of entries of a cone."""
-    if isinstance(parameter, list):
+    if isinstance(parameter, Sequence):
         return len(parameter) + 1
     if parameter is None or kind == "pow":
         return 3
