@@ -8,25 +8,24 @@ Conventions
     SPO+   l+(c_hat, c) = support_S(c - 2 c_hat) + 2 c_hat.w*(c) - z*(c) = (2 c_hat - c).(w*(c) - w*(2 c_hat - c))
            subgradient in c_hat:  2 (w*(c) - w*(2 c_hat - c))
 
-The public methods take costs or values as the user has them.  The ``*_min`` methods, called by the objective and the
+The public methods take costs or values in the user's sense.  The ``*_min`` methods, called by the objective and the
 solvers, take costs to be minimised: the sign of ``sense="max"`` has been applied already.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from .regions.base import Region
+from .regions.capabilities import Memory, has
 from .regions.check import check_region
 from .regions.simplex import Box
 
 
 class Loss:
-    """Base class: a loss knows its region and nothing else.
+    """Base class of losses.  A loss depends on the region but not on the model.
 
     Parameters
     ----------
@@ -34,13 +33,13 @@ class Loss:
         None means the unit Box.
     """
 
-    #: name of the loss, as solvers state for which losses they are made
+    #: name of the loss, which solvers list in ``losses``
     name: str = ""
 
-    #: whether the loss compares decisions, so that it needs the optimal ones
+    #: whether the loss needs the optimal decisions
     needs_decisions: bool = True
 
-    #: whether decisions prove a lower bound of it (see ``objective``)
+    #: whether decisions prove a lower bound on the mean loss (see ``_training/objective.py``)
     has_dual_bound: bool = False
 
     def __init__(self, region: Region | None = None) -> None:
@@ -58,13 +57,13 @@ class Loss:
     def value_gradient(
         self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Both at once: one oracle call."""
+        """Value and gradient with one call of the oracle."""
         region, C, C_hat, W = self._check(C_true, C_pred, W_true)
         value, G = self.value_gradient_min(region, region.to_min(C), region.to_min(C_hat), W)
         return value, region.to_min(G)
 
     def absorb(self, C: np.ndarray, offset: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Costs and offset that give the same loss, W being the same, with no offset if that is possible."""
+        """Costs and offset that give the same loss for the same W; without an offset if possible."""
         return C, offset
 
     def value_min(self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None) -> np.ndarray:
@@ -72,12 +71,7 @@ class Loss:
         return self.value_gradient_min(region, C, C_hat, W)[0]
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: dict[str, Any] | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and gradient of each sample, for costs to be minimised; ``memory`` is for ``Region.solve_min``."""
         raise NotImplementedError
@@ -86,7 +80,7 @@ class Loss:
         self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None
     ) -> tuple[Region, np.ndarray, np.ndarray, np.ndarray | None]:
         C, C_hat = check_costs(C_true, C_pred)
-        # Losses that do not compare decisions need no region.
+        # Losses that do not need decisions need no region.
         region = check_region(self.region if self.needs_decisions else self.region or Box(), n_dim=C.shape[1])
         if W_true is not None:
             W_true = check_array(W_true, dtype=np.float64, input_name="W_true")
@@ -100,7 +94,7 @@ class Loss:
 
 
 def check_costs(C_true: ArrayLike, C_pred: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Two finite float arrays of the same shape (n_samples, d); one-dimensional ones are a single column."""
+    """Return two finite float arrays of the same shape (n_samples, d); a vector becomes a single column."""
     arrays = []
     for name, value in (("y_true", C_true), ("y_pred", C_pred)):
         arr = check_array(value, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
@@ -112,15 +106,15 @@ def check_costs(C_true: ArrayLike, C_pred: ArrayLike) -> tuple[np.ndarray, np.nd
     return arrays[0], arrays[1]
 
 
-def check_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
-    """Nonnegative finite weights, one per sample, not all zero; None stays None."""
+def check_weight(sample_weight: ArrayLike | None, X: ArrayLike) -> np.ndarray | None:
+    """Return nonnegative finite weights, one per sample, not all zero; None stays None."""
     if sample_weight is None:
         return None
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_offset(offset: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Finite offset of shape (n_samples, d), from one of that shape or (d,); None stays None."""
+    """Return a finite offset of shape (n_samples, d), from one of that shape or (d,); None stays None."""
     if offset is None:
         return None
     n, d = shape
@@ -164,19 +158,14 @@ class SPOPlusLoss(Loss):
     has_dual_bound = True
 
     def absorb(self, C: np.ndarray, offset: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """The loss depends on 2 c_hat - c and w*(c) alone, so that an offset o of c_hat is one of -2 o of c."""
+        """Add -2 o to c instead of o to c_hat: the loss depends on 2 c_hat - c and w*(c) only."""
         return (C, None) if offset is None else (C - 2.0 * offset, None)
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: dict[str, Any] | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and subgradient; the subgradient is twice the difference of two decisions."""
-        # In place: fresh memory for large arrays takes longer than the arithmetic.
+        # In place: allocating large arrays takes longer than the arithmetic.
         V = 2.0 * C_hat
         V -= C
         difference = W - region.solve_min(V, memory)
@@ -186,10 +175,10 @@ class SPOPlusLoss(Loss):
 
 
 class SPOLoss(Loss):
-    """SPO loss: what the decision made with the prediction costs beyond the best one.
+    """SPO loss: the cost of the decision made with the prediction, minus the cost of the best decision.
 
-    It is piecewise constant on polyhedra, so it has a value but no useful gradient there.  On regions with a
-    ``derivative`` it has one, except where the prediction is constant along all decisions.
+    On polyhedra it is piecewise constant and has no useful gradient.  On regions with a ``derivative`` it has a
+    gradient, except at predictions that cost the same for all decisions.
 
     Parameters
     ----------
@@ -210,22 +199,17 @@ class SPOLoss(Loss):
         return np.einsum("ij,ij->i", C, region.solve_min(C_hat) - W)
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: dict[str, Any] | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and gradient, where decisions move smoothly with the costs."""
-        if not hasattr(region, "derivative"):
+        """Value and gradient, for regions with a ``derivative``."""
+        if not has(region, "derivative"):
             raise TypeError(
-                f"The SPO loss has no gradient for {type(region).__name__}: decisions do not move smoothly with the "
-                "costs there, and the loss is piecewise constant. Use SPOPlusLoss, its convex surrogate, or train "
-                "with SPORegressor, which needs no gradient."
+                f"The SPO loss has no gradient for {type(region).__name__}: its decisions are not differentiable in "
+                "the costs, and the loss is piecewise constant. Use SPOPlusLoss, its convex surrogate, or train with "
+                "SPORegressor, which needs no gradient."
             )
         value = np.einsum("ij,ij->i", C, region.solve_min(C_hat, memory) - W)
-        return value, region.derivative(C_hat, C)  # symmetric, so that it is its own adjoint
+        return value, region.derivative(C_hat, C)  # the matrix is symmetric
 
 
 class SquaredLoss(Loss):
@@ -241,12 +225,7 @@ class SquaredLoss(Loss):
     needs_decisions = False
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: dict[str, Any] | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and gradient."""
         E = C_hat - C
@@ -266,12 +245,7 @@ class AbsoluteLoss(Loss):
     needs_decisions = False
 
     def value_gradient_min(
-        self,
-        region: Region,
-        C: np.ndarray,
-        C_hat: np.ndarray,
-        W: np.ndarray | None,
-        memory: dict[str, Any] | None = None,
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and subgradient."""
         E = C_hat - C

@@ -1,13 +1,14 @@
-"""Metrics of decisions: what predictions cost when they are acted upon."""
+"""Metrics of the decisions that are made with predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics._scorer import _Scorer
 
@@ -15,12 +16,16 @@ from ._training.fitted import check_cost_names, check_metadata, metadata_checked
 from ._utils.scaling import relative_weight
 from ._utils.warn import warn_once
 from .losses import SPOLoss, SPOPlusLoss, check_costs, check_offset, check_weight
-from .regions.base import CAPABILITIES, Region
+from .regions._row_params import RegionParams
+from .regions.base import Region
+from .regions.capabilities import CAPABILITIES, has
 from .regions.check import check_region, warn_no_region
 from .regions.simplex import Box
 
-#: best costs below this share of the largest cost, times the largest part of the decision, are an oracle's rounding
+#: best costs below this share of the largest cost times the largest entry of the decision are set to zero
 ZERO_COST = 1e-9
+
+Losses = TypeVar("Losses", float, np.ndarray, float | np.ndarray)
 
 
 def spo_loss(
@@ -30,11 +35,11 @@ def spo_loss(
     *,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    region_params: Any = None,
+    region_params: RegionParams | None = None,
     per_sample: bool = False,
     ties: str = "oracle",
 ) -> float | np.ndarray:
-    """Mean SPO loss: the cost of deciding with predictions beyond deciding with the truth.
+    """Mean SPO loss: the cost of decisions made with predictions, minus the best possible cost.
 
     Parameters
     ----------
@@ -45,14 +50,14 @@ def spo_loss(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs, to be added to ``y_pred``, where that does not contain it.
+        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
         Return the loss of each sample instead of the mean.
     ties : {"oracle", "worst"}, default="oracle"
-        Which decision counts when several are optimal for a prediction: the one the region's oracle returns, or the
-        one that costs most ("worst": the unambiguous SPO loss, for regions that can compute it).
+        Which decision is evaluated if several are optimal for a prediction: the one that the region's oracle returns,
+        or the one with the highest cost ("worst": the unambiguous SPO loss, for regions that can compute it).
 
     Returns
     -------
@@ -78,7 +83,7 @@ def spo_plus_loss(
     *,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    region_params: Any = None,
+    region_params: RegionParams | None = None,
     per_sample: bool = False,
 ) -> float | np.ndarray:
     """Mean SPO+ loss, the convex upper bound of the SPO loss that training minimises.
@@ -92,7 +97,7 @@ def spo_plus_loss(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the mean.
     offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs, to be added to ``y_pred``, where that does not contain it.
+        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
@@ -120,16 +125,15 @@ def normalized_spo_loss(
     *,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    region_params: Any = None,
+    region_params: RegionParams | None = None,
     per_sample: bool = False,
     ties: str = "oracle",
 ) -> float | np.ndarray:
-    """Total SPO loss divided by the total size of the best attainable costs, sum_i l_i / sum_i |z*(c_i)|.
+    """Total SPO loss divided by the total absolute value of the best costs, sum_i l_i / sum_i |z*(c_i)|.
 
     If all best costs are zero, as in classification where the right class costs nothing, the loss is divided by
-    sum_i max_j |c_ij| instead, with a warning.  It is a number without units in either case, so that the values of
-    several folds can be averaged.  Folds of both kinds in one average are still divided by different things: where best
-    costs are often zero, ``spo_loss`` is the better measure.
+    sum_i max_j |c_ij| instead, with a warning.  Both have no units, so the values of several folds can be averaged, but
+    the two kinds are not comparable.  If best costs are often zero, use ``spo_loss``.
 
     Parameters
     ----------
@@ -140,7 +144,7 @@ def normalized_spo_loss(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of both sums.
     offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs, to be added to ``y_pred``, where that does not contain it.
+        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     per_sample : bool, default=False
@@ -151,7 +155,7 @@ def normalized_spo_loss(
     Returns
     -------
     loss : float or ndarray of shape (n_samples,)
-        0 is as good as hindsight.
+        At least zero; 0 means that all decisions are optimal.
 
     Examples
     --------
@@ -165,47 +169,48 @@ def normalized_spo_loss(
 
 
 def largest_costs(C: ArrayLike) -> np.ndarray:
-    """Size of the largest cost of each sample."""
+    """Largest absolute cost of each sample."""
     C = np.asarray(C, dtype=np.float64)
     return np.abs(C.reshape(len(C), -1)).max(axis=1)
 
 
-def normalize(loss: Any, size: float, largest: float) -> Any:
-    """Losses divided by the mean size of the best costs; if that is zero, by the mean of the largest costs.
+def normalize(loss: Losses, size: float, largest: float) -> Losses:
+    """Divide losses by the mean absolute best cost; if that is zero, by the mean of the largest costs.
 
-    A size beside which the losses are no longer numbers is zero, too.
+    A size so small that the quotient overflows counts as zero.
     """
     if not np.any(loss):
         return loss
     for scale in (size, largest):
-        with np.errstate(over="ignore"):
-            ratio = loss / scale if scale > 0 else np.inf
-        if np.isfinite(ratio).all():
-            break
+        if scale > 0:
+            with np.errstate(over="ignore"):
+                ratio = loss / scale
+            if np.isfinite(ratio).all():
+                break
     else:
-        ratio = loss  # of samples whose weight is zero: nothing is left of it in the mean
+        ratio = loss  # only samples of weight zero have a loss, and the mean ignores them
     if scale != size:
         warn_once(
             "All best costs are zero, so the SPO loss cannot be normalized by them; it is divided by the mean of the "
-            "largest cost of each sample. If that happens in some folds only, they are on different scales: use "
-            "spo_loss, or scoring=make_spo_scorer(region, metric='spo_loss').",
+            "largest cost of each sample. If this happens in some folds only, their scores are on different scales: "
+            "use spo_loss, or scoring=make_spo_scorer(region, metric='spo_loss').",
             UndefinedMetricWarning,
         )
     return ratio
 
 
 def make_spo_scorer(
-    region: Region | None = None, *, metric: str = "normalized_spo_loss", **kwargs: Any
+    region: Region | None = None, *, metric: str = "normalized_spo_loss", **kwargs: object
 ) -> Callable[..., float]:
-    """Scorer for ``GridSearchCV`` and ``cross_val_score``: minus a decision loss of any multi-output regressor.
+    """Scorer for ``GridSearchCV`` and ``cross_val_score``: minus a decision loss of a multi-output regressor.
 
     Parameters
     ----------
     region : Region or None
         Feasible region in which the decisions are made; None means the unit Box, and a warning.
     metric : {"normalized_spo_loss", "spo_loss", "spo_plus_loss"}, default="normalized_spo_loss"
-        What to measure; the scorer returns its negative, so greater is better.  "spo_loss" is in units of cost
-        whatever the fold, and the one to take if the best costs of a fold may all be zero.
+        What to measure; the scorer returns its negative, so greater is better.  Use "spo_loss", which is in units of
+        cost, if the best costs of a fold may all be zero.
     **kwargs
         Passed to the metric, for example ``ties="worst"``.
 
@@ -229,32 +234,36 @@ def make_spo_scorer(
     metrics = {f.__name__: f for f in (normalized_spo_loss, spo_loss, spo_plus_loss)}
     if not isinstance(metric, str) or metric not in metrics:
         raise ValueError(f"metric must be one of {sorted(metrics)}, got {metric!r}.")
-    # Now, because a search over parameters would turn the error into a score of NaN.
+    # Check here, because a search over parameters would turn the error into a score of NaN.
     known = [name for name, p in signature(metrics[metric]).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in kwargs:
         if name not in known:
             raise TypeError(f"{metric} has no parameter {name!r}; it has {known}.")
     if region is None:
-        warn_no_region()  # now, and not in every fold
+        warn_no_region()  # once, not in every fold
         region = Box()
     return _DecisionScorer(metrics[metric], -1, {"region": region, **kwargs}, "predict")
 
 
 class _DecisionScorer(_Scorer):
-    """Scorer that compares what it is given with what the estimator was fitted with."""
+    """Scorer that checks that it gets the same kinds of metadata as the estimator's ``fit``."""
 
-    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
+    def _score(self, caller: object, estimator: BaseEstimator, X: object, y_true: ArrayLike, **kwargs: object) -> float:
         given = self._kwargs | kwargs
         check_metadata(estimator, "the scorer", offset=given.get("offset"), region_params=given.get("region_params"))
         check_cost_names(estimator, y_true)
         with metadata_checked():  # the metric adds the offset
-            return super()._score(method_caller, estimator, X, y_true, **kwargs)
+            return super()._score(caller, estimator, X, y_true, **kwargs)
 
 
 def _prepare(
-    y_true: ArrayLike, y_pred: ArrayLike, region: Region | None, offset: ArrayLike | None, region_params: Any
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    region: Region | None,
+    offset: ArrayLike | None,
+    region_params: RegionParams | None,
 ) -> tuple[Region, np.ndarray, np.ndarray]:
-    """Region of these samples, and their costs, true and predicted, to be minimised."""
+    """Region of these samples, and their true and predicted costs, to be minimised."""
     C, C_hat = check_costs(y_true, y_pred)
     known = check_offset(offset, C.shape)
     C_hat = C_hat if known is None else C_hat + known
@@ -268,7 +277,7 @@ def _spo_losses(
     region: Region | None,
     ties: str = "oracle",
     offset: ArrayLike | None = None,
-    region_params: Any = None,
+    region_params: RegionParams | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """SPO loss and best cost of each sample."""
     if ties not in ("oracle", "worst"):
@@ -277,14 +286,14 @@ def _spo_losses(
     W = region.solve_min(C)
     if ties == "oracle":
         loss = SPOLoss(region).value_min(region, C, C_hat, W)
-    elif hasattr(region, "worst_argmin"):
+    elif has(region, "worst_argmin"):
         loss = np.einsum("ij,ij->i", C, region.worst_argmin(C_hat, C) - W)
     else:
         raise ValueError(
             f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {region.label} cannot compute. "
             "Use ties='oracle'."
         )
-    # Optimal decisions come from a finite-precision oracle: a loss of -1e-17 is zero.
+    # The oracle has rounding errors: a loss of -1e-17 is zero.
     best = np.einsum("ij,ij->i", C, W)
     rounding = ZERO_COST * np.abs(C).max(axis=1) * np.abs(W).max(axis=1)
     return np.maximum(loss, 0.0), np.where(np.abs(best) <= rounding, 0.0, best)

@@ -1,4 +1,4 @@
-"""Feasible regions: where decisions live."""
+"""Feasible regions of decisions."""
 
 from ._row_params import row_params
 from .balls import Ellipsoid, L1Ball, LqBall

@@ -1,8 +1,8 @@
 """Which rows of the user's data an error is about.
 
-Training sorts, merges, splits and samples rows, and solvers ask for the decisions of some of them.  A region goes with
-its rows (``Region.take``) and remembers which rows of the user's data they are.  An oracle raises ``row_error`` with
-the row of the costs that it got; ``Region.solve_min`` puts the user's row in its place.
+Training sorts, merges, splits and samples rows, and solvers ask for the decisions of some of them.  A region knows
+which rows of the user's data its rows are (``Region.take``).  An oracle raises ``row_error`` with the row of the costs
+that it got; ``Region.solve_min`` replaces it by the user's row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,23 +22,25 @@ class RowNames(NamedTuple):
     """Rows of the user's data that a region's rows are."""
 
     numbers: range | np.ndarray = ALL_ROWS
-    labels: np.ndarray | None = None  # what else the user knows each row by
-    label: str = "{}"
+    labels: np.ndarray | None = None  # a second name of each row, for example the index of a DataFrame
+    label: str = "{}"  # how to print it
 
     def take(self, rows: slice | np.ndarray) -> RowNames:
         """Names of some of the rows."""
-        numbers: Any = self.numbers
-        if isinstance(numbers, range) and not isinstance(rows, slice):
+        numbers: range | np.ndarray
+        if isinstance(self.numbers, np.ndarray):
+            numbers = self.numbers[rows]
+        elif isinstance(rows, slice):
+            numbers = self.numbers[rows]
+        else:
             rows = np.asarray(rows)
             rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-            numbers = numbers.start + numbers.step * rows
-        else:
-            numbers = numbers[rows]
+            numbers = self.numbers.start + self.numbers.step * rows
         return self._replace(numbers=numbers, labels=None if self.labels is None else self.labels[rows])
 
     def of(self, row: int) -> str:
         """Name of a row, for error messages."""
-        if row >= len(self.numbers):  # not the rows of this region; an error must not hide behind another one
+        if row >= len(self.numbers):  # not a row of this region: an IndexError would hide the error to be raised
             return f"row {row}"
         name = f"row {int(self.numbers[row])}"
         if self.labels is None or str(self.labels[row]) == str(self.numbers[row]):
@@ -48,8 +50,8 @@ class RowNames(NamedTuple):
 
 def row_error(kind: type[Exception], row: int, text: str) -> Exception:
     """Error about one row of the costs; ``{row}`` in the text is replaced by its name."""
-    error: Any = kind(text.replace("{row}", f"row {row}"))
-    error.row, error.row_text = row, text
+    error = kind(text.replace("{row}", f"row {row}"))
+    vars(error).update(row=row, row_text=text)
     return error
 
 

@@ -1,24 +1,32 @@
-"""Parameters of a region that vary by sample, as users hand them in."""
+"""Parameters of a region that vary by sample, as users pass them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._row_names import RowNames, row_error
 
-#: field of ``row_params`` with the number of each row, by which errors name it after cross-validation has split them
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .base import Region
+
+#: field of ``row_params`` with the number of each row, so that errors can name it after cross-validation split the rows
 ROW = "_row"
+
+#: what users may pass as ``region_params``; an array must be structured
+RegionParams: TypeAlias = "Mapping[str, ArrayLike] | np.ndarray | pd.DataFrame"
 
 
 def row_params(**params: ArrayLike) -> np.ndarray:
     """Parameters that vary by sample, in a form that cross-validation can split.
 
-    Every method takes ``region_params`` as a dict of arrays.  scikit-learn's cross-validation passes a dict on as it
-    is, and splits an array: this is the same as a structured array with one entry per sample.
+    Every method takes ``region_params`` as a dict of arrays.  scikit-learn's cross-validation splits arrays but not
+    dicts.  This function turns the same parameters into a structured array with one entry per sample.
 
     Parameters
     ----------
@@ -28,8 +36,7 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     Returns
     -------
     rows : structured ndarray of shape (n_samples,)
-        One field per parameter, and ``"_row"``, the number of the row: an error about a sample of a fold names the row
-        that it has here.
+        One field per parameter, and ``"_row"``, the number of the row, which errors about a sample of a fold name.
 
     Examples
     --------
@@ -56,17 +63,17 @@ def row_params(**params: ArrayLike) -> np.ndarray:
         raise ValueError(f"All parameters must have one row per sample, got {lengths} rows.")
     if ROW in arrays:
         raise ValueError(f"row_params: {ROW!r} is not a parameter, it is the number that each row gets.")
-    dtype: list[Any] = [(name, np.float64, array.shape[1:]) for name, array in arrays.items()]
     n = next(iter(lengths.values()))
-    rows = np.empty(n, dtype=[*dtype, (ROW, np.int64)])
+    dtype = [(name, np.dtype(np.float64), array.shape[1:]) for name, array in arrays.items()]
+    rows = np.empty(n, dtype=np.dtype([*dtype, (ROW, np.dtype(np.int64), ())]))
     rows[ROW] = np.arange(n)
     for name, array in arrays.items():
         rows[name] = array
     return rows
 
 
-def read_names(region_params: Any) -> RowNames:
-    """How errors name the rows of ``region_params``: by their place, and by what else is known of them."""
+def read_names(region_params: RegionParams) -> RowNames:
+    """Names of the rows of ``region_params`` in errors: their position, and the index of a DataFrame or ``_row``."""
     if isinstance(region_params, np.ndarray):
         if ROW in (region_params.dtype.names or ()):
             return RowNames(labels=region_params[ROW], label="row {} of row_params")
@@ -78,14 +85,16 @@ def read_names(region_params: Any) -> RowNames:
     return RowNames()
 
 
-def read_rows(region: Any, region_params: Any, n: int, d: int) -> dict[str, np.ndarray]:
-    """Validated float arrays with ``n`` rows, by name of the region's parameters."""
+def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> dict[str, np.ndarray]:
+    """Validate ``region_params``: a float array with ``n`` rows for each of the region's parameters."""
     name = type(region).__name__
     shapes = region.row_shapes(d)
     if isinstance(region_params, np.ndarray) and region_params.dtype.names:
-        given: dict[str, Any] = {key: region_params[key] for key in region_params.dtype.names}
-    elif isinstance(region_params, Mapping) or hasattr(region_params, "columns"):
-        given = {str(key): region_params[key] for key in region_params}
+        given: dict[str, ArrayLike] = {key: region_params[key] for key in region_params.dtype.names}
+    elif isinstance(region_params, Mapping):
+        given = {str(key): value for key, value in region_params.items()}
+    elif hasattr(region_params, "columns"):
+        given = {str(key): region_params[key] for key in region_params.columns}
     else:
         raise TypeError(
             "region_params must be a dict of arrays with one row per sample, a DataFrame, or what row_params returns; "
@@ -95,7 +104,7 @@ def read_rows(region: Any, region_params: Any, n: int, d: int) -> dict[str, np.n
     if not shapes:
         raise ValueError(
             f"region_params is given, but {name} has no parameters that may vary by sample. Box (lower, upper), "
-            "Knapsack (capacity) and Polyhedron (b_ub, b_eq) have."
+            "Knapsack (capacity), Polyhedron and MixedInteger (b_ub, b_eq) have."
         )
     if not given:
         raise ValueError(f"region_params is empty; {name} can vary in {sorted(shapes)}.")

@@ -5,12 +5,12 @@ Conventions
     1/q + 1/q* = 1        support of {|w|_q <= radius}:  radius |v|_q*
     Q = L L^T             support of {(w - center)^T Q (w - center) <= radius^2}:  center.v + radius |L^-1 v|_2
 
-Costs of any scale are fine: every row is divided by its largest entry before a power or a square is taken.
+Every row of costs is divided by its largest entry before a power or a square is taken, so costs may be of any scale.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,11 +19,15 @@ from scipy.linalg.lapack import dtrtri
 
 from .._utils.errors import UnboundedRegionError
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, check_norm
+from .capabilities import Memory
 from .polyhedral import StandardForm
 from .polyhedron import read_numbers
 
+if TYPE_CHECKING:
+    import cvxpy as cp
 
-def _check_radius(region: Region, radius: Any) -> float:
+
+def _check_radius(region: Region, radius: float) -> float:
     """Return the radius as a positive finite number."""
     try:
         value = float(radius)
@@ -34,22 +38,43 @@ def _check_radius(region: Region, radius: Any) -> float:
     return value
 
 
-#: costs so small have no derivative: it grows like one over them, and its square must be a number
+#: smaller costs are treated as zero in derivatives, whose squares would overflow
 NO_COST = 1e-150
 
 
 def _unit_scale(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Divide each row by its largest absolute entry; also say which rows are zero (they are returned as zeros)."""
+    """Divide each row by its largest absolute entry; also return which rows are zero, which stay zero."""
     largest = np.abs(C).max(axis=1, keepdims=True)
     zero = largest[:, 0] == 0
     return C / np.where(largest == 0, 1.0, largest), zero
 
 
-class L1Ball(Region):
-    """Cross-polytope {|w|_1 <= radius}: bet a budget on one of d coordinates, in either direction.
+class _Ball(Region):
+    """Base class of the balls, whose decisions vary in every direction."""
 
-    The optimal decision puts ``-radius * sign(c_j)`` on the largest ``|c_j|``, the lowest index winning ties.  A zero
-    counts as a positive cost, so that every decision is a vertex.
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """No rows."""
+        return np.zeros((0, self.resolve_dim(n_dim)))
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """The width, because decisions vary in every direction."""
+        return self.width(n_dim)
+
+
+class _RoundBall(_Ball):
+    """Base class of the strictly convex balls: the optimal decision is unique unless all costs are zero."""
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        zero = (C == 0).all(axis=1, keepdims=True)
+        return self.solve_min(np.where(zero, -C_true, C))
+
+
+class L1Ball(_Ball):
+    """Cross-polytope {|w|_1 <= radius}: spend a budget on one of d coordinates, with either sign.
+
+    The optimal decision has the entry ``-radius * sign(c_j)`` for the largest ``|c_j|``, of several the first one.  A
+    zero counts as a positive cost, so that every decision is a vertex.
 
     Parameters
     ----------
@@ -72,7 +97,7 @@ class L1Ball(Region):
     def _prepare(self, d: int) -> float:
         return _check_radius(self, self.radius)
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: float) -> np.ndarray:
         rows, best = np.arange(C.shape[0]), np.abs(C).argmax(axis=1)
         W = np.zeros_like(C)
         W[rows, best] = np.where(C[rows, best] < 0, data, -data)
@@ -87,7 +112,7 @@ class L1Ball(Region):
         rows, worst = np.arange(C.shape[0]), cost.argmax(axis=1)
         W = np.zeros_like(C)
         W[rows, worst] = np.where(C[rows, worst] < 0, radius, -radius)
-        # A zero cost makes the whole ball optimal.
+        # For zero costs the whole ball is optimal.
         return np.where(largest == 0, self._argmin(-C_true, radius), W)
 
     def standard_form(self, n_dim: int | None = None) -> StandardForm:
@@ -103,7 +128,7 @@ class L1Ball(Region):
             sp.csr_array(sp.hstack([eye, -eye, sp.csr_array((d, 1))])),
         )
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of radius max_j |v_j|: t >= v_j and t >= -v_j for all j."""
         import cvxpy as cp
 
@@ -111,11 +136,6 @@ class L1Ball(Region):
         t = cp.Variable(n)
         T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
         return self._data(d) * t, [T >= V, T >= -V]
-
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """No rows: a ball varies in every direction."""
-        d = self.resolve_dim(n_dim)
-        return np.zeros((0, d))
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Shrink towards the centre until the norm is at most the radius."""
@@ -131,12 +151,8 @@ class L1Ball(Region):
         d = self.resolve_dim(n_dim)
         return CertifiedFloat(2.0 * self._data(d) / np.sqrt(d))
 
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width: a ball varies in every direction."""
-        return self.width(n_dim)
 
-
-class LqBall(Region):
+class LqBall(_RoundBall):
     """Ball {|w|_q <= radius} with 1 < q <= 2, a strongly convex set.
 
     The optimal decision is the Hölder dual of the cost: ``w_j`` proportional to ``-sign(c_j) |c_j|^(1/(q-1))``.  It is
@@ -174,7 +190,7 @@ class LqBall(Region):
             )
         return q, _check_radius(self, self.radius)
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: tuple[float, float]) -> np.ndarray:
         q, radius = data
         C, _ = _unit_scale(C)
         if q == 2.0:
@@ -184,11 +200,6 @@ class LqBall(Region):
             size = (np.abs(W) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
         # A row that is not zero has an entry of size 1 after scaling, hence size >= 1; a zero row stays zero.
         return W * (-radius / np.maximum(size, 1.0)) + 0.0
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        zero = (C == 0).all(axis=1, keepdims=True)
-        return self.solve_min(np.where(zero, -C_true, C))
 
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
@@ -208,10 +219,8 @@ class LqBall(Region):
         moved = np.abs(u) ** (p - 2.0) * direction - m * (m * direction).sum(axis=1, keepdims=True)
         return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * largest) * moved)
 
-    def smoothed(
-        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
-    ) -> Smoothed:
-        """Minimise c.w + mu |w|_q^2 over the ball (costs are minimised): the boundary point, or one further inside.
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
+        """Minimise c.w + mu |w|_q^2 over the ball (costs are minimised).
 
         Without the constraint the decision has the norm |c|_p / (2 mu), p = q / (q - 1).
         """
@@ -230,7 +239,7 @@ class LqBall(Region):
         M = np.zeros((*C.shape, C.shape[1]))
         np.einsum("ijj->ij", M)[:] = (p - 1.0) * np.abs(u) ** (p - 2.0)
         M -= np.where(free, p - 2.0, p - 1.0)[:, :, None] * (m[:, :, None] * m[:, None, :])
-        with np.errstate(divide="ignore", over="ignore"):  # of what is not taken
+        with np.errstate(divide="ignore", over="ignore"):  # in entries that ``where`` discards
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
     def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -248,11 +257,11 @@ class LqBall(Region):
         """
         d = self.resolve_dim(n_dim)
         q, radius = self._data(d)
-        if d == 1:  # every norm is the absolute value
+        if d == 1:  # all norms are the absolute value
             q = 2.0
         return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0).in_norm(A, np.eye(d))
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of radius |v|_q*: a second-order cone for q = 2, else |v_j| <= s_j^(1/q*) t^(1/q), sum s = t."""
         import cvxpy as cp
 
@@ -265,11 +274,6 @@ class LqBall(Region):
         T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
         return radius * t, [cp.PowCone3D(S, T, V, np.full((n, d), 1.0 - 1.0 / q)), cp.sum(S, axis=1) == t]
 
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """No rows: a ball varies in every direction."""
-        d = self.resolve_dim(n_dim)
-        return np.zeros((0, d))
-
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Shrink towards the centre until the norm is at most the radius."""
         q, radius = self._data(W.shape[1])
@@ -279,7 +283,7 @@ class LqBall(Region):
         return W / np.maximum(size, 1.0)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Two radii: for q <= 2 no point of the ball is further from the centre than the coordinate axes' ends."""
+        """Two radii: for q <= 2 the points on the axes are farthest from the centre."""
         return CertifiedFloat(2.0 * self._data(self.resolve_dim(n_dim))[1])
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
@@ -288,13 +292,9 @@ class LqBall(Region):
         q, radius = self._data(d)
         return CertifiedFloat(2.0 * radius * d ** (0.5 - 1.0 / q))
 
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width: a ball varies in every direction."""
-        return self.width(n_dim)
-
 
 class _EllipsoidData(NamedTuple):
-    """Derived from Q: its Cholesky factor with its inverse (None for the identity) and extreme eigenvalues."""
+    """Cholesky factor of Q, its inverse (both None for the identity) and the extreme eigenvalues of Q."""
 
     factor: np.ndarray | None  # lower triangular L with Q = L L^T
     inverse: np.ndarray | None  # L^-1
@@ -303,7 +303,7 @@ class _EllipsoidData(NamedTuple):
     radius: float
 
 
-class Ellipsoid(Region):
+class Ellipsoid(_RoundBall):
     """Ellipsoid {(w - center)^T Q (w - center) <= radius^2}, a strongly convex set.
 
     The optimal decision is ``center - radius Q^-1 c / sqrt(c^T Q^-1 c)``.  It is unique unless the cost is zero; then
@@ -373,7 +373,7 @@ class Ellipsoid(Region):
             )
         Q = (Q + Q.T) / 2.0
         values = np.linalg.eigvalsh(Q)
-        # Below this the Cholesky factor is rounding noise, and the set is unbounded for all practical purposes.
+        # Below this the Cholesky factor is dominated by rounding errors.
         if values[0] <= d * np.finfo(float).eps * abs(values[-1]):
             raise UnboundedRegionError(
                 f"Ellipsoid: Q must be positive definite, otherwise the region is unbounded; its smallest eigenvalue "
@@ -382,23 +382,18 @@ class Ellipsoid(Region):
         factor = np.linalg.cholesky(Q)
         return _EllipsoidData(factor, dtrtri(factor, lower=1)[0], (float(values[0]), float(values[-1])), center, radius)
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: _EllipsoidData) -> np.ndarray:
         _, inverse, _, center, radius = data
         C, zero = _unit_scale(C)
         if inverse is None:
             step, size = C, np.linalg.norm(C, axis=1)
         else:
-            # One product per row, not one for all: a row's last digit must not depend on the rows next to it.  (Nor a
-            # triangular solve for all, which waits for its threads: 10 ms a call on a busy machine.)
+            # One product per row, so that rounding in a row does not depend on the other rows.  A triangular solve for
+            # all rows is slower: it waits for its threads, 10 ms per call on a busy machine.
             half = C[:, None, :] @ inverse.T
             step = (half @ inverse)[:, 0]
             size = np.linalg.norm(half[:, 0], axis=1)
         return center - step * (radius / np.where(zero, 1.0, size))[:, None]
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        zero = (C == 0).all(axis=1, keepdims=True)
-        return self.solve_min(np.where(zero, -C_true, C))
 
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
@@ -417,9 +412,7 @@ class Ellipsoid(Region):
         moved = moved if inverse is None else moved @ inverse
         return np.where(zero[:, None], 0.0, -radius / (size * largest) * moved)
 
-    def smoothed(
-        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
-    ) -> Smoothed:
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
         """Minimise c.w + mu (w - center)^T Q (w - center) over the region (costs are minimised).
 
         Without the constraint w = center - P c / (2 mu) with P = Q^-1, at the distance |c|_P / (2 mu).
@@ -436,7 +429,7 @@ class Ellipsoid(Region):
         free = size < 2.0 * mu * radius
         P = np.eye(C.shape[1]) if inverse is None else inverse.T @ inverse
         M = P - np.where(free, 0.0, 1.0)[:, :, None] * (u[:, :, None] * u[:, None, :])
-        with np.errstate(divide="ignore", over="ignore"):  # of what is not taken
+        with np.errstate(divide="ignore", over="ignore"):  # in entries that ``where`` discards
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
     def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -458,7 +451,7 @@ class Ellipsoid(Region):
             smallest, largest = (float(value) for value in np.linalg.eigvalsh(half @ half.T)[[0, -1]])
         return StrongConvexity(2.0 * smallest, 2.0 * largest, radius**2, 0.0)
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of center.v + radius |L^-1 v|_2."""
         import cvxpy as cp
 
@@ -468,17 +461,12 @@ class Ellipsoid(Region):
         V_scaled = V if inverse is None else V @ inverse.T
         return V @ center + radius * t, [cp.SOC(t, V_scaled, axis=1)]
 
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """No rows: an ellipsoid varies in every direction."""
-        d = self.resolve_dim(n_dim)
-        return np.zeros((0, d))
-
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Shrink towards the centre until inside."""
         factor, _, _, center, radius = self._data(W.shape[1])
         step = W - center
         size = np.linalg.norm(step if factor is None else step @ factor, axis=1, keepdims=True) / radius
-        # Not center + (W - center), which would move points that are already inside by a rounding error.
+        # center + (W - center) would move points that are already inside by a rounding error.
         return np.where(size > 1.0, center + step / np.maximum(size, 1.0), W)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
@@ -490,7 +478,3 @@ class Ellipsoid(Region):
         """Shortest axis."""
         _, _, (_, largest), _, radius = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(2.0 * radius / np.sqrt(largest))
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width: an ellipsoid varies in every direction."""
-        return self.width(n_dim)

@@ -6,35 +6,34 @@ Conventions
     log barrier    f(w) = -sum_j log w_j        f_min = d log d    w*(c) proportional to 1 / (c_j + nu)
 
 beta and nu solve f(w*) = threshold, one number per row.  Both problems are invariant to c -> a c + b with a > 0, so
-every row is first mapped to G in [0, 1] with minimum 0 and maximum 1, and beta and nu refer to G:
+every row is first mapped to G with minimum 0 and maximum 1, and beta and nu refer to G:
 
     beta -> 0 and nu -> inf     the uniform point, f = f_min
     beta -> inf and nu -> 0     all weight on the lowest cost
 
-Newton's method runs on a transform of f that is nearly linear at both ends, inside a bracket, on unfinished rows only.
-Since f is convex and the uniform point has f_min, what rounding leaves above the threshold is removed exactly by
-mixing with the uniform point: f((1 - t) w + t/d) <= (1 - t) f(w) + t f_min.
+Newton's method is applied to a transform of f that is nearly linear at both ends, inside a bracket, to the rows that
+have not converged.  Rounding may leave f above the threshold; mixing with the uniform point corrects it, because f is
+convex and f_min is its value there: f((1 - t) w + t/d) <= (1 - t) f(w) + t f_min.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
 
-# Rows are solved in blocks whose exponentials stay in the processor's cache.
+# Entries of a block of rows: its exponentials stay in the processor's cache.
 _BLOCK = 1 << 17
 _MAX_ITER = 200
-# Relative accuracy of the root.  Newton's last step squares it, and the value of a decision depends on it linearly.
+# Relative residual at which Newton's method stops; its last step squares the error.
 _RTOL = 1e-10
 _EPS = float(np.finfo(float).eps)
 
 
 def _normalise(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Map each row to [0, 1]; also say which rows are constant (they are returned as zeros)."""
-    # Halving first, so that the range of the largest floating-point numbers is finite.
+    """Map each row to [0, 1]; also return which rows are constant, which become zero."""
+    # Halve first, so that differences of the largest floating-point numbers are finite.
     G = 0.5 * C
     G -= G.min(axis=1, keepdims=True)
     extent = G.max(axis=1, keepdims=True)
@@ -44,7 +43,7 @@ def _normalise(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bracketed(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Keep Newton's points if inside the bracket; otherwise its geometric middle, or a jump while there is no end."""
+    """Newton's points if they are inside the bracket; otherwise its geometric mean, or 8 low if it is unbounded."""
     with np.errstate(over="ignore", invalid="ignore"):
         open_end = np.isinf(high)
         middle = np.where(open_end, 8.0 * low, np.sqrt(low) * np.sqrt(high))
@@ -76,9 +75,12 @@ def _newton(
 
 
 def _in_blocks(
-    solve: Callable[..., tuple[np.ndarray, np.ndarray, int]], C: np.ndarray, threshold: float, init: Any
+    solve: Callable[[np.ndarray, float, np.ndarray | None], tuple[np.ndarray, np.ndarray, int]],
+    C: np.ndarray,
+    threshold: float,
+    init: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Solve block by block; the number of iterations is the largest one."""
+    """Solve block by block; return the largest number of iterations of a block."""
     n, d = C.shape
     step = max(_BLOCK // max(d, 1), 1)
     W, root, n_iter = np.empty((n, d)), np.empty(n), 0
@@ -119,7 +121,7 @@ def entropy_argmin(
     beta : ndarray of shape (n,)
         Inverse temperatures: 0 where the cost is constant, infinite where the constraint is inactive.
     n_iter : int
-        Iterations of Newton's method that the slowest row needed.
+        Largest number of Newton iterations of any row.
 
     Examples
     --------
@@ -192,7 +194,7 @@ def _entropy_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np
 
 
 def _nudge(W: np.ndarray, f: np.ndarray, r: float, f_min: float) -> np.ndarray:
-    """Mix with the uniform point as much as convexity says suffices for f <= r."""
+    """Mix with the uniform point, by the share that is sufficient for f <= r because f is convex."""
     excess = f - r
     if (excess <= 0.0).all():
         return W
@@ -231,7 +233,7 @@ def log_barrier_argmin(
     nu : ndarray of shape (n,)
         Shifts; infinite where the cost is constant.
     n_iter : int
-        Iterations of Newton's method that the slowest row needed.
+        Largest number of Newton iterations of any row.
 
     Examples
     --------
@@ -265,7 +267,7 @@ def _log_barrier_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tupl
         log_g = np.log(np.where(G == 0.0, 1.0, G)).sum(axis=1)
         vertex = np.exp(np.minimum((r - f_min - log_g - d * np.log(m / d)) / (d - m), 690.0))
     nu_far = np.sqrt(var / (2.0 * gain)) - mean
-    # Past this nu the weights are subnormal numbers; a larger f is out of reach, and so is a better decision.
+    # For larger x the weights are subnormal numbers.
     x_max = 1e290
     x = np.clip(np.where(nu_far > 0.3, 1.0 / np.maximum(nu_far, 0.3), vertex), 1e-290, x_max)
     if init is not None:
@@ -353,7 +355,7 @@ def mix_until_feasible(W: np.ndarray, value: Callable[[np.ndarray], np.ndarray],
     d = W.shape[1]
     clipped = np.maximum(W, 0.0)
     total = clipped.sum(axis=1, keepdims=True)
-    # A sum of 1 up to rounding is left alone, so that repairing twice is repairing once.
+    # Keep a sum that is 1 up to rounding, so that repairing twice changes nothing.
     total = np.where(np.abs(total - 1.0) <= 4 * d * _EPS, 1.0, total)
     W = np.where(total > 0, clipped / np.where(total > 0, total, 1.0), 1.0 / d)
     f_high = value(W)
@@ -364,7 +366,7 @@ def mix_until_feasible(W: np.ndarray, value: Callable[[np.ndarray], np.ndarray],
     low, high = np.zeros(bad.size), np.ones(bad.size)  # low is infeasible, high feasible
     f_high = value(np.full((bad.size, d), 1.0 / d))
     for _ in range(60):
-        # Where the chord crosses r a convex function is below r: always feasible, and often nearly tight.
+        # f is convex, hence at most r where the chord crosses r: feasible, and often nearly tight.
         with np.errstate(invalid="ignore"):
             chord = high - (high - low) * (r - f_high) / (f_low - f_high)
         chord = np.where(np.isfinite(f_low), np.clip(chord, low, high), high)

@@ -7,12 +7,12 @@ Conventions
 
 A region is a small value object: a scikit-learn ``BaseEstimator`` whose parameters describe the set.  It prints,
 clones and pickles, and its parameters can be searched (``region__threshold``).  What is derived from the parameters is
-computed on first use by ``_prepare`` and cached; the cache is dropped by ``clone`` and ``pickle`` and recomputed when a
-parameter is replaced.
+computed on first use by ``_prepare`` and cached.  ``clone`` and ``pickle`` drop the cache, and a new value of a
+parameter invalidates it.
 
-A subclass writes two methods: ``_prepare(d)`` validates the parameters for ``d`` decision variables and returns
-whatever the oracle needs, ``_argmin(C, data)`` minimises each row of ``C``.  Everything else is an optional capability,
-present or absent as a method (see ``CAPABILITIES``).
+A subclass writes two methods: ``_prepare(d)`` validates the parameters for ``d`` decision variables and returns the
+data that the oracle needs, ``_argmin(C, data)`` minimises each row of ``C``.  Everything else is an optional method, a
+capability (see ``capabilities.py``).
 """
 
 from __future__ import annotations
@@ -27,27 +27,13 @@ from sklearn.utils.validation import check_array
 
 from .._utils.versioning import VersionedState
 from ._row_names import RowNames, name_row, rows_named
-from ._row_params import read_names, read_rows
-
-CAPABILITIES = {
-    "standard_form": "the region as {u : A u = b, lower <= u <= upper}",
-    "quadratic_form": "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
-    "support_epigraph": "the support function in cone form, for CVXPY",
-    "strong_convexity": "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
-    "level": "the function whose level set the region is, and its gradient",
-    "derivative": "how decisions move with the costs; the SPO loss is then differentiable",
-    "smoothed": "decisions that pay for the level of f as well, with their derivative, for Newton's method",
-    "equalities": "the directions in which decisions never vary",
-    "repair": "moving nearly feasible decisions into the region",
-    "worst_argmin": "the worst of all optimal decisions",
-    "diameter": "the largest distance between two decisions",
-    "width": "the smallest extent over all directions",
-    "relative_width": "the smallest extent over the directions in which decisions vary",
-}
+from ._row_params import RegionParams, read_names, read_rows
+from .capabilities import CAPABILITIES as CAPABILITIES
+from .capabilities import Memory, equalities_of
 
 
 class CertifiedFloat(float):
-    """A number that knows whether it is exact or a certified one-sided bound.
+    """A number that is exact or a proved bound, as its attribute ``kind`` says.
 
     Examples
     --------
@@ -83,11 +69,11 @@ class StrongConvexity(NamedTuple):
 
     @property
     def depth(self) -> float:
-        """How far the level is above the minimum: r - f_min."""
+        """Difference r - f_min between the level and the minimum of f."""
         return self.r - self.f_min
 
     def in_norm(self, A: ArrayLike | None, directions: np.ndarray) -> StrongConvexity:
-        """Constants in the norm sqrt(w^T A w), from those in the 2-norm; None leaves them as they are.
+        """Constants in the norm sqrt(w^T A w), from those in the 2-norm; None means the 2-norm.
 
         mu |w|_2^2 <= w^T H w <= L |w|_2^2 and a |w|_2^2 <= |w|_A^2 <= b |w|_2^2 on the directions of the region
         (columns of ``directions``, orthonormal) give the constants mu / b and L / a.
@@ -116,7 +102,7 @@ def check_norm(A: ArrayLike, d: int) -> np.ndarray:
 
 def directions_of(region: Region, d: int) -> np.ndarray:
     """Orthonormal basis (d, k) of the directions in which the region's decisions vary."""
-    E = region.equalities(d) if hasattr(region, "equalities") else np.zeros((0, d))
+    E = equalities_of(region, d)
     if E.shape[0] == 0:
         return np.eye(d)
     return np.linalg.svd(E, full_matrices=True)[2][E.shape[0] :].T
@@ -133,13 +119,13 @@ class Smoothed(NamedTuple):
 class Region(VersionedState, BaseEstimator):
     """Base class of all feasible regions.
 
-    Parameters of subclasses are stored untouched by ``__init__`` and validated on first use.  ``sense="max"`` turns
-    costs into values to be maximised: :meth:`to_min` is the only place in the package where that sign is defined.
+    ``__init__`` of subclasses stores the parameters unchanged; they are validated on first use.  With ``sense="max"``
+    the predicted numbers are values to be maximised; :meth:`to_min` is the only place that changes their sign.
     """
 
     sense: str = "min"
 
-    #: rows of the user's data that the rows of costs are; ``take`` keeps count
+    #: which rows of the user's data the rows of costs are
     _row_names: RowNames = RowNames()
 
     @property
@@ -149,7 +135,7 @@ class Region(VersionedState, BaseEstimator):
 
     @property
     def oracle_is_solver(self) -> bool:
-        """Whether every row of costs is a program for a solver, so that a pass over many rows takes long."""
+        """Whether the oracle calls a solver for every row of costs, so that many rows take long."""
         return False
 
     @property
@@ -159,17 +145,17 @@ class Region(VersionedState, BaseEstimator):
 
     @property
     def fault(self) -> str | None:
-        """What showed that the oracle is not optimal; None if nothing did."""
+        """Reason why the oracle is known not to be optimal; None if there is none."""
         return None
 
     # -- to be written by each region ----------------------------------------------------------------------------------
 
-    def _prepare(self, d: int) -> Any:
-        """Validate the parameters for ``d`` decision variables and return what ``_argmin`` needs."""
+    def _prepare(self, d: int) -> object:
+        """Validate the parameters for ``d`` decision variables and return what ``_argmin`` gets as ``data``."""
         return None
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        """Minimise each row of the float64 array ``C``; lowest index wins ties."""
+        """Minimise each row of the float64 array ``C``; of equal costs the one with the lowest index is chosen."""
         raise NotImplementedError
 
     # -- what every region has -----------------------------------------------------------------------------------------
@@ -195,26 +181,26 @@ class Region(VersionedState, BaseEstimator):
         W = self.solve_min(self.to_min(C_arr))
         return W[0] if one_row else W
 
-    def solve_min(self, C: np.ndarray, memory: dict[str, Any] | None = None) -> np.ndarray:
+    def solve_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
         """Minimise each row of an already validated float64 array, whatever ``sense`` is.
 
-        This is what losses and solvers call: inside the package every problem is a minimisation.  ``memory`` belongs to
-        the caller, who passes it again for the same rows with other costs; a region that iterates may start from what
-        it left there.  An error about a row (see ``row_error``) names the row of the user's data.
+        Losses and solvers call this method: inside the package every problem is a minimisation.  A caller that asks
+        for the same rows again, with other costs, passes the same ``memory``; an iterative oracle may store a warm
+        start there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
-        try:  # no context manager: this is called often
+        try:  # faster than a context manager
             return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
         except Exception as error:
             name_row(error, self._row_names.of)
             raise
 
     def _solve_directions(self, D: np.ndarray) -> np.ndarray:
-        """Decisions that minimise directions of the region's own choice, which are no rows of anybody's data."""
+        """Decisions that minimise directions; errors name a direction and not a row of the user's data."""
         with rows_named("direction {}".format):
             return self._argmin_again(D, self._data(D.shape[1]), {})
 
-    def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
-        """``_argmin`` for a region that can use what it found for nearby costs."""
+    def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
+        """``_argmin`` with a warm start, for regions that can use one."""
         return self._argmin(C, data)
 
     # -- parameters that vary by sample --------------------------------------------------------------------------------
@@ -227,7 +213,7 @@ class Region(VersionedState, BaseEstimator):
         """Region with the given values of ``row_shapes`` for each row."""
         raise NotImplementedError
 
-    def with_rows(self, region_params: Any, n_rows: int, n_dim: int) -> Region:
+    def with_rows(self, region_params: RegionParams | None, n_rows: int, n_dim: int) -> Region:
         """Return the region whose parameters differ from sample to sample.
 
         Parameters
@@ -252,22 +238,22 @@ class Region(VersionedState, BaseEstimator):
             return self._view(read_rows(self, region_params, n_rows, n_dim), n_dim)._named(names)
 
     def take(self, rows: slice | np.ndarray) -> Region:
-        """Region of some of the samples: the same, unless it varies by sample, but errors name rows of all samples."""
+        """Region of some of the samples; errors still name rows of all samples."""
         return self._named(self._row_names.take(rows))
 
     def numbered(self, numbers: range) -> Region:
-        """Region of the rows with these numbers among all samples, which come in parts."""
+        """Region of a chunk of the samples, whose rows have these numbers among all samples."""
         return self._named(RowNames(numbers))
 
     def _named(self, names: RowNames) -> Region:
-        """Return the same region with other names of its rows; both share what is derived from the parameters."""
+        """Return the same region with other names of its rows; both share the cache."""
         self.__dict__.setdefault("_cache", {})
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, _row_names=names)
         return other
 
     def row_table(self, n: int) -> np.ndarray:
-        """Numbers of this region that belong to one sample, shape (n, m): none, unless it varies by sample."""
+        """Parameters of each sample, shape (n, m); m is 0 unless the region varies by sample."""
         return np.zeros((n, 0))
 
     @property
@@ -280,7 +266,7 @@ class Region(VersionedState, BaseEstimator):
         return -C if self.sense == "max" else C
 
     def resolve_dim(self, n_dim: int | None = None) -> int:
-        """Number of decision variables, from the region or from the argument; they must not disagree."""
+        """Number of decision variables, from the region or from the argument; both must agree."""
         own = self.n_dim
         if own is None and n_dim is None:
             raise ValueError(f"{type(self).__name__} exists in every dimension: say which one, for example n_dim=10.")
@@ -289,28 +275,24 @@ class Region(VersionedState, BaseEstimator):
                 f"{type(self).__name__} has {own} decision variables, but the costs have {n_dim} columns. "
                 "There must be one cost per decision variable."
             )
-        d = int(own if own is not None else n_dim)  # type: ignore[arg-type]
-        if d < 1:
+        d = own if n_dim is None else n_dim
+        if d is None or d < 1:
             raise ValueError(f"{type(self).__name__} needs at least one decision variable, got {d}.")
-        return d
+        return int(d)
 
     def _data(self, n_dim: int | None = None) -> Any:
-        """Return the prepared data for this dimension, from the cache while the parameters are the same objects."""
+        """Return what ``_prepare`` returns for this dimension; it is cached until a parameter is replaced."""
         return self._entry(n_dim)[2]
 
-    def _entry(self, n_dim: int | None = None) -> tuple[tuple[Any, ...], int, Any]:
-        """Parameters, dimension and prepared data: the same object as long as they are valid.
-
-        Threads may share a region and ask for different dimensions, so whoever has looked at the cache once keeps what
-        he saw.
-        """
-        kind: Any = type(self)  # mypy does not believe that classes have a hash
+    def _entry(self, n_dim: int | None = None) -> tuple[tuple[object, ...], int, Any]:
+        """Parameters, dimension and prepared data: the same object as long as they are valid."""
+        kind: Any = type(self)  # mypy takes classes for unhashable
         params = tuple(getattr(self, name) for name in _param_names(kind))
         cache = self.__dict__.setdefault("_cache", {})
-        entry = cache.get("data")
+        entry = cache.get("data")  # read once: another thread may replace it
         if entry is not None:
-            seen, d, _ = entry
-            if d == n_dim and len(seen) == len(params) and all(a is b for a, b in zip(seen, params, strict=True)):
+            used, d, _ = entry
+            if d == n_dim and len(used) == len(params) and all(a is b for a, b in zip(used, params, strict=True)):
                 return entry
         d = self.resolve_dim(n_dim)
         if self.sense not in ("min", "max"):
@@ -319,13 +301,13 @@ class Region(VersionedState, BaseEstimator):
         cache["data"] = entry
         return entry
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         state.pop("_cache", None)
         return state
 
 
 @cache
-def _param_names(cls: Any) -> list[str]:
-    """Names of a region's parameters; scikit-learn looks them up anew, which takes longer than many an argmin."""
+def _param_names(cls: type[Region]) -> list[str]:
+    """Names of a region's parameters; cached, because scikit-learn's look-up may take longer than an argmin."""
     return cls._get_param_names()

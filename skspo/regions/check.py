@@ -1,4 +1,4 @@
-"""What estimators and metrics do first with a region that a user gave."""
+"""Validation of the region that a user passes to an estimator or a metric."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def check_region(region: Region | None, n_dim: int) -> Region:
 
 
 def warn_no_region() -> None:
-    """Say that the unit Box is used, where it is hardly ever meant."""
+    """Warn that the unit Box is used, which is rarely intended."""
     warn_once(
         "No region was given, so decisions are made in the unit Box, where every variable is chosen on its own. If all "
-        "costs are positive the best decision there is to do nothing, and every model that predicts positive costs has "
-        "a perfect score. Pass the region of your decisions, for example region=Simplex(), or region=Box() if it is "
-        "meant."
+        "costs are positive the best decision there is zero, and every model that predicts positive costs has a "
+        "perfect score. Pass the region of your decisions, for example region=Simplex(), or region=Box() if you want "
+        "the Box."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,30 +10,33 @@ from ._oracles.clarabel import ConicSet
 from ._oracles.enumeration import inradius_of_simplex
 from .base import CertifiedFloat, Region, directions_of
 
+if TYPE_CHECKING:
+    import cvxpy as cp
+
 
 def box_diameter(conic: ConicSet) -> float:
-    """Diagonal of the bounding box, raised by what the solver's tolerance can hide."""
+    """Diagonal of the bounding box, raised by the solver's tolerance."""
     low, high = conic.bounding_box
     return float(np.linalg.norm(high - low + 2e-8 * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))))
 
 
 class ConicRegion(Region):
-    """What follows from the region's :class:`ConicSet`, which ``_conic(n_dim)`` returns."""
+    """Base class of regions in cone form; ``_conic(n_dim)`` returns the :class:`ConicSet`."""
 
     n_jobs: int | None = None
 
     @property
     def oracle_is_solver(self) -> bool:
-        """Yes, Clarabel."""
+        """True: Clarabel."""
         return True
 
     def _conic(self, n_dim: int | None = None) -> ConicSet:
         raise NotImplementedError
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: object) -> np.ndarray:
         return self._conic(C.shape[1]).minimise(C, self.n_jobs)
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function of each row of a CVXPY expression, by conic duality.
 
         Parameters
@@ -62,7 +65,7 @@ class ConicRegion(Region):
         k = U.shape[1]
         if k == 0:
             return CertifiedFloat(0.0)
-        # The k + 1 directions of a regular simplex: their decisions are spread around the region.
+        # The k + 1 normals of a regular simplex, so that their decisions are spread around the region.
         spread = np.linalg.svd(np.ones((1, k + 1)))[2][1:].T
         W = self._solve_directions(spread @ U.T) @ U
         radius = inradius_of_simplex(W - W[0])

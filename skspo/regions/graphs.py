@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,12 @@ from ._oracles.highs import map_rows, solve_rows, worst_rows
 from .base import CertifiedFloat
 from .polyhedral import InequalityForm, PolyhedralRegion
 
-CHUNK = 2**16  # numbers per block of rows in dynamic programming, so that all of its arrays stay in the cache
+if TYPE_CHECKING:
+    import networkx as nx
+
+Node: TypeAlias = Hashable
+Edges: TypeAlias = "Sequence[Sequence[Node]] | np.ndarray | nx.DiGraph"
+BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
 
 
 class _Step(NamedTuple):
@@ -24,21 +29,21 @@ class _Step(NamedTuple):
 
     nth: int  # first, second, ... edge of these nodes
     nodes: slice
-    edges: np.ndarray  # as the user counts them
-    places: slice  # as ``_Sweep.order`` counts them
+    edges: np.ndarray  # their indices in the user's order
+    places: slice  # their positions in ``_Sweep.order``
     tails: np.ndarray
 
 
 class _Sweep(NamedTuple):
-    """Dynamic programming over the nodes of an acyclic graph, in steps that numpy can do at once.
+    """Dynamic programming over the nodes of an acyclic graph, in vectorised steps.
 
     Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).
     """
 
     steps: list[_Step]
     order: np.ndarray  # edges in the order of the steps
-    entering: np.ndarray  # (n_nodes, most) edges that enter each node; d for the source, where paths end
-    tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d stays at the source
+    entering: np.ndarray  # (n_nodes, most) edges that enter each node; d where there are none
+    tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d is the source
     target: int
     length: int  # number of edges of the longest path
 
@@ -55,7 +60,7 @@ class _Sweep(NamedTuple):
             if step.nth == 0:
                 best[:] = through
             else:
-                # Strictly better: edges come in increasing order, so that the lowest index wins ties.
+                # Only if strictly better: edges come in increasing order, so the lowest index is kept.
                 better = (through < best).astype(nth.dtype)
                 better *= nth.dtype.type(step.nth)
                 np.maximum(nth[step.nodes], better, out=nth[step.nodes])
@@ -63,10 +68,10 @@ class _Sweep(NamedTuple):
         return value, nth
 
     def shortest(self, C: np.ndarray) -> np.ndarray:
-        """Paths of least cost, (n, d), for costs (d, n), of which infinite ones forbid an edge."""
+        """Paths of least cost, (n, d), for costs (d, n); an infinite cost excludes an edge."""
         d, n = C.shape
         _, nth = self.forward(C)
-        # Shorter paths wait at the source, whose last edge is the extra column d.
+        # A path that has reached the source stays there, on the artificial edge d.
         W = np.zeros((n, d + 1))
         rows, node = np.arange(n), np.full(n, self.target)
         for _ in range(self.length):
@@ -93,7 +98,7 @@ class ShortestPath(PolyhedralRegion):
     Parameters
     ----------
     edges : list of (tail, head) pairs, array of shape (d, 2), or directed networkx graph
-        Any hashable node labels; parallel edges are fine.  The order of the edges is the order of the costs.
+        Nodes are any hashable labels; parallel edges are allowed.  The order of the edges is the order of the costs.
     source, target : node labels, default=None
         None means the only node that no edge enters, or leaves.
     n_jobs : int, default=None
@@ -112,8 +117,10 @@ class ShortestPath(PolyhedralRegion):
     40
     """
 
+    edges: Any  # ``_read`` validates it
+
     def __init__(
-        self, edges: Any, source: Any = None, target: Any = None, *, n_jobs: int | None = None, sense: str = "min"
+        self, edges: Edges, source: Node = None, target: Node = None, *, n_jobs: int | None = None, sense: str = "min"
     ) -> None:
         self.edges = edges
         self.source = source
@@ -165,7 +172,7 @@ class ShortestPath(PolyhedralRegion):
 
     @property
     def oracle_is_solver(self) -> bool:
-        """Where the graph has cycles: HiGHS."""
+        """True if the graph has cycles: HiGHS."""
         return self._data(self.n_dim).sweep is None
 
     def _prepare(self, d: int) -> _Network:
@@ -187,7 +194,7 @@ class ShortestPath(PolyhedralRegion):
         )
         plan = _plan(tails, heads, source, target, used)
         upper = np.zeros(d)
-        # Without cycles no edge can carry more than the one unit: a bound would only be one more constraint.
+        # Without cycles no edge can carry more than one unit, so an upper bound is redundant.
         upper[used] = 1.0 if plan is None else np.inf
         form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
         return _Network(form, used, plan)
@@ -206,7 +213,7 @@ class ShortestPath(PolyhedralRegion):
             edges = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
         if not edges:
             raise ValueError("ShortestPath: there are no edges.")
-        number: dict[Any, int] = {}
+        number: dict[Node, int] = {}
         ends = np.empty((len(edges), 2), dtype=np.intp)
         for i, edge in enumerate(edges):
             try:
@@ -224,10 +231,9 @@ class ShortestPath(PolyhedralRegion):
             if label is None:
                 free = np.setdiff1d(np.arange(len(number)), there)
                 if free.size != 1:
-                    verb = "enters" if name == "source" else "leaves"
+                    kind = "incoming" if name == "source" else "outgoing"
                     raise ValueError(
-                        f"ShortestPath: {name} must be given, because not one but {free.size} nodes are such that no "
-                        f"edge {verb} them."
+                        f"ShortestPath: {name} must be given, it is ambiguous: {free.size} nodes have no {kind} edge."
                     )
                 terminals.append(int(free[0]))
             elif not isinstance(label, Hashable) or label not in number:
@@ -265,7 +271,7 @@ class ShortestPath(PolyhedralRegion):
         excess = np.full(C.shape, np.inf)
         for step in sweep.steps:
             excess[step.edges] = value[step.tails] + C[step.edges] - value[step.nodes]
-        # Costs of two paths that are equal on paper differ by rounding.
+        # Equal costs of two paths may differ by rounding.
         tolerance = 1e-12 * sweep.length * np.abs(C[used]).max(axis=0)
         return np.where(excess <= tolerance, -C_true, np.inf)
 
@@ -280,14 +286,14 @@ class ShortestPath(PolyhedralRegion):
             return super().diameter(n_dim)
         if data.used.size == data.sweep.length:  # there is only one path
             return CertifiedFloat(0.0)
-        if data.used.size <= 20:  # larger ones have more vertices than are listed, or more dimensions
+        if data.used.size <= 20:  # vertices of larger graphs are not enumerated
             exact = super().diameter(n_dim)
             if exact.kind == "exact":
                 return exact
         return CertifiedFloat(float(np.sqrt(min(2 * data.sweep.length, data.used.size))), "upper bound")
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because what enters a node leaves it."""
+        """0, because of the flow conservation at the nodes."""
         self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(0.0)
 
@@ -340,8 +346,8 @@ def _plan(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: 
 
 
 def _blocks(C: np.ndarray) -> list[slice]:
-    # Not too few rows either: a step of a large graph must outweigh its overhead.
-    size = max(CHUNK // C.shape[1], 256)
+    # With fewer rows the overhead of a step dominates in large graphs.
+    size = max(BLOCK_NUMBERS // C.shape[1], 256)
     return [slice(a, a + size) for a in range(0, C.shape[0], size)]
 
 
@@ -415,6 +421,6 @@ class Assignment(PolyhedralRegion):
         return CertifiedFloat(float(np.sqrt(2.0 * n)) if n > 1 else 0.0)
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because rows and columns have fixed sums."""
+        """0, because the sums of rows and columns are fixed."""
         self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(0.0)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +13,14 @@ from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
-from .base import CertifiedFloat, Region
+from .base import CertifiedFloat
 from .per_sample import RowRegion
-from .polyhedral import InequalityForm, PolyhedralRegion
-from .polyhedron import RowPolyhedron, count_decisions, read_constraints, read_numbers, side_shapes, stack_sides
+from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
+from .polyhedron import BoundsLike, ConstrainedRegion, ConstraintsLike, RowPolyhedron, read_numbers, stack_sides
 
-TABLE = 2**26  # bytes of the table of choices in dynamic programming
-CHUNK = 2**17  # numbers per block of rows in dynamic programming, so that it stays in the cache
-LARGEST = 2**22  # cells per row from which on branch and bound is the better way
+TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
+BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
+MAX_CELLS = 2**22  # with more cells per row, branch and bound is used instead of dynamic programming
 
 
 class _MixedIntegerData(NamedTuple):
@@ -31,13 +30,13 @@ class _MixedIntegerData(NamedTuple):
     high: np.ndarray
 
 
-class MixedInteger(Region):
+class MixedInteger(ConstrainedRegion):
     """Integer points of a polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
 
-    All decisions are integers, unless ``integrality`` says otherwise; :class:`Polyhedron` is the region of continuous
-    decisions.  All other conventions are those of :func:`scipy.optimize.linprog` and :func:`scipy.optimize.milp`:
-    constraints are matrices, ``LinearConstraint`` objects, or both.  The region must be nonempty and bounded, which is
-    checked on first use.
+    All decisions are integers by default; ``integrality`` selects some of them.  :class:`Polyhedron` is the region of
+    continuous decisions.  All other conventions are those of :func:`scipy.optimize.linprog` and
+    :func:`scipy.optimize.milp`: constraints are matrices, ``LinearConstraint`` objects, or both.  The region must be
+    nonempty and bounded, which is checked on first use.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ class MixedInteger(Region):
     n_jobs : int, default=None
         Number of threads.
     time_limit : float, default=None
-        Seconds for each row of costs; when they are over, an error is raised.
+        Seconds for each row of costs, after which an error is raised.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -78,14 +77,14 @@ class MixedInteger(Region):
 
     def __init__(
         self,
-        A_ub: Any = None,
+        A_ub: Matrix | None = None,
         b_ub: ArrayLike | None = None,
-        A_eq: Any = None,
+        A_eq: Matrix | None = None,
         b_eq: ArrayLike | None = None,
-        bounds: Any = (0, None),
+        bounds: BoundsLike = (0, None),
         integrality: ArrayLike = 1,
         *,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         n_jobs: int | None = None,
         time_limit: float | None = None,
         sense: str = "min",
@@ -104,18 +103,11 @@ class MixedInteger(Region):
     @property
     def n_dim(self) -> int | None:
         """Number of columns of the matrices, or length of a list; None if there are neither."""
-        d = count_decisions("MixedInteger", self.A_ub, self.A_eq, self.bounds, self.constraints)
+        d = super().n_dim
         return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d
 
-    @property
-    def oracle_is_solver(self) -> bool:
-        """Yes, HiGHS."""
-        return True
-
     def _prepare(self, d: int) -> _MixedIntegerData:
-        form = read_constraints(
-            "MixedInteger", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds, self.constraints
-        )
+        form = self._form(d)
         kinds = np.asarray(1 if self.integrality is None else self.integrality)
         if kinds.shape not in ((), (d,)):
             raise ValueError(
@@ -124,7 +116,7 @@ class MixedInteger(Region):
         if not np.isin(kinds, (0, 1)).all():
             raise ValueError(
                 "MixedInteger: integrality must be 0 (continuous) or 1 (integer) for each decision; semi-continuous "
-                "decisions (2 and 3) are not supported: write them with an extra binary decision."
+                "decisions (2 and 3) are not supported; model them with an extra binary decision."
             )
         limit = self.time_limit
         if limit is not None and not (isinstance(limit, numbers.Real) and limit > 0):
@@ -132,7 +124,7 @@ class MixedInteger(Region):
         integers = np.array(np.broadcast_to(kinds == 1, (d,)))
         low, high = coordinate_bounds(form)
         if integers.any():
-            # The linear relaxation has a solution; whether it has an integer one only a search can tell.
+            # The linear relaxation is feasible; check that it contains an integer point.
             with rows_named(lambda _: "costs of zero"):
                 solve_rows(form, np.zeros((1, d)), integrality=integers, time_limit=self.time_limit)
             low[integers], high[integers] = np.ceil(low[integers] - 1e-6), np.floor(high[integers] + 1e-6)
@@ -141,36 +133,29 @@ class MixedInteger(Region):
     def _argmin(self, C: np.ndarray, data: _MixedIntegerData) -> np.ndarray:
         return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, time_limit=self.time_limit)
 
-    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """Right-hand sides may vary by sample."""
-        return side_shapes(self)
-
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
         return _RowMixedInteger(self, {"rhs": stack_sides(self._data(d).form, rows)})
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Diagonal of a box around the linear relaxation: an upper bound."""
+        """Diagonal of a box around the linear relaxation, an upper bound."""
         data = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(float(np.linalg.norm(data.high - data.low)), "upper bound")
 
 
 class _RowMixedInteger(RowPolyhedron):
-    """The same with integers."""
+    """Mixed-integer regions with one right-hand side per row."""
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    region: MixedInteger
+
+    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         region = self.region
         form, integers, *_ = region._data(C.shape[1])
-        options = {"n_jobs": region.n_jobs, "time_limit": region.time_limit}
-        return solve_rows(form, C, integrality=integers, rhs=data["rhs"], **options)
+        jobs, limit = region.n_jobs, region.time_limit
+        return solve_rows(form, C, integrality=integers, rhs=data["rhs"], n_jobs=jobs, time_limit=limit)
 
 
-def _fractional(region: Knapsack) -> bool:
-    return not region.integer
-
-
-def _if_fractional(method: Callable[..., Any]) -> Any:
-    """Offer a polyhedral capability only while ``integer=False``: a finite set of points does not have it."""
-    return available_if(_fractional)(method)
+#: polyhedral capabilities, which only the fractional knapsack has: a finite set of points does not have them
+_if_fractional = available_if(lambda region: not region.integer)
 
 
 class _KnapsackData(NamedTuple):
@@ -184,8 +169,9 @@ class Knapsack(PolyhedralRegion):
     """Fill a knapsack: {0 <= w <= 1, weights.w <= capacity}, items whole (default) or fractional.
 
     Whole items with integer weights are packed by dynamic programming, for all rows at once, unless capacities are
-    huge; fractional ones with one capacity in the order of value per weight.  Otherwise HiGHS solves a mixed-integer
-    or linear program for each row.  Only the fractional knapsack is a polyhedron and has the capabilities of one.
+    very large.  Fractional items with one capacity are packed in the order of value per weight.  In all other cases
+    HiGHS solves a mixed-integer or linear program for each row.  Only the fractional knapsack is a polyhedron and has
+    the capabilities of one.
 
     Parameters
     ----------
@@ -233,7 +219,7 @@ class Knapsack(PolyhedralRegion):
 
     @property
     def oracle_is_solver(self) -> bool:
-        """Where neither dynamic programming nor sorting will do: HiGHS."""
+        """True if HiGHS is needed: neither dynamic programming nor sorting is possible."""
         return self._data(self.resolve_dim()).method in ("search", "linear")
 
     def _prepare(self, d: int) -> _KnapsackData:
@@ -285,7 +271,7 @@ class Knapsack(PolyhedralRegion):
             return _pack_fractions(C, data.weights[0], data.capacity)
         integers = np.ones(C.shape[1], dtype=bool) if data.method == "search" else None
         W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs)
-        # Leaving out what is worth nothing costs nothing and always fits.
+        # Remove items without value: the decision stays feasible and its value the same.
         return np.where(C < 0, W, 0.0)
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
@@ -300,7 +286,7 @@ class Knapsack(PolyhedralRegion):
             raise row_error(
                 InfeasibleRegionError, row, f"Knapsack: the region of {{row}} is empty, the capacity {low} is negative."
             )
-        # Beyond the weight of all items capacity makes no difference, and tables grow with it.
+        # A capacity above the weight of all items makes no difference, but the table would grow with it.
         total = self._data(d).form.A_ub.sum(axis=1)
         return _RowKnapsack(self, {"capacity": np.minimum(capacity, np.asarray(total).ravel())})
 
@@ -332,7 +318,7 @@ class Knapsack(PolyhedralRegion):
     vertices = _if_fractional(PolyhedralRegion.vertices)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Largest distance between two decisions: exact for few fractional items, else the box's diagonal."""
+        """Exact for few fractional items, otherwise the diagonal of the bounding box, an upper bound."""
         if not self.integer:
             return super().diameter(n_dim)
         low, high = self.bounding_box(n_dim)
@@ -340,9 +326,11 @@ class Knapsack(PolyhedralRegion):
 
 
 class _RowKnapsack(RowRegion):
-    """Knapsacks with capacities of their own."""
+    """Knapsacks with one capacity per row."""
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    region: Knapsack
+
+    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         region, capacity = self.region, data["capacity"]
         plain = region._data(C.shape[1]).form
         weights = plain.A_ub.toarray()
@@ -351,7 +339,7 @@ class _RowKnapsack(RowRegion):
             return _pack_whole(C, *table)
         if not region.integer and weights.shape[0] == 1:
             return _pack_fractions(C, weights[0], capacity)
-        # Without the upper bounds of the plain region, which leave out what does not fit there.
+        # The upper bounds of the plain region exclude items that do not fit there but may fit here.
         form = InequalityForm.build(C.shape[1], A_ub=weights, b_ub=plain.b_ub, upper=1.0)
         integers = np.ones(C.shape[1], dtype=bool) if region.integer else None
         W = solve_rows(form, C, integrality=integers, n_jobs=region.n_jobs, rhs=capacity)
@@ -359,19 +347,19 @@ class _RowKnapsack(RowRegion):
 
 
 def _whole_numbers(weights: np.ndarray, capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Integer weights (m, d) without a common factor and capacities (n, m), of resources that can run out.
+    """Integer weights (m, d) without a common factor and capacities (n, m), of the resources that can be binding.
 
-    None if weights are not integers, or the table of dynamic programming would be too large.
+    None if weights are not integers, or if the table of dynamic programming would be too large.
     """
     if not (weights.max(initial=0.0) < 2**53 and (weights == np.floor(weights)).all()):
         return None
-    # Capacities are often computed, as 0.1 * total: one that misses a sum of weights by rounding only means it.
+    # Capacities are often computed, as 0.1 * total: ignore rounding errors below a sum of weights.
     room = capacity * (1.0 + 1e-12)
     binding = (weights.sum(axis=1) > room).any(axis=0)
     whole = weights[binding].astype(np.int64)
     divisors = np.gcd.reduce(whole, axis=1)
     limits = np.floor(room[:, binding] / divisors)
-    if weights.shape[1] * np.prod(limits.max(axis=0, initial=0.0) + 1.0) > LARGEST:
+    if weights.shape[1] * np.prod(limits.max(axis=0, initial=0.0) + 1.0) > MAX_CELLS:
         return None
     return whole // divisors[:, None], limits.astype(np.int64)
 
@@ -380,8 +368,9 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
     """Whole items with integer weights: dynamic programming over items and capacities, last item first.
 
     best[r] is the value of the best choice among items j, ..., d - 1 that weighs at most r (one index per resource),
-    take[j, r] whether it contains item j.  Items are then read off in order, so that lower indices win ties.
-    The table is that of the largest capacity; each row starts to read where its own ends, shape (n, m) or (1, m).
+    take[j, r] whether it contains item j.  Items are then read in order, so that of equal choices the one with the
+    lowest index is taken.  The table is built for the largest capacity; each row is read from its own capacity on,
+    shape (n, m) or (1, m).
     """
     n, d = C.shape
     largest = capacity.max(axis=0, initial=0)
@@ -390,11 +379,11 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
     stride = cells // np.cumprod(shape, dtype=np.int64)  # how far apart in memory r and r + 1 are, for each resource
     start = np.broadcast_to(capacity @ stride, (n,))
     W = np.zeros((n, d))
-    size = max(min(CHUNK // cells, n), 16)
-    size = max(min(size, TABLE // (d * cells)), 1)
+    size = max(min(BLOCK_NUMBERS // cells, n), 16)
+    size = max(min(size, TABLE_BYTES // (d * cells)), 1)
     for a in range(0, n, size):
         check_time()
-        # Worthless items never enter; minus infinity keeps them out without a mask.
+        # Items without value get minus infinity and are never taken.
         values = np.where(C[a : a + size] < 0, -C[a : a + size], -np.inf).T.copy()
         rows = np.arange(values.shape[1])
         best = np.zeros((*shape, rows.size))
@@ -417,10 +406,10 @@ def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.
 
 
 def _pack_fractions(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-    """Fractional items: best value per weight first, until the knapsack, or each row's own, is full."""
+    """Fractional items: the best value per weight first, until the capacity is reached."""
     free = weights == 0
     with np.errstate(over="ignore"):
-        # Weightless items come first and take no room; worthless ones are removed at the end.
+        # Items without weight come first; items without value are removed at the end.
         ratio = np.where(free, -np.inf, C / np.where(free, 1.0, weights))
     ratio = np.where(C < 0, ratio, np.inf)
     order = np.argsort(ratio, axis=1, kind="stable")

@@ -1,12 +1,12 @@
 """Level sets of barrier functions on the unit simplex: EntropySimplex, LogBarrierSimplex.
 
-Their decisions are found by ``barriers.py``, which also has the conventions.
+``barriers.py`` computes their decisions; its docstring has the conventions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,18 +27,22 @@ from .barriers import (
     softmax,
 )
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
+from .capabilities import Memory
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
-def _check_threshold(region: Region, d: int, lowest: float, name: str) -> float:
+def _check_threshold(region: _SimplexLevelSet, d: int, lowest: float, name: str) -> float:
     """Return the given threshold if it is a number above ``lowest``, the value of f at the uniform point."""
     given = region.threshold
     try:
-        r = float(given)
+        r = np.nan if given is None else float(given)
     except (TypeError, ValueError):
         r = np.nan
     if not np.isfinite(r):
         raise ValueError(f"{type(region).__name__}: threshold must be a finite number or None, got {given!r}.")
-    # With one alternative the region is the point w = 1 whatever the threshold allows.
+    # With one alternative the region is the point w = 1.
     if r < lowest if d == 1 else r <= lowest:
         raise InfeasibleRegionError(
             f"{type(region).__name__}: the region is empty or a single point, threshold must be above {name} = "
@@ -48,7 +52,23 @@ def _check_threshold(region: Region, d: int, lowest: float, name: str) -> float:
 
 
 class _SimplexLevelSet(Region):
-    """What the two level sets share: they lie in {sum w = 1} and are symmetric in the coordinates."""
+    """Base class of the two level sets, which lie in {sum w = 1} and are symmetric in the coordinates."""
+
+    #: oracle and function f
+    _solve: Callable[[np.ndarray, float, np.ndarray | None], tuple[np.ndarray, np.ndarray, int]]
+    _value: Callable[[np.ndarray], np.ndarray]
+
+    def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
+        self.threshold = threshold
+        self.sense = sense
+
+    def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
+        W, memory["root"], _ = self._solve(C, data, memory.get("root"))
+        return W
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Clip, normalise, and mix with the uniform point until the decision is feasible."""
+        return mix_until_feasible(W, self._value, self._data(W.shape[1]))
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """One row, (1, ..., 1) / sqrt(d): the decisions of a level set sum to one."""
@@ -82,7 +102,7 @@ class _SimplexLevelSet(Region):
             return CertifiedFloat(0.0 if d == 1 else np.sqrt(2.0) * (largest - smallest))
         low = np.finfo(float).tiny
         x = low if self._gain(low, d) <= depth else brentq(lambda y: self._gain(y, d) - depth, low, 1.0, xtol=1e-15)
-        # Not what the root finder says but a point where the inequality has been checked.
+        # The root is approximate; move until the inequality holds.
         while self._gain(x, d) > depth:
             x += 1e-12 * (1.0 - x)
         return CertifiedFloat(2.0 * (1.0 - x) / np.sqrt(d * (d - 1.0)), "lower bound")
@@ -91,8 +111,8 @@ class _SimplexLevelSet(Region):
         raise NotImplementedError
 
 
-def _below_zero(region: Any) -> bool:
-    """Whether the entropy constraint cuts anything off; a threshold that is not a number is an error elsewhere."""
+def _below_zero(region: EntropySimplex) -> bool:
+    """Whether the entropy constraint can be active; ``_prepare`` checks thresholds that are not numbers."""
     threshold = region.threshold
     return not isinstance(threshold, (int, float, np.number)) or bool(threshold < 0)
 
@@ -100,13 +120,13 @@ def _below_zero(region: Any) -> bool:
 class EntropySimplex(_SimplexLevelSet):
     """Entropy-constrained simplex {w >= 0, sum w = 1, sum w log w <= threshold}: a diversified portfolio.
 
-    The optimal decision is a softmax of the negated costs, at the one temperature that meets the threshold.
+    The optimal decision is a softmax of the negated costs, at the temperature for which the constraint is active.
 
     Parameters
     ----------
     threshold : float, default=None
-        Above ``-log d``, where only the uniform portfolio is left, and at most 0, where the constraint is inactive and
-        the region is the whole simplex.  None means the midpoint of ``-log d`` and ``-log(d - 1)``: below
+        Above ``-log d``, for which only the uniform portfolio is feasible, and at most 0, for which the constraint is
+        inactive and the region is the whole simplex.  None means the midpoint of ``-log d`` and ``-log(d - 1)``: below
         ``-log(d - 1)`` no decision has a zero, the entropy is smooth on the region and the paper's theory holds.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
@@ -114,8 +134,8 @@ class EntropySimplex(_SimplexLevelSet):
     Notes
     -----
     The optimal decision is unique unless the constraint is inactive: m lowest costs are equal and
-    ``threshold >= -log m``.  Then every portfolio of those m that meets the threshold is optimal, and ``argmin``
-    returns the uniform one; so it does for a constant cost.
+    ``threshold >= -log m``.  Then every feasible portfolio of those m alternatives is optimal, and ``argmin`` returns
+    the uniform one, as it does for constant costs.
 
     Examples
     --------
@@ -124,9 +144,8 @@ class EntropySimplex(_SimplexLevelSet):
     array([[0.617, 0.267, 0.116]])
     """
 
-    def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
-        self.threshold = threshold
-        self.sense = sense
+    _solve = staticmethod(entropy_argmin)
+    _value = staticmethod(entropy_value)
 
     def _prepare(self, d: int) -> float:
         if self.threshold is None:
@@ -138,10 +157,6 @@ class EntropySimplex(_SimplexLevelSet):
                 f"got {self.threshold!r}. For the whole simplex use Simplex()."
             )
         return r
-
-    def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
-        W, memory["root"], _ = entropy_argmin(C, data, memory.get("root"))
-        return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
@@ -162,7 +177,7 @@ class EntropySimplex(_SimplexLevelSet):
         """
         beta = entropy_argmin(C, self._data(C.shape[1]))[1]
         G, extent = from_lowest(C)
-        # A vertex, or constant costs: nothing moves, or everything does.
+        # The derivative is zero at a vertex, and undefined for constant costs.
         moves = np.isfinite(beta) & (beta > 0)
         beta = np.where(moves, beta, 0.0) / np.where(moves, extent, 1.0)
         W = softmax(G * beta[:, None])
@@ -184,12 +199,10 @@ class EntropySimplex(_SimplexLevelSet):
         return float(xlogy(x, x) - x + 1.0) / (d - 1.0)
 
     @available_if(_below_zero)
-    def smoothed(
-        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
-    ) -> Smoothed:
-        """Minimise c.w + mu f(w) over the region (costs are minimised): a softmax at temperature mu or above.
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
+        """Minimise c.w + mu f(w) over the region (costs are minimised).
 
-        The constraint alone asks for some temperature t; the decision is the softmax at the larger of t and mu.
+        With t the temperature of ``argmin``, the decision is the softmax at the larger of t and mu.
         """
         memory = {} if memory is None else memory
         d = C.shape[1]
@@ -198,14 +211,14 @@ class EntropySimplex(_SimplexLevelSet):
         G, extent = from_lowest(C)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(beta > 0, extent / beta, 0.0)
-        free = t < mu  # the constraint is not active
+        free = t < mu  # the constraint is inactive
         P = softmax(G / np.maximum(t, mu)[:, None])
         W[free] = P[free]
         level = entropy_value(W) + np.log(d)
         if not curvature:
             return Smoothed(W, level, None)
-        # Not of W, which was moved by a rounding error to be feasible: where the lowest costs are nearly tied, weights
-        # of 1e-16 on all others would be most of the variance.
+        # Use P, not W, which was moved by a rounding error to be feasible: if the lowest costs are nearly tied, weights
+        # of 1e-16 on all others would dominate the variance.
         spread = G - np.einsum("ij,ij->i", P, G)[:, None]
         variance = np.einsum("ij,ij,ij->i", P, spread, spread)
         variance = np.where(free | (variance <= 0), np.inf, variance)
@@ -216,8 +229,8 @@ class EntropySimplex(_SimplexLevelSet):
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
         """Return the constants of f(w) = sum w log w on the region: 1 / max w and 1 / min w, both attained.
 
-        For ``threshold >= -log(d - 1)`` decisions may have zeros and L is infinite.  The method is absent when the
-        threshold is 0: the region is then a polytope.
+        For ``threshold >= -log(d - 1)`` decisions may have zeros and L is infinite.  For a threshold of 0 the region is
+        a polytope and does not have this method.
         """
         d = self.resolve_dim(n_dim)
         r = self._data(d)
@@ -239,7 +252,7 @@ class EntropySimplex(_SimplexLevelSet):
         """Smallest f among the portfolios with one coordinate equal to ``a``."""
         return float(xlogy(a, a) + xlogy(1.0 - a, (1.0 - a) / (d - 1.0)))
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of min over u >= 0 of u log sum_j exp(v_j / u) + u threshold.
 
         With s for the first term: u exp((v_j - s) / u) <= e_j and sum_j e_j <= u, an exponential cone per entry.
@@ -253,16 +266,12 @@ class EntropySimplex(_SimplexLevelSet):
         S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
         return s + r * u, [cp.ExpCone(V - S, U, E), cp.sum(E, axis=1) <= u]
 
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip, normalise, and mix with the uniform portfolio until the threshold is met."""
-        return mix_until_feasible(W, entropy_value, self._data(W.shape[1]))
-
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Upper bound on the largest distance between two decisions; exact for d <= 2 and for the whole simplex.
 
-        Let m be the midpoint and a its largest coordinate.  Since x log x has curvature 1/x, and x + h and x - h
-        together at least h^2 / x more than twice the middle, ``distance^2 <= 8 a (threshold - f(m))``, and f(m) is at
-        least the smallest value with a coordinate a.  The bound is the maximum over a of this log-concave function.
+        Let m be the midpoint of two decisions and a its largest coordinate.  phi(x) = x log x has the curvature 1/x and
+        phi(x + h) + phi(x - h) >= 2 phi(x) + h^2 / x, hence ``distance^2 <= 8 a (threshold - f(m))``.  f(m) is at least
+        the smallest value with a coordinate a.  The bound is the maximum over a of this log-concave function.
         """
         d = self.resolve_dim(n_dim)
         r = self._data(d)
@@ -274,7 +283,7 @@ class EntropySimplex(_SimplexLevelSet):
 
 
 def _largest_product(function: Callable[[float], float], low: float, high: float) -> float:
-    """Maximum of a log-concave, hence unimodal, function; raised by more than the search can miss."""
+    """Upper bound on a log-concave, hence unimodal, function: its maximum, raised by more than the search's error."""
     res = minimize_scalar(lambda a: -function(a), bounds=(low, high), method="bounded", options={"xatol": 1e-10 * high})
     return max(-float(res.fun), function(low)) * (1.0 + 1e-9)
 
@@ -282,12 +291,12 @@ def _largest_product(function: Callable[[float], float], low: float, high: float
 class LogBarrierSimplex(_SimplexLevelSet):
     """Simplex with a logarithmic barrier {w > 0, sum w = 1, -sum log w <= threshold}: every alternative gets a share.
 
-    The optimal decision is proportional to ``1 / (c_j + nu)``, with the one shift nu that meets the threshold.
+    The optimal decision is proportional to ``1 / (c_j + nu)``, with the shift nu for which the constraint is active.
 
     Parameters
     ----------
     threshold : float, default=None
-        Above ``d log d``, where only the uniform point is left.  None means ``2 d log d``, as in the paper.
+        Above ``d log d``, for which only the uniform point is feasible.  None means ``2 d log d``, as in the paper.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -302,18 +311,13 @@ class LogBarrierSimplex(_SimplexLevelSet):
     array([[0.654, 0.216, 0.129]])
     """
 
-    def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
-        self.threshold = threshold
-        self.sense = sense
+    _solve = staticmethod(log_barrier_argmin)
+    _value = staticmethod(log_barrier_value)
 
     def _prepare(self, d: int) -> float:
         if self.threshold is None:
             return 2.0 * d * np.log(d)
         return _check_threshold(self, d, d * np.log(d), "d log d")
-
-    def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
-        W, memory["root"], _ = log_barrier_argmin(C, data, memory.get("root"))
-        return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
@@ -341,12 +345,10 @@ class LogBarrierSimplex(_SimplexLevelSet):
         z = z - w * ((w * z).sum(axis=1, keepdims=True) / np.where(smooth, size, 1.0))
         return np.where(smooth, -W * z / np.where(smooth, lam, 1.0), 0.0)
 
-    def smoothed(
-        self, C: np.ndarray, mu: float, memory: dict[str, Any] | None = None, curvature: bool = False
-    ) -> Smoothed:
-        """Minimise c.w + mu f(w) over the region (costs are minimised): w = t / (c + nu) with t = mu or above.
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
+        """Minimise c.w + mu f(w) over the region (costs are minimised).
 
-        The constraint alone asks for some multiplier t; the decision is that of the larger of t and mu.
+        The decision is s / (c + nu) with s the larger of mu and the multiplier t of the constraint in ``argmin``.
         """
         memory = {} if memory is None else memory
         d = C.shape[1]
@@ -357,7 +359,7 @@ class LogBarrierSimplex(_SimplexLevelSet):
         S = G / np.where(positive, extent, 1.0)[:, None] + nu[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(positive, extent / (1.0 / S).sum(axis=1), 0.0)
-        free = t < mu  # the constraint is not active
+        free = t < mu  # the constraint is inactive
         W[free] = log_barrier_free(G[free], mu)
         level = log_barrier_value(W) - d * np.log(d)
         if not curvature:
@@ -395,7 +397,7 @@ class LogBarrierSimplex(_SimplexLevelSet):
         r = self._data(d)
         if d == 1:
             return 1.0, 1.0
-        # In the variable log(a / (1 - a)) the function is asymptotically linear and can be bracketed by its slopes.
+        # As a function of log(a / (1 - a)), f is asymptotically linear; its slopes give a bracket.
         root = -np.log(d - 1.0)
         reach = r + 1.0
         smallest = brentq(lambda x: self._floor(x, d) - r, root - reach, root, xtol=1e-14)
@@ -407,10 +409,10 @@ class LogBarrierSimplex(_SimplexLevelSet):
         """Smallest f among the points with one coordinate a, given as x = log(a / (1 - a))."""
         return float(np.logaddexp(0.0, -x) + (d - 1.0) * (np.logaddexp(0.0, x) + np.log(d - 1.0)))
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of min over u >= 0 and s of s + (threshold - d) u + sum_j u log(u / (s - v_j)).
 
-        It is the Lagrangian dual, with s for sum w = 1 and u for the barrier: each w_j is at best u / (s - v_j).  With
+        This is the Lagrangian dual, with s for sum w = 1 and u for the barrier; the best w_j is u / (s - v_j).  With
         k_j for a term of the sum: u exp(-k_j / u) <= s - v_j, an exponential cone per entry.
         """
         import cvxpy as cp
@@ -421,10 +423,6 @@ class LogBarrierSimplex(_SimplexLevelSet):
         row = np.ones((1, d))
         S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
         return s + (r - d) * u + cp.sum(K, axis=1), [cp.ExpCone(-K, U, S - V)]
-
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip, normalise, and mix with the uniform point until the threshold is met."""
-        return mix_until_feasible(W, log_barrier_value, self._data(W.shape[1]))
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Upper bound on the largest distance between two decisions; exact for d <= 2.

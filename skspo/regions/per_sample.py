@@ -1,37 +1,36 @@
-"""Regions whose parameters differ from sample to sample: one capacity, one set of bounds, one right-hand side per row.
+"""Regions whose parameters differ from sample to sample, for example one capacity per row of costs.
 
 Conventions
 -----------
-    region     the plain region, which says which parameters may vary (``Region.row_shapes``)
+    region     the plain region; ``Region.row_shapes`` lists the parameters that may vary
     rows       dict from such a parameter to an array with one row per sample
 
-A view takes exactly these rows of costs; ``take`` selects some of them, and is the identity for a plain region.  What
-solvers may ask of a view are the same optional methods as of every region.  The polyhedra of different samples have no
-common standard form, so that only ``Box``, whose cone form is elementary, offers more than an oracle.
+A view takes exactly these rows of costs; ``take`` selects some of them.  A view may have the same capabilities as every
+region.  The polyhedra of different samples have no common standard form, so only ``Box``, whose cone form is
+elementary, offers more than an oracle.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from ._row_names import rows_named
 from .base import Region
+from .capabilities import Memory
 
 
 class RowRegion(Region):
-    """View of a region with parameters of its own for every row of costs; see ``Region.with_rows``.
+    """View of a region with one set of parameters for each row of costs; see ``Region.with_rows``.
 
     Parameters
     ----------
     region : Region
         Validated.
     rows : dict of ndarray
-        Whatever the oracle needs of each row, one row per sample.
+        What the oracle needs of each row, one row per sample.
     """
 
-    def __init__(self, region: Any, rows: dict[str, np.ndarray]) -> None:
+    def __init__(self, region: Region, rows: dict[str, np.ndarray]) -> None:
         self.region = region
         self.rows = rows
 
@@ -57,14 +56,15 @@ class RowRegion(Region):
 
     def take(self, rows: slice | np.ndarray) -> RowRegion:
         """View of some of the rows."""
-        some: Any = type(self)(self.region, {name: array[rows] for name, array in self.rows.items()})
-        return some._named(self._row_names.take(rows))
+        some = type(self)(self.region, {name: array[rows] for name, array in self.rows.items()})
+        some._row_names = self._row_names.take(rows)
+        return some
 
     def row_table(self, n: int) -> np.ndarray:
-        """All numbers that belong to a row, so that equal samples can be told."""
+        """All parameters of each row; equal samples have equal rows."""
         return np.concatenate([array.reshape(n, -1) for array in self.rows.values()], axis=1)
 
-    def solve_min(self, C: np.ndarray, memory: dict[str, Any] | None = None) -> np.ndarray:
+    def solve_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
         """Minimise the costs of exactly these rows."""
         if C.shape[0] != self.n_rows:
             raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {self.n_rows} rows.")

@@ -1,4 +1,4 @@
-"""What all polyhedral regions share.
+"""Base class of polyhedral regions, and the forms in which a polyhedron is written.
 
 Conventions
 -----------
@@ -9,21 +9,30 @@ Conventions
         support_S(v) = min  b_ub.y + b_eq.z + upper.s - lower.r
                        s.t. A_ub^T y + A_eq^T z + s - r = v,   y, s, r >= 0
 
-A polyhedral region writes ``_argmin`` and ``inequality_form``; the capabilities below follow from the latter.
+A polyhedral region implements ``_argmin`` and ``inequality_form``; the other capabilities follow from the latter.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from .._utils.errors import InfeasibleRegionError, SolverError
 from ._oracles.enumeration import diameter_of_points, enumerate_vertices, width_of_points
 from .base import CertifiedFloat, Region
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+#: a dense matrix or a sparse one
+Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
 
 class StandardForm(NamedTuple):
@@ -37,7 +46,7 @@ class StandardForm(NamedTuple):
 
 
 class QuadraticForm(NamedTuple):
-    """A polyhedron in standard form, cut by w^T Q w <= limit, and a point strictly inside (None: there is none)."""
+    """A polyhedron in standard form with w^T Q w <= limit, and a strictly feasible point u (None: there is none)."""
 
     standard: StandardForm
     Q: np.ndarray
@@ -59,19 +68,19 @@ class InequalityForm:
     @staticmethod
     def build(
         d: int,
-        A_ub: Any = None,
-        b_ub: Any = None,
-        A_eq: Any = None,
-        b_eq: Any = None,
-        lower: Any = 0.0,
-        upper: Any = np.inf,
+        A_ub: Matrix | None = None,
+        b_ub: ArrayLike | None = None,
+        A_eq: Matrix | None = None,
+        b_eq: ArrayLike | None = None,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
     ) -> InequalityForm:
-        """Fill in what is missing; matrices become sparse, vectors float64."""
+        """Use defaults for what is missing; matrices become sparse, vectors float64."""
 
-        def rows(A: Any) -> sp.csr_array:
+        def rows(A: Matrix | None) -> sp.csr_array:
             return sp.csr_array((0, d)) if A is None else sp.csr_array(A, dtype=np.float64)
 
-        def vector(b: Any) -> np.ndarray:
+        def vector(b: ArrayLike | None) -> np.ndarray:
             return np.zeros(0) if b is None else np.asarray(b, dtype=np.float64).ravel()
 
         return InequalityForm(
@@ -99,7 +108,7 @@ class InequalityForm:
         )
 
     def inequalities(self) -> tuple[sp.csr_array, np.ndarray]:
-        """Every inequality, finite bounds included, as one system M w <= q."""
+        """All inequalities and finite bounds as one system M w <= q."""
         eye = sp.eye_array(self.lower.size, format="csr")
         up, low = np.isfinite(self.upper), np.isfinite(self.lower)
         M = sp.csr_array(sp.vstack([self.A_ub, eye[up], -eye[low]], format="csr"))
@@ -126,14 +135,14 @@ class PolyhedralGeometry(NamedTuple):
 
 
 def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
-    """Relative interior and affine hull by one linear program.
+    """Compute a relative interior point and the affine hull with one linear program.
 
     Maximise the number of strict inequalities over the cone above S:
 
         max sum_j s_j   s.t.   M u + s <= t q,   A_eq u = t b_eq,   0 <= s <= 1,   t >= 1.
 
-    Scaling (u, t) up makes every inequality that can be strict reach s_j = 1, so s_j = 0 marks exactly the implied
-    equalities, and u / t is a relative interior point.
+    If (u, t) is scaled up, every inequality that can be strict reaches s_j = 1.  So s_j = 0 for the implied equalities
+    and for no others, and u / t is a relative interior point.
     """
     M, q = form.inequalities()
     m, d = M.shape
@@ -154,7 +163,7 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
     size = 1.0 + float(np.abs(center).max(initial=0.0))
     off = np.abs(form.A_eq @ center - form.b_eq) / np.maximum(np.abs(form.A_eq).max(axis=1).toarray().ravel(), 1e-300)
     if (M @ center - q > 1e-6 * size).any() or (off > 1e-6 * size).any():
-        raise SolverError("HiGHS calls a point optimal that is not inside the region: its constraints are violated.")
+        raise SolverError("HiGHS reported a point as optimal that violates the constraints of the region.")
     equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
     if equal.shape[0]:
         _, sv, Vt = np.linalg.svd(equal, full_matrices=True)
@@ -166,7 +175,7 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
 
 
 class PolyhedralRegion(Region):
-    """A region that can write itself as inequalities; the polyhedral capabilities follow."""
+    """Base class of regions that have an ``inequality_form``."""
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return the region as {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}."""
@@ -177,7 +186,7 @@ class PolyhedralRegion(Region):
         return self.inequality_form(n_dim).standard()
 
     def geometry(self, n_dim: int | None = None) -> PolyhedralGeometry:
-        """Relative interior point and affine hull (cached with the parameters)."""
+        """Relative interior point and affine hull (cached until a parameter is replaced)."""
         d = self.resolve_dim(n_dim)
         entry = self._entry(d)
         cached = self._cache.get("geometry")
@@ -190,7 +199,7 @@ class PolyhedralRegion(Region):
         return cached[1]
 
     def _check_implied(self, form: InequalityForm, geometry: PolyhedralGeometry) -> None:
-        """Ask the oracle whether inequalities that are said to be equalities on the region are: decisions tell."""
+        """Check with the oracle that the implied equalities hold for decisions in both directions."""
         M, _ = form.inequalities()
         implied = M[~geometry.strict].toarray()
         if implied.shape[0]:
@@ -198,10 +207,10 @@ class PolyhedralRegion(Region):
             low, high = self._solve_directions(implied), self._solve_directions(-implied)
             extent = np.einsum("ij,ij->i", high - low, implied)
             if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
-                raise SolverError("HiGHS calls an inequality of the region an equality, and decisions disprove it.")
+                raise SolverError("HiGHS reported an implied equality that feasible decisions violate.")
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Orthonormal rows E with E w constant on the region: the directions that decisions cannot see."""
+        """Orthonormal rows E with E w constant on the region."""
         return self.geometry(n_dim).normals
 
     def repair(self, W: np.ndarray) -> np.ndarray:
@@ -215,7 +224,7 @@ class PolyhedralRegion(Region):
         excess = (M @ step.T).T / slack
         return geo.center + step / np.maximum(excess.max(axis=1, initial=1.0), 1.0)[:, None]
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function of each row of a CVXPY expression, by linear programming duality.
 
         Parameters
@@ -234,24 +243,24 @@ class PolyhedralRegion(Region):
         form = self.inequality_form(d)
         up, low = np.isfinite(form.upper), np.isfinite(form.lower)
         eye = sp.eye_array(d, format="csr")
-        total, value, constraints = 0.0 * V, 0.0, []
+        total, terms, constraints = 0.0 * V, [], []
         rows = ((form.A_ub, form.b_ub, True), (form.A_eq, form.b_eq, False), (eye[up], form.upper[up], True))
         for matrix, rhs, inequality in rows:
             if rhs.size:
                 y = cp.Variable((n, rhs.size), nonneg=inequality)
                 total = total + y @ matrix
-                value = value + y @ rhs
+                terms.append(y @ rhs)
         # The multipliers of the lower bounds are eliminated: r = total - V.
         excess = total - V
         if low.any():
             constraints.append(excess[:, np.flatnonzero(low)] >= 0)
-            value = value - excess @ np.where(low, form.lower, 0.0)
+            terms.append(-(excess @ np.where(low, form.lower, 0.0)))
         if not low.all():
             constraints.append(excess[:, np.flatnonzero(~low)] == 0)
-        return value, constraints
+        return reduce(add, terms), constraints
 
     def vertices(self, n_dim: int | None = None) -> np.ndarray | None:
-        """All vertices, one per row; None if there may be too many to list (cached with the parameters)."""
+        """All vertices, one per row; None if there may be too many (cached until a parameter is replaced)."""
         d = self.resolve_dim(n_dim)
         geo, entry = self.geometry(d), self._entry(d)
         cached = self._cache.get("vertices")
@@ -287,7 +296,7 @@ class PolyhedralRegion(Region):
         return float(((self._solve_directions(-U.T) - self._solve_directions(U.T)) @ U).sum()) if U.shape[1] else 0.0
 
     def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest box around the region: 2 d oracle calls."""
+        """Smallest box around the region, from the decisions of 2 d directions."""
         d = self.resolve_dim(n_dim)
         eye = np.eye(d)
         return self._solve_directions(eye).diagonal().copy(), self._solve_directions(-eye).diagonal().copy()
@@ -320,7 +329,7 @@ class PolyhedralRegion(Region):
         A_ub = np.column_stack([N, norms])
         res = linprog(np.r_[np.zeros(k), -1.0], A_ub=A_ub, b_ub=q, bounds=[(None, None)] * k + [(0, None)])
         x, radius = (np.zeros(k), 0.0) if res.x is None else (res.x[:k], res.x[-1])
-        # What is certified is what the centre itself proves, not the solver's objective.
-        seen = norms > 0
-        radius = min(radius, float(((q - N @ x)[seen] / norms[seen]).min()))
+        # The bound is the radius that fits around the centre, computed here; the solver's objective proves nothing.
+        nonzero = norms > 0
+        radius = min(radius, float(((q - N @ x)[nonzero] / norms[nonzero]).min()))
         return CertifiedFloat(2.0 * max(radius, 0.0), "lower bound")

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.optimize import LinearConstraint
+from scipy.optimize import Bounds, LinearConstraint
 
 from .._utils.errors import InfeasibleRegionError
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
+from .base import Region
 from .per_sample import RowRegion
-from .polyhedral import InequalityForm, PolyhedralRegion
+from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
+
+#: a lower and an upper bound; None means that there is none
+Pair: TypeAlias = tuple[float | None, float | None]
+BoundsLike: TypeAlias = Pair | Sequence[Pair] | np.ndarray | Bounds | None
+
+#: constraints lb <= A w <= ub as scipy.optimize.milp takes them
+ConstraintLike: TypeAlias = LinearConstraint | tuple[Matrix, ArrayLike, ArrayLike]
+ConstraintsLike: TypeAlias = ConstraintLike | Sequence[ConstraintLike] | None
 
 
-def read_numbers(what: str, value: Any) -> np.ndarray:
-    """Return an array of floats, or say which parameter is not one."""
+def read_numbers(what: str, value: object) -> np.ndarray:
+    """Return an array of floats; the error names the parameter."""
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be a number or a rectangular array of numbers, got {value!r}.") from None
 
 
-def count_decisions(name: str, A_ub: Any, A_eq: Any, bounds: Any, constraints: Any) -> int | None:
-    """Return the number of decision variables that matrices or a list of bounds speak of, None if they do not say."""
-    matrices = [("A_ub", A_ub), ("A_eq", A_eq)]
-    matrices += [("constraints", one.A) for one in list_constraints(name, constraints)]
-    for what, A in matrices:
-        if A is not None:
-            return int(A.shape[-1] if sp.issparse(A) else np.atleast_2d(_read_matrix(f"{name}: {what}", A)).shape[1])
-    if hasattr(bounds, "lb"):
-        size = max(np.size(bounds.lb), np.size(bounds.ub))
-        return size if np.ndim(bounds.lb) or np.ndim(bounds.ub) else None
-    table = np.array((0, None) if bounds is None else bounds, dtype=object)
-    return table.shape[0] if table.ndim == 2 else None
-
-
-def list_constraints(name: str, constraints: Any) -> list[LinearConstraint]:
-    """Return what ``constraints`` of scipy.optimize.milp may be as a list: one, or several, or tuples (A, lb, ub)."""
+def list_constraints(name: str, constraints: ConstraintsLike) -> list[LinearConstraint]:
+    """Return a list, from one constraint or several; each may be a tuple (A, lb, ub)."""
     if constraints is None:
         return []
     if isinstance(constraints, LinearConstraint):
@@ -61,41 +57,25 @@ def list_constraints(name: str, constraints: Any) -> list[LinearConstraint]:
     return found
 
 
-def read_constraints(
-    name: str, d: int, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, bounds: Any, constraints: Any
-) -> InequalityForm:
-    """Validate constraints on ``d`` decisions given in the conventions of scipy.optimize.linprog and milp.
-
-    The rows of ``A_ub`` and ``A_eq`` come first, those of ``constraints`` after them.
-    """
-    upper = [_read_rows(name, d, "ub", A_ub, b_ub)]
-    equal = [_read_rows(name, d, "eq", A_eq, b_eq)]
-    for one in list_constraints(name, constraints):
-        A, lb, ub = _read_linear(name, d, one)
-        same = lb == ub
-        equal.append((A[same], lb[same]))
-        upper.append((A[~same & (ub < np.inf)], ub[~same & (ub < np.inf)]))
-        upper.append((-A[~same & (lb > -np.inf)], -lb[~same & (lb > -np.inf)]))
-    return InequalityForm.build(d, *_stack(upper), *_stack(equal), *_read_bounds(name, d, bounds))
-
-
-def _stack(parts: list[tuple[Any, np.ndarray | None]]) -> tuple[Any, np.ndarray | None]:
-    given = [(sp.csr_array(A), b) for A, b in parts if b is not None]
+def _stack(parts: list[tuple[sp.csr_array, np.ndarray] | None]) -> tuple[sp.csr_array | None, np.ndarray | None]:
+    given = [part for part in parts if part is not None]
     if not given:
         return None, None
     return sp.vstack([A for A, _ in given], format="csr"), np.concatenate([b for _, b in given])
 
 
-def _read_matrix(what: str, A: Any) -> np.ndarray:
+def _read_matrix(what: str, A: Matrix) -> np.ndarray | sp.csr_array:
+    if sp.issparse(A):
+        return sp.csr_array(A, dtype=np.float64)
     if isinstance(A, LinearConstraint) or (
         isinstance(A, list | tuple) and any(isinstance(x, LinearConstraint) for x in A)
     ):
         raise TypeError(f"{what} must be a matrix. Pass a LinearConstraint as constraints=....")
-    return read_numbers(what, A)
+    return np.atleast_2d(read_numbers(what, A))
 
 
 def _read_linear(name: str, d: int, one: LinearConstraint) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
-    """Validate lb <= A w <= ub; scipy has looked at the shapes of lb and ub."""
+    """Validate lb <= A w <= ub; scipy has checked the shapes of lb and ub."""
     A = sp.csr_array(one.A, dtype=np.float64)
     if A.shape[1] != d:
         raise ValueError(
@@ -103,40 +83,45 @@ def _read_linear(name: str, d: int, one: LinearConstraint) -> tuple[sp.csr_array
         )
     lb, ub = (np.broadcast_to(np.asarray(b, dtype=np.float64), A.shape[:1]) for b in (one.lb, one.ub))
     if not np.isfinite(A.data).all():
-        raise ValueError(f"{name}: A of constraints must be finite; leave out the rows that do not bind.")
+        raise ValueError(f"{name}: A of constraints must be finite; leave out constraints that never matter.")
     if np.isnan(lb).any() or np.isnan(ub).any():
         raise ValueError(f"{name}: lb and ub of constraints must not be NaN; infinity means that there is no bound.")
     empty = (lb > ub) | (lb == np.inf) | (ub == -np.inf)
     if empty.any():
         i = int(np.argmax(empty))
         raise InfeasibleRegionError(
-            f"{name}: the region is empty (infeasible), constraints ask for {lb[i]} <= A[{i}] w <= {ub[i]}."
+            f"{name}: the region is empty (infeasible), constraints require {lb[i]} <= A[{i}] w <= {ub[i]}."
         )
     return A, lb, ub
 
 
-def _read_rows(name: str, d: int, kind: str, A: Any, b: Any) -> tuple[Any, np.ndarray | None]:
-    if (A is None) != (b is None):
+def _read_rows(
+    name: str, d: int, kind: str, A: Matrix | None, b: ArrayLike | None
+) -> tuple[sp.csr_array, np.ndarray] | None:
+    if A is None and b is None:
+        return None
+    if A is None or b is None:
         there, missing = (f"A_{kind}", f"b_{kind}") if b is None else (f"b_{kind}", f"A_{kind}")
         raise ValueError(f"{name}: {there} is given without {missing}; both are needed.")
-    if A is None:
-        return None, None
-    A = sp.csr_array(A, dtype=np.float64) if sp.issparse(A) else np.atleast_2d(_read_matrix(f"{name}: A_{kind}", A))
-    b = np.atleast_1d(read_numbers(f"{name}: b_{kind}", b))
-    if A.ndim != 2 or A.shape[1] != d:
-        raise ValueError(f"{name}: A_{kind} must have one column for each of the {d} decisions, got shape {A.shape}.")
-    if b.shape != (A.shape[0],):
+    rows = _read_matrix(f"{name}: A_{kind}", A)
+    sides = np.atleast_1d(read_numbers(f"{name}: b_{kind}", b))
+    if rows.ndim != 2 or rows.shape[1] != d:
         raise ValueError(
-            f"{name}: b_{kind} must have one entry for each row of A_{kind}, that is shape ({A.shape[0]},), "
-            f"got shape {b.shape}."
+            f"{name}: A_{kind} must have one column for each of the {d} decisions, got shape {rows.shape}."
         )
-    if not np.isfinite(A.data if sp.issparse(A) else A).all() or not np.isfinite(b).all():
-        raise ValueError(f"{name}: A_{kind} and b_{kind} must be finite; leave out the rows that do not bind.")
-    return A, b
+    if sides.shape != (rows.shape[0],):
+        raise ValueError(
+            f"{name}: b_{kind} must have one entry for each row of A_{kind}, that is shape ({rows.shape[0]},), "
+            f"got shape {sides.shape}."
+        )
+    matrix = sp.csr_array(rows, dtype=np.float64)
+    if not np.isfinite(matrix.data).all() or not np.isfinite(sides).all():
+        raise ValueError(f"{name}: A_{kind} and b_{kind} must be finite; leave out constraints that never matter.")
+    return matrix, sides
 
 
-def _read_bounds(name: str, d: int, bounds: Any) -> tuple[np.ndarray, np.ndarray]:
-    if hasattr(bounds, "lb"):  # scipy.optimize.Bounds
+def _read_bounds(name: str, d: int, bounds: BoundsLike) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(bounds, Bounds):
         try:
             table = np.column_stack([np.broadcast_to(bounds.lb, (d,)), np.broadcast_to(bounds.ub, (d,))])
         except ValueError:
@@ -165,18 +150,66 @@ def _read_bounds(name: str, d: int, bounds: Any) -> tuple[np.ndarray, np.ndarray
     return lower, upper
 
 
+class ConstrainedRegion(Region):
+    """Base class of regions given by matrices, bounds and constraints, in the conventions of scipy; see Polyhedron."""
+
+    A_ub: Matrix | None
+    b_ub: ArrayLike | None
+    A_eq: Matrix | None
+    b_eq: ArrayLike | None
+    bounds: BoundsLike
+    constraints: ConstraintsLike
+    n_jobs: int | None
+
+    @property
+    def n_dim(self) -> int | None:
+        """Number of columns of the matrices, or length of the list of bounds; None if there are neither."""
+        matrices = [("A_ub", self.A_ub), ("A_eq", self.A_eq)]
+        matrices += [("constraints", one.A) for one in list_constraints(self.label, self.constraints)]
+        for name, A in matrices:
+            if A is not None:
+                return int(np.shape(A)[-1] if sp.issparse(A) else _read_matrix(f"{self.label}: {name}", A).shape[1])
+        if isinstance(self.bounds, Bounds):
+            sizes = [np.size(b) for b in (self.bounds.lb, self.bounds.ub) if np.ndim(b)]
+            return max(sizes) if sizes else None
+        table = np.array((0, None) if self.bounds is None else self.bounds, dtype=object)
+        return table.shape[0] if table.ndim == 2 else None
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """True: HiGHS."""
+        return True
+
+    def _form(self, d: int) -> InequalityForm:
+        """Validated constraints: the rows of ``A_ub`` and ``A_eq``, then those of ``constraints``."""
+        upper = [_read_rows(self.label, d, "ub", self.A_ub, self.b_ub)]
+        equal = [_read_rows(self.label, d, "eq", self.A_eq, self.b_eq)]
+        for one in list_constraints(self.label, self.constraints):
+            A, lb, ub = _read_linear(self.label, d, one)
+            same = lb == ub
+            equal.append((A[same], lb[same]))
+            upper.append((A[~same & (ub < np.inf)], ub[~same & (ub < np.inf)]))
+            upper.append((-A[~same & (lb > -np.inf)], -lb[~same & (lb > -np.inf)]))
+        return InequalityForm.build(d, *_stack(upper), *_stack(equal), *_read_bounds(self.label, d, self.bounds))
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Right-hand sides ``b_ub`` and ``b_eq`` may vary by sample, if they are given."""
+        given = {"b_ub": self.b_ub, "b_eq": self.b_eq}
+        return {name: (np.size(b),) for name, b in given.items() if b is not None and np.size(b)}
+
+
 class _PolyhedronData(NamedTuple):
     form: InequalityForm
-    low: np.ndarray  # the given bounds, and the extreme values where none is given
+    low: np.ndarray  # the given bounds, or the smallest and largest values where none is given
     high: np.ndarray
 
 
-class Polyhedron(PolyhedralRegion):
+class Polyhedron(ConstrainedRegion, PolyhedralRegion):
     """Polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
 
-    The conventions are those of :func:`scipy.optimize.linprog`; note that decisions are nonnegative by default.  What
-    :func:`scipy.optimize.milp` takes as ``constraints`` and ``bounds`` is accepted, too.  The region must be nonempty
-    and bounded, which is checked on first use.
+    The conventions are those of :func:`scipy.optimize.linprog`; note that decisions are nonnegative by default.  The
+    ``constraints`` and ``bounds`` of :func:`scipy.optimize.milp` are accepted as well.  The region must be nonempty and
+    bounded, which is checked on first use.
 
     Parameters
     ----------
@@ -215,13 +248,13 @@ class Polyhedron(PolyhedralRegion):
 
     def __init__(
         self,
-        A_ub: Any = None,
+        A_ub: Matrix | None = None,
         b_ub: ArrayLike | None = None,
-        A_eq: Any = None,
+        A_eq: Matrix | None = None,
         b_eq: ArrayLike | None = None,
-        bounds: Any = (0, None),
+        bounds: BoundsLike = (0, None),
         *,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         n_jobs: int | None = None,
         sense: str = "min",
     ) -> None:
@@ -234,28 +267,12 @@ class Polyhedron(PolyhedralRegion):
         self.n_jobs = n_jobs
         self.sense = sense
 
-    @property
-    def n_dim(self) -> int | None:
-        """Number of columns of the matrices, or length of the list of bounds; None if there are neither."""
-        return count_decisions("Polyhedron", self.A_ub, self.A_eq, self.bounds, self.constraints)
-
-    @property
-    def oracle_is_solver(self) -> bool:
-        """Yes, HiGHS."""
-        return True
-
     def _prepare(self, d: int) -> _PolyhedronData:
-        form = read_constraints(
-            "Polyhedron", d, self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds, self.constraints
-        )
+        form = self._form(d)
         return _PolyhedronData(form, *coordinate_bounds(form))
 
     def _argmin(self, C: np.ndarray, data: _PolyhedronData) -> np.ndarray:
         return solve_rows(data.form, C, n_jobs=self.n_jobs)
-
-    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """Right-hand sides may vary by sample."""
-        return side_shapes(self)
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> RowPolyhedron:
         return RowPolyhedron(self, {"rhs": stack_sides(self._data(d).form, rows)})
@@ -269,7 +286,7 @@ class Polyhedron(PolyhedralRegion):
         return self._data(self.resolve_dim(n_dim)).form
 
     def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest box around the region: the sides without a bound are known already, the others are solved for."""
+        """Smallest box around the region; sides without a given bound were computed by ``_prepare``."""
         d = self.resolve_dim(n_dim)
         form, low, high = self._data(d)
         low, high, eye = low.copy(), high.copy(), np.eye(d)
@@ -279,14 +296,8 @@ class Polyhedron(PolyhedralRegion):
         return low, high
 
 
-def side_shapes(region: Any) -> dict[str, tuple[int, ...]]:
-    """Shapes of the right-hand sides ``b_ub`` and ``b_eq`` that were given."""
-    given = {name: getattr(region, name) for name in ("b_ub", "b_eq")}
-    return {name: (np.size(b),) for name, b in given.items() if b is not None and np.size(b)}
-
-
 def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray:
-    """Right-hand sides of every row, inequalities first; those that do not vary are the form's."""
+    """Right-hand sides of every row, inequalities first; those that do not vary are taken from ``form``."""
     n = next(iter(rows.values())).shape[0]
     sides = []
     for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq)):
@@ -296,16 +307,18 @@ def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray
 
 
 class RowPolyhedron(RowRegion):
-    """Polyhedra with right-hand sides of their own, solved with HiGHS."""
+    """Polyhedra with one right-hand side per row, solved with HiGHS."""
+
+    region: ConstrainedRegion
 
     def _form(self, d: int) -> InequalityForm:
         return self.region._data(d).form
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         return solve_rows(self._form(C.shape[1]), C, n_jobs=self.region.n_jobs, rhs=data["rhs"])
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Orthonormal basis of the given equalities: others may hold for some samples only."""
+        """Orthonormal basis of the given equalities; implied ones may hold for some samples only."""
         form = self._form(self.resolve_dim(n_dim))
         if not form.b_eq.size:
             return np.zeros((0, form.lower.size))

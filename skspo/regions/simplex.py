@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,9 @@ from .base import CertifiedFloat
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 class Simplex(PolyhedralRegion):
@@ -33,7 +36,7 @@ class Simplex(PolyhedralRegion):
     def __init__(self, *, sense: str = "min") -> None:
         self.sense = sense
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: None) -> np.ndarray:
         W = np.zeros_like(C)
         W[np.arange(C.shape[0]), C.argmin(axis=1)] = 1.0
         return W
@@ -54,7 +57,7 @@ class Simplex(PolyhedralRegion):
         total = W.sum(axis=1, keepdims=True)
         return np.where(total > 0, W / np.where(total > 0, total, 1.0), 1.0 / W.shape[1])
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of max_j v_j: t >= v_j for all j."""
         import cvxpy as cp
 
@@ -72,10 +75,10 @@ class Simplex(PolyhedralRegion):
         return CertifiedFloat(0.0)
 
     def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """sqrt(1/p + 1/(d - p)) with p = d // 2: the distance between two opposite faces with as many vertices each.
+        """sqrt(1/p + 1/(d - p)) with p = d // 2: the distance between two opposite faces with p and d - p vertices.
 
-        A direction v with sum 0 and extent max v - min v = 1 is longest if v has two values only, p of them high: a
-        convex function is largest at a vertex.  Then |v|^2 = p (d - p) / d.
+        Among the directions v with sum 0 and extent max v - min v = 1, the longest have only two different values,
+        because a convex function is largest at a vertex.  With p entries of one value, |v|^2 = p (d - p) / d.
         """
         d = self.resolve_dim(n_dim)
         p = d // 2
@@ -129,7 +132,7 @@ class Box(PolyhedralRegion):
             )
         return bounds[0], bounds[1]
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         lower, upper = data
         return np.where(C < 0, upper, lower)
 
@@ -169,7 +172,7 @@ class Box(PolyhedralRegion):
         """Clip to the bounds."""
         return np.clip(W, *self._data(W.shape[1]))
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of lower.v + (upper - lower).max(v, 0)."""
         import cvxpy as cp
 
@@ -195,9 +198,9 @@ class Box(PolyhedralRegion):
 
 
 class _RowBox(RowRegion):
-    """Boxes with bounds of their own."""
+    """Boxes with one pair of bounds per row."""
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         return np.where(C < 0, data["upper"], data["lower"])
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
@@ -211,7 +214,7 @@ class _RowBox(RowRegion):
     def repair(self, W: np.ndarray) -> np.ndarray:
         return np.clip(W, self.rows["lower"], self.rows["upper"])
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         import cvxpy as cp
 
         lower, upper = self.rows["lower"], self.rows["upper"]
@@ -246,7 +249,7 @@ class TopK(PolyhedralRegion):
             raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {k!r}.")
         return int(k)
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: int) -> np.ndarray:
         # A stable sort, so that among equal costs the lowest index is chosen.
         chosen = np.argsort(C, axis=1, kind="stable")[:, :data]
         W = np.zeros_like(C)
@@ -280,9 +283,9 @@ class TopK(PolyhedralRegion):
     def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
         """Smallest extent within {sum w = k}.
 
-        With m = min(k, d - k), differences of two choices are {sum x = 0, |x_j| <= 1, sum_P x <= m for all P}.  The
-        extent along the projection of 1_P, |P| = p, is min(p, d - p, m) / sqrt(p (d - p) / d), and every facet of the
-        set of differences has such a normal.  It is smallest for p = 1 or p = d // 2.
+        Let m = min(k, d - k).  The differences of two decisions are {sum x = 0, |x_j| <= 1, sum_P x <= m for all P}.
+        Every facet of this set has as normal the projection of some 1_P on {sum x = 0}.  With p = |P| the extent in
+        this direction is min(p, d - p, m) / sqrt(p (d - p) / d), which is smallest for p = 1 or p = d // 2.
         """
         d = self.resolve_dim(n_dim)
         k = self._data(d)

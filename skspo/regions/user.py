@@ -1,9 +1,9 @@
-"""Regions that users describe themselves: by constraints in CVXPY, or by a function that decides."""
+"""Regions that users define: by constraints in CVXPY, or by a function that returns decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,56 +18,63 @@ from ._row_names import row_error, rows_named
 from .base import CertifiedFloat, Region
 from .conic import ConicRegion, box_diameter
 
-
-def _clone_sharing(region: Region) -> Region:
-    """Copy a region that holds a function: the function is shared, not deep-copied with all that it refers to."""
-    return type(region)(**{name: getattr(region, name) for name in region._get_param_names()})
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
-def _check_n_dim(region: Region, n_dim: Any) -> None:
-    if isinstance(n_dim, bool) or not isinstance(n_dim, (int, np.integer)) or n_dim < 1:
-        raise ValueError(f"{type(region).__name__}: n_dim must be a positive integer, got {n_dim!r}.")
+class _FunctionRegion(Region):
+    """Base class of regions that hold a function."""
+
+    n_dim: int | None = None
+
+    def __sklearn_clone__(self) -> Region:
+        # The function is shared and not deep-copied.
+        return type(self)(**{name: getattr(self, name) for name in self._get_param_names()})
+
+    def _check_n_dim(self) -> None:
+        if isinstance(self.n_dim, bool) or not isinstance(self.n_dim, (int, np.integer)) or self.n_dim < 1:
+            raise ValueError(f"{self.label}: n_dim must be a positive integer, got {self.n_dim!r}.")
 
 
 def _short(vector: np.ndarray) -> str:
     return np.array2string(vector, precision=6, threshold=20, separator=", ").replace("\n", "")
 
 
-class OracleRegion(Region):
+class OracleRegion(_FunctionRegion):
     """A region known only by a function that finds the best decisions.
 
     Parameters
     ----------
     oracle : callable
         Function that takes an array of shape (n_samples, d) and returns the best decision for each row, an array of
-        the same shape.  It gets the numbers in the user's own sense: costs to be minimised if ``sense="min"``, values
-        to be maximised if ``sense="max"``.  It must accept any finite numbers, negative ones too, because training
-        asks for the decisions of ``2 c_hat - c``.  It gets a copy, which it may change.
+        the same shape.  The numbers are costs to be minimised if ``sense="min"``, and values to be maximised if
+        ``sense="max"``.  It must accept any finite numbers, also negative ones, because training asks for the decisions
+        of ``2 c_hat - c``.  It gets a copy, which it may change.
     n_dim : int, default=None
         Number of decision variables; None if the function works for any number of columns.
     sense : {"min", "max"}, default="min"
         Whether the function minimises costs or maximises values.
     on_suboptimal : {"raise", "warn"}, default="raise"
         What to do if the function is found not to be optimal: it returned a decision although another one, which it
-        returned before or for another row, is better.  "warn" is for heuristics: there is one warning, and a fit goes
-        on (see Notes).
+        returned before or for another row, is better.  "warn" is for heuristics: there is one warning, and a fit
+        continues (see Notes).
 
     Notes
     -----
-    Decisions are taken on trust.  They are compared with a few dozen others that the function returned, which finds out
-    most functions that are random, heuristic or inexact (set the gap and tolerance of a solver to at most 1e-6), or
-    return decisions that are not feasible.  A function that never returns the better decisions cannot be found out: to
-    skspo it is a correct oracle of a smaller set, and the certificate of a fit is one for that set.
+    skspo cannot verify that decisions are optimal.  It compares them with a few dozen others that the function
+    returned.  This detects most functions that are random, heuristic or inexact (set the gap and tolerance of a solver
+    to at most 1e-6), or that return infeasible decisions.  A function that never returns the better decisions cannot be
+    detected: it is a correct oracle of a smaller set, and the certificate of a fit holds for that set.
 
     With a heuristic the SPO+ loss is not reliable: it is too small where the heuristic misses good decisions, and may
-    be negative.  Once that is known, a linear fit with ``on_suboptimal="warn"`` returns the candidate whose decisions,
-    made by the function itself, cost least on the training data, plus the penalty.  Candidates are least squares, its
-    intercept alone, and the results of the solvers; ``solver="auto"`` then runs sgd as well as bundle.  ``objective_``
-    is the loss of that model as it was evaluated.  ``lower_bound_`` is -inf and ``duality_gap_`` is inf, because
-    nothing is proved.
+    be negative.  If a heuristic is detected and ``on_suboptimal="warn"``, a linear fit returns the candidate for which
+    the cost of the function's decisions on the training data, plus the penalty, is smallest.  Candidates are least
+    squares, its intercept alone, and the results of the solvers; ``solver="auto"`` then runs sgd as well as bundle.
+    ``objective_`` is the loss of that model as it was evaluated.  ``lower_bound_`` is -inf and ``duality_gap_`` is inf,
+    because nothing is proved.
 
-    If the function raises, the error gets a note that names the row of the data.  ``clone`` shares the function.  To be
-    pickled, for example for ``n_jobs``, it must be defined in a module.
+    If the function raises an error, a note that names the row of the data is added.  ``clone`` shares the function.
+    For pickling, for example with ``n_jobs``, the function must be defined in a module.
 
     Examples
     --------
@@ -79,8 +86,6 @@ class OracleRegion(Region):
     array([[1., 0., 0.]])
     """
 
-    n_dim: int | None = None
-
     def __init__(
         self,
         oracle: Callable[[np.ndarray], ArrayLike],
@@ -89,14 +94,11 @@ class OracleRegion(Region):
         sense: str = "min",
         on_suboptimal: str = "raise",
     ) -> None:
-        # Not called argmin as the method is: scikit-learn wants an attribute with the name of the parameter.
+        # The parameter cannot be called argmin: scikit-learn needs an attribute of its name, and argmin is a method.
         self.oracle = oracle
         self.n_dim = n_dim
         self.sense = sense
         self.on_suboptimal = on_suboptimal
-
-    def __sklearn_clone__(self) -> Region:
-        return _clone_sharing(self)
 
     def _prepare(self, d: int) -> Witnesses:
         if self.on_suboptimal not in ("raise", "warn"):
@@ -107,10 +109,10 @@ class OracleRegion(Region):
                 f"the same shape, got {self.oracle!r}."
             )
         if self.n_dim is not None:
-            _check_n_dim(self, self.n_dim)
+            self._check_n_dim()
         return Witnesses()
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: Witnesses) -> np.ndarray:
         if C.shape[0] == 0:
             return np.empty(C.shape)
         try:
@@ -119,15 +121,15 @@ class OracleRegion(Region):
             self._name_row(error, C)
             raise
         W = self._read(result, C)
-        self._doubt(data, data.look(C, W, self._row_names))
+        self._report(data, data.look(C, W, self._row_names))
         return W
 
-    def _ask(self, C: np.ndarray) -> Any:
-        # to_min is its own inverse: it gives back the numbers in the user's sense.
+    def _ask(self, C: np.ndarray) -> ArrayLike:
+        # to_min is its own inverse: the oracle gets the numbers in the user's sense.
         return self.oracle(np.array(self.to_min(C)))
 
     def _name_row(self, error: Exception, C: np.ndarray) -> None:
-        """Find a row for which the function raises, by halving, and note it in the error."""
+        """Find a row for which the function raises an error, by bisection, and add a note with its name."""
         first, last = 0, C.shape[0]
         while last - first > 1:
             middle = (first + last) // 2
@@ -147,43 +149,43 @@ class OracleRegion(Region):
 
     @property
     def oracle_is_solver(self) -> bool:
-        """Unknown, so that it is assumed: the function may well call a solver for every row."""
+        """True, because the function may call a solver for every row."""
         return True
 
     @property
     def may_be_inexact(self) -> bool:
-        """Whether the user allows for it."""
+        """Whether the user allows it with ``on_suboptimal="warn"``."""
         return self.on_suboptimal == "warn"
 
     @property
     def fault(self) -> str | None:
-        """What showed, since the region was made, that its oracle is not optimal; None if nothing did."""
+        """Reason why the oracle is known not to be optimal; None if there is none."""
         entry = self.__dict__.get("_cache", {}).get("data")
         return None if entry is None else entry[2].fault
 
     def audit(self, n_dim: int) -> None:
         """Compare the decisions of the first call with all that are known now."""
         data = self._data(n_dim)
-        self._doubt(data, data.look_back())
+        self._report(data, data.look_back())
 
     def distrust(self, why: str, n_dim: int) -> None:
-        """Take note that the oracle is not optimal: raise an error or warn once, as the user wishes."""
+        """Record that the oracle is not optimal: raise an error or warn once, as ``on_suboptimal`` says."""
         data = self._data(n_dim)
         text = f"OracleRegion: {why}"
         if self.on_suboptimal == "raise":
             raise ValueError(
-                f"{text} If it is meant to be a heuristic, use on_suboptimal='warn': a fit then goes on, without a "
+                f"{text} If it is meant to be a heuristic, use on_suboptimal='warn': a fit then continues, without a "
                 "lower bound."
             )
         if data.fault is None:
             data.fault = why
             warn_once(
-                f"{text} A linear fit goes on and returns the model whose decisions by this oracle cost least on the "
+                f"{text} A linear fit continues and returns the model whose decisions by this oracle cost least on the "
                 "training data. It has no lower bound: lower_bound_ is -inf and duality_gap_ is inf.",
                 UserWarning,
             )
 
-    def _doubt(self, data: Witnesses, witness: Witness | None) -> None:
+    def _report(self, data: Witnesses, witness: Witness | None) -> None:
         if witness is None or (data.fault is not None and self.on_suboptimal == "warn"):
             return
         c = self.to_min(witness.c)
@@ -196,15 +198,15 @@ class OracleRegion(Region):
             witness.c.size,
         )
 
-    def _read(self, result: Any, C: np.ndarray) -> np.ndarray:
-        """Decisions as a float array of our own, checked as far as that is possible."""
+    def _read(self, result: ArrayLike | None, C: np.ndarray) -> np.ndarray:
+        """Copy the decisions into a float array, and check their type, shape and that they are finite."""
         got = f"{type(result)}."
         try:
             dtype = np.asarray(result).dtype
             got = f"{type(result)} of type {dtype}."
             if dtype.kind == "c" or result is None:
                 got = "None: is there a return statement?" if result is None else "complex numbers."
-            # Strings that look like numbers are a mistake, even where NumPy would read them.
+            # Reject strings, even if NumPy could convert them to numbers.
             W = np.array(result, dtype=np.float64) if dtype.kind in "biufO" and result is not None else None
         except (TypeError, ValueError):
             W = None
@@ -225,7 +227,7 @@ class OracleRegion(Region):
         return W
 
 
-class CvxpyRegion(ConicRegion):
+class CvxpyRegion(_FunctionRegion, ConicRegion):
     """A convex region written in CVXPY.
 
     The constraints are compiled once; each row of costs is then one call of the solver Clarabel on the compiled cones.
@@ -256,11 +258,9 @@ class CvxpyRegion(ConicRegion):
     array([[0.765, 0.235, 0.   ]])
     """
 
-    n_dim: int | None = None
-
     def __init__(
         self,
-        constraints: Callable[[Any], list[Any]],
+        constraints: Callable[[cp.Variable], list[cp.Constraint]],
         n_dim: int,
         *,
         n_jobs: int | None = None,
@@ -271,14 +271,11 @@ class CvxpyRegion(ConicRegion):
         self.n_jobs = n_jobs
         self.sense = sense
 
-    def __sklearn_clone__(self) -> Region:
-        return _clone_sharing(self)
-
     def _conic(self, n_dim: int | None = None) -> ConicSet:
         return self._data(n_dim)
 
     def _prepare(self, d: int) -> ConicSet:
-        _check_n_dim(self, self.n_dim)
+        self._check_n_dim()
         conic = _compile(self.constraints, d)
         status = conic.status(np.zeros(d))
         if status.endswith("PrimalInfeasible"):
@@ -286,7 +283,7 @@ class CvxpyRegion(ConicRegion):
         if status not in ("Solved", "AlmostSolved"):
             raise SolverError(f"CvxpyRegion: Clarabel found no decision that meets the constraints: status {status}.")
         try:
-            conic.box_points  # noqa: B018  (computed here, kept for bounding_box)
+            conic.box_points  # noqa: B018  (computed here and cached for bounding_box)
         except RuntimeError:
             for j in range(2 * d):
                 cost = np.zeros(d)
@@ -313,7 +310,7 @@ class CvxpyRegion(ConicRegion):
         return CertifiedFloat(box_diameter(self._conic(self.resolve_dim(n_dim))), "upper bound")
 
 
-def _compile(constraints: Any, d: int) -> ConicSet:
+def _compile(constraints: Callable[[cp.Variable], list[cp.Constraint]], d: int) -> ConicSet:
     """Turn a function that returns CVXPY constraints into cones."""
     cp = import_cvxpy()
     if not callable(constraints):
@@ -341,9 +338,9 @@ def _compile(constraints: Any, d: int) -> ConicSet:
     data, _, _ = cp.Problem(cp.Minimize(cp.sum(w)), list(listed)).get_problem_data(cp.CLARABEL)
     start = data["param_prob"].var_id_to_col[w.id]
     columns = np.arange(start, start + d)
-    # The objective sum(w) shows where CVXPY put w; anything else would be silently wrong decisions.
+    # Check with the objective sum(w) that these are the columns of w; otherwise decisions would be wrong.
     expected = np.zeros(data["c"].size)
     expected[columns] = 1.0
     if not np.array_equal(data["c"], expected) or data.get("P") is not None:
-        raise RuntimeError("CvxpyRegion: this version of CVXPY compiles problems in a way that skspo does not know.")
+        raise RuntimeError("CvxpyRegion: this version of CVXPY compiles problems in a way that skspo does not support.")
     return ConicSet(data["A"], data["b"], cones_of(data["dims"]), columns)

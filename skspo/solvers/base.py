@@ -17,7 +17,9 @@ from .._training.run import Run
 from .._utils.deadline import StepTimer
 from .._utils.threads import one_blas_thread
 from ..losses import Loss
-from ..regions.base import CAPABILITIES, Region
+from ..regions.base import Region
+from ..regions.capabilities import CAPABILITIES
+from ..regions.capabilities import missing as missing_capabilities
 
 
 class Status(StrEnum):
@@ -132,7 +134,7 @@ class Solver(BaseEstimator):
     @classmethod
     def missing(cls, region: Region) -> list[str]:
         """Capabilities that this solver requires and the region does not have."""
-        return [name for name in cls.requires if not hasattr(region, name)]
+        return missing_capabilities(region, cls.requires)
 
     @classmethod
     def shortcomings(cls, region: Region, loss: Loss, penalty: str) -> list[str]:

@@ -17,7 +17,8 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 
 import skspo as sk
-from skspo.regions.base import CAPABILITIES, directions_of
+from skspo.regions.base import directions_of
+from skspo.regions.capabilities import CAPABILITIES, has
 
 try:
     import cloudpickle
@@ -512,18 +513,18 @@ def test_strong_convexity_has_the_balls_it_promises(case):
 
 
 def test_capabilities_are_what_the_family_has():
-    has = {case.id: {name for name in CAPABILITIES if hasattr(case.region, name)} for case in REGIONS}
+    offers = {case.id: {name for name in CAPABILITIES if has(case.region, name)} for case in REGIONS}
     polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width",
                   "relative_width"}  # fmt: skip
     smooth = polyhedral - {"standard_form"} | {"strong_convexity", "level", "derivative", "smoothed"}
     for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
-        assert has[name] == polyhedral, name
+        assert offers[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
-        assert has[name] == smooth, name
+        assert offers[name] == smooth, name
     for name in ("integer", "mixed", "knapsack"):
-        assert has[name] == {"diameter"}, name
-    assert has["oracle"] == set()
-    assert not hasattr(sk.EntropySimplex(0.0), "strong_convexity")  # the whole simplex
+        assert offers[name] == {"diameter"}, name
+    assert offers["oracle"] == {"audit"}
+    assert not has(sk.EntropySimplex(0.0), "strong_convexity")  # the whole simplex
 
 
 # -- properties --------------------------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
-"""Decisions that an oracle returned before, which show when it is wrong.
+"""Check of an oracle by comparison with decisions that it returned before.
 
-All decisions of an oracle belong to one set, so each is a candidate for every row of costs.  If one of them is cheaper
-than what the oracle returns, the oracle is not optimal, or that decision was not feasible.  What is kept is bounded:
+All decisions of an oracle belong to one set, so each is a candidate for every row of costs.  If one of them costs less
+than what the oracle returns, the oracle is not optimal, or that decision was not feasible.  Memory is bounded:
 
-    bank        BANK different decisions, all of them as long as there are no more
-    previous    the decisions of the last call; a solver asks for the same samples again and again
-    first       costs and decisions of the first call: in a fit, those of the training data, whose decisions show
-                where the SPO+ loss is negative
+    bank        up to BANK different decisions
+    previous    the decisions of the last call; a solver asks for the same samples many times
+    first       costs and decisions of the first call; in a fit, those of the training data, which show where the SPO+
+                loss is negative
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 
 from .._row_names import RowNames
 
-#: different decisions that are kept, and how many new ones a call may add once they are complete
+#: different decisions that are kept, and how many a call may replace once there are so many
 BANK, NEW = 32, 4
 
 #: largest number of entries of the arrays that are kept
 ELEMENTS = 2**22
 
-#: excess, relative to the terms of the costs, from which on a decision counts as not optimal
+#: a decision is not optimal if its excess cost, relative to the terms of the cost, is larger
 EXCESS = 1e-6
 
 
@@ -37,21 +37,21 @@ class Witness(NamedTuple):
 
 
 class Witnesses:
-    """What is remembered of an oracle; costs are to be minimised."""
+    """Decisions of an oracle that are kept for comparison; costs are to be minimised."""
 
     def __init__(self) -> None:
         self.bank: np.ndarray | None = None
         self.previous: np.ndarray | None = None
         self.first: tuple[np.ndarray, np.ndarray, RowNames] | None = None
-        #: why the oracle is not to be believed any more
+        #: reason why the oracle is known not to be optimal
         self.fault: str | None = None
         self._added = 0
 
     def look(self, C: np.ndarray, W: np.ndarray, names: RowNames) -> Witness | None:
-        """Compare decisions with others that are known, and remember some of them."""
+        """Compare decisions with those that are known, and keep some of them."""
         before = [] if self.previous is None or self.first is None else [self.previous, self.first[1]]
         self._remember(C, W, names)
-        pairs = [(slice(1, None), W[:-1])]  # neighbours are others, too
+        pairs = [(slice(1, None), W[:-1])]  # each row with the decision of the row before it
         for others in before:
             known = slice(0, min(len(W), len(others)))
             pairs.append((known, others[known]))
@@ -64,17 +64,17 @@ class Witnesses:
     def _compare(
         self, C: np.ndarray, W: np.ndarray, names: RowNames, pairs: list[tuple[slice, np.ndarray]]
     ) -> Witness | None:
-        """Worst of the rows for which there is a better decision: in the bank, or beside it in one of the pairs."""
+        """Return the row with the largest excess over a decision of the bank, or over its partner in a pair."""
         cost = np.einsum("ij,ij->i", C, W)
         worst, found = EXCESS, None
-        bank: np.ndarray = self.bank  # type: ignore[assignment]
+        bank = W[:1] if self.bank is None else self.bank
         costs = C @ bank.T
         which = costs.argmin(axis=1)
         candidates = [(slice(None), costs[np.arange(len(which)), which], lambda rows: bank[which[rows]])]
         for rows, others in pairs:
             candidates.append((rows, np.einsum("ij,ij->i", C[rows], others), others.__getitem__))
         for rows, lower, decisions in candidates:
-            # The terms of a cost are at least as large as the cost: most rows need no closer look.
+            # The terms of a cost are at least as large as the cost, so this excludes most rows at once.
             cheaper = np.flatnonzero(cost[rows] - lower > EXCESS * (np.abs(cost[rows]) + np.abs(lower)))
             if not cheaper.size:
                 continue
@@ -100,7 +100,7 @@ class Witnesses:
             where = where[np.linspace(0, len(where) - 1, room + min(NEW, len(where) - room)).astype(int)]
         new = W[where]
         bank = np.concatenate([bank, new[:room]])
-        # The older half stays, so that what was known at the beginning is not forgotten.
+        # Keep the older half and replace decisions in the newer half.
         for w in new[room:] if room < BANK else []:
             bank[BANK // 2 + self._added % (BANK // 2)] = w
             self._added += 1
@@ -108,5 +108,5 @@ class Witnesses:
 
 
 def _keys(W: np.ndarray) -> np.ndarray:
-    """One number per decision, the same wherever it stands; different ones differ, for all practical purposes."""
+    """Hash value of each decision; it does not depend on the row."""
     return (W * np.cos(np.arange(1.0, W.shape[1] + 1.0))).sum(axis=1)

@@ -1,9 +1,9 @@
-"""Convex sets given by cones, and the driver that minimises over them with Clarabel.
+"""Convex sets in cone form, and their oracle, Clarabel.
 
 Conventions
 -----------
     set         {w = x[columns] : b - A x in K}                                  K a product of the cones below
-    oracle      min q.x  s.t.  A x + s = b, s in K                               q changes from row to row, nothing else
+    oracle      min q.x  s.t.  A x + s = b, s in K                               only q differs between rows
     support     support(v) = min b.y  s.t.  A^T y = [v; 0], y in K*              by conic duality
 
 The cones, in the order of CVXPY's Clarabel interface, as pairs (kind, parameter):
@@ -11,14 +11,16 @@ The cones, in the order of CVXPY's Clarabel interface, as pairs (kind, parameter
     zero n, nonneg n, soc n (first entry is the bound), psd n (upper triangle by columns, off-diagonal times sqrt(2)),
     exp (x, y, z with y exp(x/y) <= z), pow a (|z| <= x^a y^(1-a)), genpow a (|z| <= prod x_j^a_j)
 
-Only arrays are stored, so a set pickles; solvers live for the length of a call.
+Only arrays are stored, so a set can be pickled; a solver exists only during a call.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
-from typing import Any
+from math import isqrt
+from operator import add
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,22 +29,24 @@ from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_l
 from ..._utils.errors import SolverError
 from ..._utils.optional import import_clarabel, is_failure, suppress_failure
 from .._row_names import row_error, rows_named
-from .cones import cone_size, rows_inside
+from .cones import Cones, Parameter, cone_size, rows_inside
 
-Cones = list[tuple[str, Any]]
+if TYPE_CHECKING:
+    import clarabel
+    import cvxpy as cp
 
-# Decisions are promised feasible to 1e-8 and optimal to 1e-7, and the solver is first asked for more.  Tolerances and
-# step fractions to try in turn: about one exponential-cone program in a thousand stalls with the usual long steps.
+# Tolerances and step fractions, tried in turn.  Decisions are documented as feasible to 1e-8 and optimal to 1e-7.  With
+# the default long steps about one exponential-cone program in a thousand stalls.
 _ATTEMPTS = ((1e-10, 0.99), (1e-10, 0.9), (1e-8, 0.9))
 _REDUCED = 2e-9
 _SOLVED = ("Solved", "AlmostSolved")
 _FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
-# What the solver returns is accepted if it is feasible and optimal by our own arithmetic, to these tolerances.
+# A solution is accepted only if it is feasible and optimal to these tolerances, which is checked here.
 _OUTSIDE, _NOT_OPTIMAL = 1e-7, 1e-6
 _BLOCK = 1024  # rows that are checked together
 
 
-def _clarabel_cones(cones: Cones) -> list[Any]:
+def _clarabel_cones(cones: Cones) -> list[object]:
     clarabel = import_clarabel()
     make = {
         "zero": clarabel.ZeroConeT,
@@ -56,11 +60,11 @@ def _clarabel_cones(cones: Cones) -> list[Any]:
     return [make[kind](parameter) for kind, parameter in cones]
 
 
-def _settings(attempt: int) -> Any:
+def _settings(attempt: int) -> clarabel.DefaultSettings:
     clarabel = import_clarabel()
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    # Both would change the problem's structure and forbid to update q.
+    # Both would change the structure of the problem, and q could not be updated.
     settings.presolve_enable = False
     settings.chordal_decomposition_enable = False
     tolerance, settings.max_step_fraction = _ATTEMPTS[attempt]
@@ -72,7 +76,7 @@ def _settings(attempt: int) -> Any:
 
 
 class ConicSet:
-    """{w = x[columns] : b - A x in K}, with the oracle, the support function and what can be computed from them.
+    """{w = x[columns] : b - A x in K}, with its oracle, its support function and its affine hull.
 
     Parameters
     ----------
@@ -80,16 +84,16 @@ class ConicSet:
     b : ndarray of shape (m,)
     cones : list of (kind, parameter)
     columns : ndarray of shape (d,)
-        Where the decision is inside x.
+        Indices of the decision in x.
     """
 
-    def __init__(self, A: Any, b: np.ndarray, cones: Cones, columns: np.ndarray) -> None:
+    def __init__(self, A: sp.sparray | sp.spmatrix, b: np.ndarray, cones: Cones, columns: np.ndarray) -> None:
         self.A = sp.csc_array(A)
         self.b = np.asarray(b, dtype=np.float64)
         self.cones = [c for c in cones if cone_size(*c)]
         self.columns = np.asarray(columns)
         if sum(cone_size(*c) for c in self.cones) != self.b.size:
-            raise RuntimeError("The cones do not add up to the number of rows; please report this as a bug in skspo.")
+            raise RuntimeError("The sizes of the cones and the number of rows differ; please report this as a bug.")
 
     @property
     def n_dim(self) -> int:
@@ -98,20 +102,22 @@ class ConicSet:
 
     # -- oracle --------------------------------------------------------------------------------------------------------
 
-    def _solver(self, q: np.ndarray, attempt: int = 0) -> Any:
+    def _solver(self, q: np.ndarray, attempt: int = 0) -> clarabel.DefaultSolver:
         clarabel = import_clarabel()
         n = self.A.shape[1]
         return clarabel.DefaultSolver(
             sp.csc_array((n, n)), q, self.A, self.b, _clarabel_cones(self.cones), _settings(attempt)
         )
 
-    def _solve(self, solver: Any, q: np.ndarray, first: int = 0) -> tuple[np.ndarray, np.ndarray, str]:
-        """Solve for one cost vector: x, its dual and the status; from scratch, more carefully, if an attempt stalls."""
+    def _solve(
+        self, solver: clarabel.DefaultSolver | None, q: np.ndarray, first: int = 0
+    ) -> tuple[np.ndarray, np.ndarray, str]:
+        """Solve for one cost vector: x, its dual and the status; with a new solver if an attempt stalls."""
         status = "not tried"
         for attempt in range(first, len(_ATTEMPTS)):
             check_time()
             try:
-                if attempt == 0 and hasattr(solver, "update"):
+                if attempt == 0 and solver is not None:
                     solver.update(q=q, **({} if time_left() == np.inf else {"settings": _settings(0)}))
                     solution = solver.solve()
                 else:
@@ -132,7 +138,7 @@ class ConicSet:
         return np.full(q.shape, np.nan), np.full(self.b.shape, np.nan), status
 
     def _trouble(self, q: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """What is wrong with each row's solution and dual, by our own arithmetic; empty if nothing is.
+        """Check the solution and the dual of each row: what is wrong, or an empty string.
 
         A dual z in K* with A^T z + q = 0 proves that no decision costs less than -b.z.
         """
@@ -144,16 +150,15 @@ class ConicSet:
             proof &= np.abs((self.A.T @ z.T).T + q).max(axis=1) <= _NOT_OPTIMAL * scale
             cost, bound = np.einsum("ij,ij->i", q, x), -(z @ self.b)
             proof &= np.abs(cost - bound) <= _NOT_OPTIMAL * (scale + np.abs(cost) + np.abs(bound))
-        return np.where(~inside, "violates the constraints", np.where(~proof, "is not proved to be the best one", ""))
+        return np.where(~inside, "violates the constraints", np.where(~proof, "is not proved to be optimal", ""))
 
     def status(self, c: np.ndarray) -> str:
-        """Outcome of minimising one cost vector, in Clarabel's words."""
+        """Clarabel's status for one cost vector."""
         return self._rows(c[None, :], strict=False)[1][0]
 
     def _rows(self, C: np.ndarray, strict: bool = True, first: int = 0) -> tuple[np.ndarray, list[str]]:
-        """Decisions and outcomes; ``strict`` insists on decisions that are feasible and optimal by our arithmetic."""
-        # Built with q = 0 whatever the rows are: the solver's scaling, and so a row's decision, must not depend on
-        # which other rows are solved with it.
+        """Decisions and statuses; ``strict`` raises an error unless all decisions pass our own checks."""
+        # Always built with q = 0: the solver's scaling, and so the decision of a row, must not depend on other rows.
         solver = None
         with suppress_failure():
             solver = self._solver(np.zeros(self.A.shape[1]))
@@ -164,13 +169,13 @@ class ConicSet:
             Q[:, self.columns] = block / np.where(block.any(axis=1), np.abs(block).max(axis=1), 1.0)[:, None]
             found = [self._solve(solver, q) for q in Q]
             if strict:
-                self._insist(Q, found, first + start)
+                self._check_solved(Q, found, first + start)
             W[start : start + _BLOCK] = [x[self.columns] for x, _, _ in found]
             outcomes += [status for _, _, status in found]
         return W, outcomes
 
-    def _insist(self, Q: np.ndarray, found: list[tuple[np.ndarray, np.ndarray, str]], first: int) -> None:
-        """Solve again what is not solved, and raise an error if that does not help."""
+    def _check_solved(self, Q: np.ndarray, found: list[tuple[np.ndarray, np.ndarray, str]], first: int) -> None:
+        """Solve rows again that fail the checks, and raise an error if that does not help."""
         trouble = self._trouble(Q, np.array([x for x, _, _ in found]), np.array([z for _, z, _ in found]))
         for i in np.flatnonzero(trouble != ""):
             what, attempt = trouble[i], 1
@@ -194,7 +199,7 @@ class ConicSet:
         jobs = min(effective_n_jobs(n_jobs), C.shape[0])
         if jobs == 1:
             return self._rows(C)[0]
-        # Processes, not threads: Clarabel's Python interface holds the interpreter's lock while it solves.
+        # Processes, not threads: Clarabel holds the interpreter lock while it solves.
         rows, cuts = carry_deadline(self._rows), np.linspace(0, C.shape[0], jobs + 1).astype(int)
         parts = Parallel(n_jobs=jobs)(delayed(rows)(C[a:b], True, int(a)) for a, b in pairwise(cuts))
         return np.concatenate([W for W, _ in parts])
@@ -202,8 +207,8 @@ class ConicSet:
     def pull(self, W: np.ndarray) -> np.ndarray:
         """Move each row towards a relative interior point until it is inside.
 
-        The farthest point inside on the way from the centre is a program with a strictly feasible start, which Clarabel
-        solves reliably; the nearest point of the set is not, when the row is only 1e-8 outside.
+        The program for the last feasible point on the way from the centre to the row is strictly feasible, and Clarabel
+        solves it reliably.  It does not reliably find the projection of a row that is only 1e-8 outside.
         """
         clarabel = import_clarabel()
         normals, center = self.hull
@@ -211,8 +216,8 @@ class ConicSet:
         steps -= (steps @ normals.T) @ normals
         others = np.setdiff1d(np.arange(self.A.shape[1]), self.columns)
         A_w, A_rest = self.A[:, self.columns].tocsr(), self.A[:, others].tocsr()
-        # Equalities of the decision alone hold exactly on the whole way, once they hold at the centre; as constraints
-        # on theta they would read 1e-17 theta = 1e-10.
+        # Equalities of the decision alone hold along the step if they hold at the centre.  As constraints on theta
+        # they would be 1e-17 theta = 1e-10.
         is_zero = np.concatenate([np.full(cone_size(*c), c[0] == "zero") for c in self.cones])
         solved = is_zero & (np.diff(A_rest.indptr) == 0)
         E = A_w[solved].toarray()
@@ -224,7 +229,7 @@ class ConicSet:
         q = np.zeros(n)
         q[-1] = -1.0  # maximise the share theta of the step
         limit = sp.csc_array(([1.0], ([0], [n - 1])), shape=(1, n))
-        b = np.concatenate([b_rest - A_w @ center, [2.0]])  # up to twice the step, to know who is far inside
+        b = np.concatenate([b_rest - A_w @ center, [2.0]])  # up to twice the step, to detect rows far inside
         kinds = [*(c for c in left if cone_size(*c)), ("nonneg", 1)]
         P, cones = sp.csc_array((n, n)), _clarabel_cones(kinds)
         share = np.ones(W.shape[0])
@@ -243,7 +248,7 @@ class ConicSet:
                     status = f"{type(error).__name__}: {error}"
                     continue
                 if x.shape == q.shape and s.shape == b.shape and np.isfinite(x).all():
-                    # If s is in the cone, which we check, the residual says how far x is outside, optimal or not.
+                    # If s is in the cone, the residual bounds how far x is outside, whether it is optimal or not.
                     residual = float(np.abs(A @ x + s - b).max()) / (1.0 + np.abs(b).max())
                     if rows_inside(kinds, s[None], np.array([1e-10 * (1.0 + np.abs(s).max())]))[0]:
                         found.append((residual, float(x[-1])))
@@ -253,7 +258,7 @@ class ConicSet:
             if not outside <= 1e-6:
                 text = f"Clarabel could not move the decision of {{row}} into the region: status {status}."
                 raise row_error(SolverError, i, text)
-            # Far inside, nothing moves; otherwise stay clear of the boundary by more than the solver's error.
+            # Rows far inside do not move; others keep a distance from the boundary above the solver's error.
             if theta <= 1.0 + 1e-6:
                 share[i] = np.clip(theta, 0.0, 1.0) * (1.0 - 1e-10 - 10.0 * outside)
         return center + share[:, None] * steps
@@ -282,8 +287,8 @@ class ConicSet:
     def hull(self) -> tuple[np.ndarray, np.ndarray]:
         """Normals of the affine hull and a relative interior point.
 
-        Directions in which all decisions found so far agree are candidates; each is certified by the extent of the set
-        along it, and a decision that disproves one joins the others.
+        Directions in which all known decisions agree are candidates.  The oracle computes the extent of the set along
+        each; if it is not zero, the two decisions are added to the known ones.
         """
         points = self.box_points
         scale = max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-300)
@@ -304,30 +309,28 @@ class ConicSet:
             points = np.concatenate([points, low[extent > tol], high[extent > tol]])
         return normals, points.mean(axis=0)
 
-    def support_epigraph(self, V: Any) -> tuple[Any, list[Any]]:
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function of each row of a CVXPY expression, by conic duality."""
         import cvxpy as cp
 
         n, d = V.shape
-        constraints: list[Any] = []
-        total: Any = 0.0
-        value: Any = 0.0
+        constraints, totals, values = [], [], []
         start = 0
         for kind, group in _grouped(self.cones):
             sizes = [cone_size(kind, p) for p in group]
             Y = cp.Variable((n, sum(sizes)), nonneg=kind == "nonneg")
             constraints += _dual_cones(kind, group, Y)
             stop = start + sum(sizes)
-            total = total + Y @ sp.csr_array(self.A[start:stop])
-            value = value + Y @ self.b[start:stop]
+            totals.append(Y @ sp.csr_array(self.A[start:stop]))
+            values.append(Y @ self.b[start:stop])
             start = stop
         place = sp.csr_array((np.ones(d), (np.arange(d), self.columns)), shape=(d, self.A.shape[1]))
-        return value, [total == V @ place, *constraints]
+        return reduce(add, values), [reduce(add, totals) == V @ place, *constraints]
 
 
-def _grouped(cones: Cones) -> list[tuple[str, list[Any]]]:
-    """Collect neighbours of the same kind: the many small cones of one kind become one vectorised constraint."""
-    groups: list[tuple[str, list[Any]]] = []
+def _grouped(cones: Cones) -> list[tuple[str, list[Parameter]]]:
+    """Group consecutive small cones of one kind, which become one vectorised constraint."""
+    groups: list[tuple[str, list[Parameter]]] = []
     for kind, parameter in cones:
         if groups and groups[-1][0] == kind and kind in ("exp", "pow"):
             groups[-1][1].append(parameter)
@@ -336,7 +339,7 @@ def _grouped(cones: Cones) -> list[tuple[str, list[Any]]]:
     return groups
 
 
-def _dual_cones(kind: str, group: list[Any], Y: Any) -> list[Any]:
+def _dual_cones(kind: str, group: list[Parameter], Y: cp.Variable) -> list[cp.Constraint]:
     """Constraints that put every row of ``Y`` into the dual cone."""
     import cvxpy as cp
 
@@ -351,10 +354,10 @@ def _dual_cones(kind: str, group: list[Any], Y: Any) -> list[Any]:
         a = np.broadcast_to(np.array(group, dtype=np.float64), (n, len(group)))
         return [cp.PowCone3D(cp.multiply(Y[:, 0::3], 1.0 / a), cp.multiply(Y[:, 1::3], 1.0 / (1.0 - a)), Y[:, 2::3], a)]
     if kind == "genpow":
-        a = np.broadcast_to(np.array(group[0], dtype=np.float64), (n, len(group[0])))
+        a = np.broadcast_to(np.array(group[0], dtype=np.float64), (n, Y.shape[1] - 1))
         return [cp.PowConeND(cp.multiply(Y[:, :-1], 1.0 / a), Y[:, -1], a, axis=1)]
     if kind == "psd":
-        k = group[0]
+        k = isqrt(2 * Y.shape[1])
         rows = [(i, j) for j in range(k) for i in range(j + 1)]
         entries = np.array([i + k * j for i, j in rows])
         scale = np.array([1.0 if i == j else np.sqrt(2.0) for i, j in rows])

@@ -6,8 +6,8 @@ Conventions
     K = P - P = {x - y : x, y in P}            symmetric about the origin
 
 The extent of P in a direction v, max v.x - min v.x, is the support function of K.  Its smallest value over unit vectors
-is the distance of the origin to the nearest facet of K, because the largest ball around the origin that K contains is
-the one that touches that facet.  Hence the width is exact once the facets of K are known.
+is the distance of the origin to the nearest facet of K, because the largest ball around the origin in K touches that
+facet.  Hence the facets of K give the exact width.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from math import comb
 import numpy as np
 from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
-#: a polyhedron is small if it cannot have more vertices than this ...
+#: vertices are enumerated if there are at most so many in at most so many dimensions: the hull of all differences
+#: grows quickly with both
 MAX_VERTICES = 100
-#: ... in at most so many dimensions: the hull of all differences grows quickly with both
 MAX_DIM = 5
 
 
@@ -44,7 +44,7 @@ def enumerate_vertices(N: np.ndarray, s: np.ndarray) -> np.ndarray | None:
     points = half.intersections
     if not np.isfinite(points).all():
         return None
-    # Rows that meet in one vertex give it several times.
+    # A vertex is found several times if more than k rows meet in it.
     size = np.abs(points).max(initial=0.0)
     _, first = np.unique(np.round(points / (1e-9 * size), 0), axis=0, return_index=True)
     return points[np.sort(first)]
@@ -56,7 +56,7 @@ def diameter_of_points(points: np.ndarray) -> float:
 
 
 def width_of_points(points: np.ndarray) -> float | None:
-    """Smallest extent of the hull of ``points`` over all unit directions; None if Qhull cannot tell."""
+    """Smallest extent of the hull of ``points`` over all unit directions; None if Qhull fails."""
     differences = (points[:, None, :] - points[None, :, :]).reshape(-1, points.shape[1])
     try:
         hull = ConvexHull(differences)

@@ -4,29 +4,29 @@ Conventions
 -----------
     min c.w  over  {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}   for every row c of C
 
-One HiGHS model is built per call (per thread), only its costs change, and it is gone when the call returns: nothing
-here is stored in a region, so regions clone and pickle.  What was measured and shaped the code:
+One HiGHS model is built per call and thread, and only its costs change.  It is not stored in the region, so regions
+can be cloned and pickled.  Reasons for the design, from measurements:
 
-- Every row starts from the same feasible basis, not from the previous row's optimum: among ties, the latter makes
-  the chosen vertex depend on the rows before it.  The basis alone does not do it, ``clearSolver`` has to come first:
-  without it one row in twenty still changed (edge weights and perturbations survive ``setBasis``).
-- The start is primal feasible for every cost, so the primal simplex method needs no first phase: on the flows of a
+- Every row starts from the same feasible basis.  Starting from the optimum of the previous row would make the choice
+  among ties depend on that row.  ``clearSolver`` is called before ``setBasis``: without it one row in twenty still
+  changed, because edge weights and perturbations survive ``setBasis``.
+- The start is primal feasible for every cost, so the primal simplex method needs no first phase.  On the flows of a
   5x5 grid it is a third faster than the dual one, and equally fast on dense problems.
-- HiGHS releases the interpreter lock while it runs: threads scale, processes only add their start.
-- The option "threads" is left alone: HiGHS fails with an error if it differs from what the process used before,
-  for instance through CVXPY.  ``parallel="off"`` is enough to keep one model on one thread.
+- HiGHS releases the interpreter lock while it runs, so threads scale; processes would only take longer to start.
+- The option "threads" is not set: HiGHS fails with an error if it differs from what the process used before, for
+  example through CVXPY.  ``parallel="off"`` is enough to keep one model on one thread.
 - Tolerances of HiGHS are absolute, so costs and constraints are scaled by powers of two, which is exact.
 
-"Optimal" is what HiGHS says.  Decisions are returned if they satisfy the constraints and, in a linear program, if the
-multipliers prove by our own arithmetic that no decision costs less.  Of a mixed-integer program there is no such proof;
-there, integers must be integers, and the cost must be what HiGHS says it is, and equal to its bound.
+The status "optimal" is not taken as a proof.  A decision is returned only if it satisfies the constraints and, in a
+linear program, if the multipliers prove that no decision costs less.  For a mixed-integer program there is no such
+proof; there, integers must be integers, and the cost must equal the objective and the bound that HiGHS reports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import highspy
 import numpy as np
@@ -39,12 +39,13 @@ from .._row_names import row_error
 from ..polyhedral import InequalityForm
 
 Status = highspy.HighsModelStatus
+Options = dict[str, bool | int | float | str]
 
-PRIMAL, DUAL = 4, 1  # HiGHS's numbers of the two simplex methods
-TIE = 1e-9  # a multiplier below this, for costs of order one, is zero: the constraint does not decide the optimum
+PRIMAL, DUAL = 4, 1  # values of the option simplex_strategy
+TIE = 1e-9  # smaller multipliers, for costs of order one, count as zero
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
-BLOCK = 1024  # rows whose proofs are looked at together
-PROVED = 1e-7  # largest difference between the cost of a decision and what the multipliers prove, relative to its terms
+BLOCK = 1024  # rows whose proofs are checked together
+PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the terms of the cost
 
 
 def map_rows(func: Callable[..., np.ndarray], *arrays: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -97,7 +98,7 @@ def solve_rows(
     SolverError
         If HiGHS stops without a solution, for instance at the time limit.
     TimeIsUp
-        If the fit that calls has no time left.
+        If the time limit of the fit is reached.
     """
     sides = () if rhs is None else (rhs * np.concatenate([_row_factors(form.A_ub), _row_factors(form.A_eq)]),)
     form, C = _scale_constraints(form), _scale_costs(C)
@@ -107,8 +108,9 @@ def solve_rows(
         check_time()
         if integers is not None:
             return _mixed_integer_chunk(form, C, integers, time_limit, first, *sides)
-        model = _LinearModel(form, time_limit) if C.shape[0] else None
-        parts = [np.empty_like(C[:0])]
+        if not C.shape[0]:
+            return np.empty_like(C)
+        model, parts = _LinearModel(form, time_limit), []
         for start in range(0, C.shape[0], BLOCK):
             rows = slice(start, start + BLOCK)
             parts.append(_linear_block(model, C[rows], first + start, *(side[rows] for side in sides)))
@@ -120,8 +122,8 @@ def solve_rows(
 def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
     """Among the decisions optimal for each row of ``C``, the one with the largest cost under ``C_true``.
 
-    By complementary slackness the optimal face is where every constraint with a nonzero multiplier is active, for any
-    one optimal set of multipliers: fix those, and maximise the true cost.
+    By complementary slackness, on the optimal face every constraint with a nonzero multiplier is active, for any
+    optimal multipliers.  These constraints become equalities, and the true cost is maximised.
 
     Parameters
     ----------
@@ -156,7 +158,7 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
 
 
 def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
-    """Finite bounds of every decision: those given, and the extreme values where a side has none.
+    """Finite bounds of every decision: the given ones, or the smallest and largest value where there is none.
 
     Parameters
     ----------
@@ -216,7 +218,7 @@ def _scale_constraints(form: InequalityForm) -> InequalityForm:
 
 
 def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndarray:
-    """Clip to the bounds, and do not take the solver's word for the other constraints."""
+    """Clip to the bounds, and check the other constraints."""
     beyond = np.maximum(form.lower - W, W - form.upper).max(axis=1, initial=0.0)
     W = np.clip(W, form.lower, form.upper) + 0.0  # no negative zeros
     if W.shape[0]:
@@ -240,7 +242,7 @@ def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndar
 
 
 def _new_model(
-    form: InequalityForm, options: dict[str, Any], integers: np.ndarray | None = None
+    form: InequalityForm, options: Options, integers: np.ndarray | None = None
 ) -> tuple[highspy.Highs, np.ndarray, np.ndarray]:
     """Pass the constraints to HiGHS; return the model and the bounds of its rows."""
     d = form.lower.size
@@ -257,21 +259,31 @@ def _new_model(
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         lp.integrality_ = [kinds[int(z)] for z in integers]
     highs = highspy.Highs()
-    for name, value in {"output_flag": False, "parallel": "off", "small_matrix_value": 1e-12, **options}.items():
-        highs.setOptionValue(name, value)
+    _set(highs, {"output_flag": False, "parallel": "off", "small_matrix_value": 1e-12, **options})
     if highs.passModel(lp) == highspy.HighsStatus.kError:
-        raise SolverError("HiGHS does not accept the constraints; are there numbers beyond 1e15 among them?")
+        raise SolverError("HiGHS does not accept the constraints; numbers above 1e15 are a possible cause.")
     return highs, row_lower, row_upper
 
 
+def _set(highs: highspy.Highs, options: Options) -> None:
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+
+
+def _change_rows(highs: highspy.Highs, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+    # The method is missing from the stubs of highspy 1.15.
+    change: Callable[..., object] = highs.changeRowsBounds  # type: ignore[attr-defined]
+    change(rows.size, rows, lower, upper)
+
+
 def set_seconds(highs: highspy.Highs, seconds: float) -> None:
-    """Limit the next run to so many seconds, and to those that the fit has left."""
+    """Limit the next run to so many seconds, and to the time that the fit has left."""
     # HiGHS compares the limit with the time of all runs of a model together.
     highs.setOptionValue("time_limit", highs.getRunTime() + min(seconds, max(time_left(), 0.0)))
 
 
 def _error(kind: type[Exception], row: int | str, text: str) -> Exception:
-    """Error about a row of costs, or about a program of our own, which a string describes."""
+    """Error about a row of costs, or about another program, which a string describes."""
     return kind(text.replace("{row}", row)) if isinstance(row, str) else row_error(kind, row, text)
 
 
@@ -280,10 +292,10 @@ def _failed(row: int | str, error: Exception) -> Exception:
     return _error(SolverError, row, f"HiGHS failed at {{row}}: {type(error).__name__}: {error}")
 
 
-def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = False) -> NoReturn:
-    """Turn a status that is not optimal into an error."""
+def _raise(highs: highspy.Highs, status: Status, row: int | str, varies: bool = False) -> NoReturn:
+    """Raise the error for a status that is not optimal."""
     if status == Status.kTimeLimit:
-        check_time(CLOCKS_DIFFER)  # the limit of the fit, not that of a row
+        check_time(CLOCKS_DIFFER)  # raises if it was the limit of the fit, not that of a row
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
         raise _error(
             InfeasibleRegionError,
@@ -303,12 +315,12 @@ def _raise(highs: highspy.Highs, status: Any, row: int | str, varies: bool = Fal
 
 
 def _least(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Smallest value of y times a number between the bounds, by entry."""
+    """Minimum of y x over lower <= x <= upper, for each entry."""
     return np.where(y > 0, y, 0.0) * np.where(y > 0, lower, 0.0) + np.where(y < 0, y, 0.0) * np.where(y < 0, upper, 0.0)
 
 
-def _linear_block(model: Any, C: np.ndarray, first: int, *sides: np.ndarray) -> np.ndarray:
-    """Solve the linear program of each row, then look at the proofs of all of them."""
+def _linear_block(model: _LinearModel, C: np.ndarray, first: int, *sides: np.ndarray) -> np.ndarray:
+    """Solve the linear program of each row, then check the proofs of all of them."""
     W, Y = np.empty_like(C), np.empty((C.shape[0], model.rows.size))
     for k, c in enumerate(C):
         check_time()
@@ -326,7 +338,7 @@ class _LinearModel:
     """A linear program whose costs change, solved by the simplex method from one feasible basis."""
 
     def __init__(self, form: InequalityForm, time_limit: float | None = None) -> None:
-        options = {
+        options: Options = {
             "solver": "simplex",
             "simplex_strategy": PRIMAL,
             "presolve": "off",
@@ -341,12 +353,12 @@ class _LinearModel:
         self.columns = np.arange(form.lower.size, dtype=np.int32)
         self.rows = np.arange(self.row_lower.size, dtype=np.int32)
         self.varies = False
-        self.basis: Any = None
+        self.basis: highspy.HighsBasis | None = None
         self.minimise(np.zeros(form.lower.size), "the first feasible decision")
         self.basis = self.highs.getBasis()
 
-    def run(self, c: np.ndarray, restart: bool = True) -> Any:
-        """Minimise c.w, from the reference basis or from where the last run ended; return the status."""
+    def run(self, c: np.ndarray, restart: bool = True) -> Status:
+        """Minimise c.w, from the reference basis or from the end of the last run; return the status."""
         self.highs.changeColsCost(self.columns.size, self.columns, c)
         set_seconds(self.highs, self.time_limit)
         if restart:
@@ -357,28 +369,24 @@ class _LinearModel:
         status = self.highs.getModelStatus()
         if status in (Status.kOptimal, Status.kInfeasible, Status.kUnbounded, Status.kTimeLimit):
             return status
-        # The primal method gave up, as it does on one row in a thousand of dense problems: start afresh with the dual
-        # one.  To let HiGHS choose does not help, it chooses the primal method again.
+        # The primal method fails on one row in a thousand of dense problems; use the dual one.  With the strategy
+        # "choose" HiGHS would use the primal method again.
         return self._run_dual()
 
-    def _run_dual(self) -> Any:
+    def _run_dual(self) -> Status:
         self.highs.clearSolver()
-        self._set(simplex_strategy=DUAL, presolve="choose")
+        _set(self.highs, {"simplex_strategy": DUAL, "presolve": "choose"})
         self.highs.run()
-        self._set(simplex_strategy=PRIMAL, presolve="off")
+        _set(self.highs, {"simplex_strategy": PRIMAL, "presolve": "off"})
         return self.highs.getModelStatus()
 
-    def _set(self, **options: Any) -> None:
-        for name, value in options.items():
-            self.highs.setOptionValue(name, value)
-
     def minimise(self, c: np.ndarray, row: int | str, restart: bool = True) -> np.ndarray:
-        """Like ``run``, but insist on an optimum, with a proof; return it."""
+        """Like ``run``, but return the decision, which is proved to be optimal, or raise an error."""
         w, y = self.optimum(c, row, restart)
         return w if self.gaps(c[None], w[None], y[None])[0] <= PROVED else self.minimise_again(c, row)
 
     def optimum(self, c: np.ndarray, row: int | str, restart: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """What HiGHS calls an optimum, and multipliers of the rows."""
+        """Decision that HiGHS reports as optimal, and multipliers of the rows."""
         try:
             status = self.run(c, restart)
             if status == Status.kOptimal:
@@ -388,7 +396,7 @@ class _LinearModel:
         _raise(self.highs, status, row, self.varies)
 
     def minimise_again(self, c: np.ndarray, row: int | str) -> np.ndarray:
-        """Minimise by the other method where the first one gave no proof."""
+        """Minimise with the dual method, for rows where the primal one gave no proof."""
         try:
             self.highs.changeColsCost(self.columns.size, self.columns, c)
             status = self._run_dual()
@@ -403,8 +411,8 @@ class _LinearModel:
             raise _error(
                 SolverError,
                 row,
-                f"HiGHS calls a decision for {{row}} optimal, but its multipliers do not prove that: {w} might cost "
-                f"{gap:.1e} more than the best one.",
+                f"HiGHS calls a decision for {{row}} optimal, but its multipliers do not prove it: {w} might "
+                f"cost {gap:.1e} more than the best one.",
             )
         return w
 
@@ -416,7 +424,7 @@ class _LinearModel:
         return w, y
 
     def gaps(self, C: np.ndarray, W: np.ndarray, Y: np.ndarray, *sides: np.ndarray) -> np.ndarray:
-        """By how much each row's decision may cost more than the best one, relative to the terms of its cost.
+        """Upper bound on the excess cost of each row's decision, relative to the terms of its cost.
 
         For any multipliers y of the rows, the cost is at least the minimum of y.(A w) + (c - A^T y).w over the bounds
         of rows and decisions.
@@ -427,7 +435,7 @@ class _LinearModel:
         reduced = C - (self.A.T @ Y.T).T
         rows, columns = _least(Y, row_lower, row_upper), _least(reduced, self.lower, self.upper)
         terms = np.concatenate([rows, columns], axis=1)
-        # A multiplier that points to a side without bound must be zero, up to rounding.
+        # The multiplier of a missing bound must be zero, up to rounding.
         rounding = np.isinf(terms) & (np.abs(np.concatenate([Y, reduced], axis=1)) <= TIE)
         terms[rounding] = 0.0
         gap = np.where(np.isfinite(Y).all(axis=1), np.einsum("ij,ij->i", C, W) - terms.sum(axis=1), np.inf)
@@ -439,7 +447,7 @@ class _LinearModel:
         self.varies, self.row_upper = True, side
         self.row_lower = np.where(np.isfinite(self.row_lower), side, -np.inf)
         if self.rows.size:
-            self._change_rows(self.row_lower)
+            _change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
 
     def fix_optimal_face(self) -> None:
         """Turn every constraint with a nonzero multiplier into an equality."""
@@ -447,7 +455,7 @@ class _LinearModel:
         w, reduced = np.array(solution.col_value), np.array(solution.col_dual)
         lower, upper = form.lower.copy(), form.upper.copy()
         fixed = np.abs(reduced) > TIE
-        # Costs rise with w_j if its reduced cost is positive, so that it is at its lower bound, and vice versa.
+        # A positive reduced cost means that w_j is at its lower bound, a negative one that it is at its upper bound.
         bound = np.where(reduced > 0, lower, upper)
         lower[fixed] = upper[fixed] = np.where(np.isfinite(bound), bound, w)[fixed]
         self.highs.changeColsBounds(self.columns.size, self.columns, lower, upper)
@@ -455,11 +463,7 @@ class _LinearModel:
         if self.rows.size:
             active = np.abs(np.array(solution.row_dual)) > TIE
             self.free_rows, self.row_lower = self.row_lower, np.where(active, self.row_upper, self.row_lower)
-            self._change_rows(self.row_lower)
-
-    def _change_rows(self, row_lower: np.ndarray) -> None:
-        change: Any = self.highs.changeRowsBounds  # type: ignore[attr-defined]  # missing from the stubs of highspy 1.15
-        change(self.rows.size, self.rows, row_lower, self.row_upper)
+            _change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
 
     def release_face(self) -> None:
         """Undo ``fix_optimal_face``."""
@@ -467,17 +471,17 @@ class _LinearModel:
         self.highs.changeColsBounds(self.columns.size, self.columns, self.lower, self.upper)
         if self.rows.size:
             self.row_lower = self.free_rows
-            self._change_rows(self.row_lower)
+            _change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
 
 
 def _mixed_integer_chunk(
     form: InequalityForm, C: np.ndarray, integers: np.ndarray, time_limit: float | None, first: int, *sides: np.ndarray
 ) -> np.ndarray:
-    """Branch and bound for every row, integers rounded, then the continuous decisions once more."""
+    """Solve every row by branch and bound, round the integers, and solve again for the continuous decisions."""
     W = np.empty_like(C)
     if not C.shape[0]:
         return W
-    options = {
+    options: Options = {
         "mip_rel_gap": 0.0,
         "mip_abs_gap": 1e-9,
         "mip_feasibility_tolerance": 1e-9,
@@ -496,10 +500,9 @@ def _mixed_integer_chunk(
         for side in sides:
             low = np.where(np.isfinite(row_lower), side[i], -np.inf)
             for model in (highs,) if polish is None else (highs, polish):
-                change: Any = model.changeRowsBounds  # type: ignore[attr-defined]  # missing from the stubs, as above
-                change(rows.size, rows, low, side[i])
+                _change_rows(model, rows, low, side[i])
         highs.changeColsCost(columns.size, columns, c)
-        # Nothing may survive from the row before: an old incumbent would decide ties.
+        # Clear the solver: the incumbent of the previous row would decide ties.
         try:
             highs.clearSolver()
             highs.run()
@@ -518,7 +521,7 @@ def _mixed_integer_chunk(
             _raise(highs, status, first + i, bool(sides))
         W[i, integers] = np.rint(W[i, integers])
         if polish is not None:
-            # With the integers exactly where they belong the others may have to move a little.
+            # After rounding, the continuous decisions may have to move slightly.
             polish.changeColsCost(columns.size, columns, c)
             polish.changeColsBounds(fixed.size, fixed, W[i, integers], W[i, integers])
             polish.clearSolver()
@@ -539,7 +542,7 @@ def _mixed_integer_chunk(
 
 
 def _integer_solution(highs: highspy.Highs, c: np.ndarray, integers: np.ndarray) -> np.ndarray:
-    """Solution of a mixed-integer program, if it is what HiGHS says of it."""
+    """Solution of a mixed-integer program, after a check against what HiGHS reports."""
     w, info = np.array(highs.getSolution().col_value, dtype=np.float64), highs.getInfo()
     if w.shape != c.shape or not np.isfinite(w).all():
         raise SolverError(f"the status is optimal, but the solution is {w}.")

@@ -1,0 +1,198 @@
+"""What a region may offer beyond its oracle, as typed protocols.
+
+Every region has ``argmin``.  Everything else is an optional method, and a region offers a capability by having that
+method.  Solvers, losses, metrics and bounds name the capabilities that they need; ``has`` and ``missing`` are the only
+places that look for them.
+
+The question is asked of the object, not of its class: a region may lose a method with a parameter, as ``Knapsack`` does
+with ``integer=True`` (``sklearn.utils.metaestimators.available_if``).  ``isinstance`` with a protocol would not notice.
+
+Conventions
+-----------
+    C (n, d) costs to be minimised, whatever ``sense`` is      W (n, d) decisions      n_dim: d, or None if it is fixed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+    from .base import CertifiedFloat, Region, Smoothed, StrongConvexity
+    from .polyhedral import QuadraticForm, StandardForm
+
+#: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
+Memory = dict[str, np.ndarray]
+
+
+class HasStandardForm(Protocol):
+    """The convex hull of the region is a polyhedron {u : A u = b, lower <= u <= upper}, with w = P u.
+
+    If some u has no bound at all, the region must also have ``bounding_box(n_dim)``.
+    """
+
+    def standard_form(self, n_dim: int | None = None) -> StandardForm:
+        """Return the matrices."""
+
+
+class HasQuadraticForm(Protocol):
+    """The region is a polyhedron in standard form with one more constraint w^T Q w <= limit, Q positive semidefinite.
+
+    All lower bounds of the standard form are zero.
+    """
+
+    def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
+        """Return the matrices and a strictly feasible point, if there is one."""
+
+
+class HasSupportEpigraph(Protocol):
+    """CVXPY constraints that describe the support function, max over w of v.w."""
+
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """Return an expression of shape (n,), at least the support of each row of V and equal when minimised."""
+
+
+class HasStrongConvexity(Protocol):
+    """The region is {w : f(w) <= r} for a strongly convex function f, within the affine hull of the region."""
+
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+        """Return constants that hold on the whole region, in the 2-norm or in the norm of A."""
+
+
+class HasLevel(Protocol):
+    """The function f of ``strong_convexity`` can be evaluated."""
+
+    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return f, shape (n,), and its gradient, shape (n, d)."""
+
+
+class HasDerivative(Protocol):
+    """Decisions are differentiable in the costs, almost everywhere."""
+
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Return the derivative of w*(c) along each row of ``direction``.  The matrix is symmetric."""
+
+
+class HasSmoothed(Protocol):
+    """A multiple of the function f of ``strong_convexity`` can be added to the costs."""
+
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
+        """Minimise c.w + mu f(w) over the region; with ``curvature`` also return minus the derivative in c."""
+
+
+class HasEqualities(Protocol):
+    """Directions in which decisions do not vary are known.  Costs along them change no decision."""
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Return orthonormal rows E, shape (k, d), with E w constant on the region."""
+
+
+class HasRepair(Protocol):
+    """Decisions that are feasible up to rounding can be made feasible."""
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Return points of the convex hull of the region, close to W.  Lower bounds are proved with them."""
+
+
+class HasWorstArgmin(Protocol):
+    """All optimal decisions are known, not only the one that the oracle returns."""
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Return, among the decisions optimal for C, the one with the largest cost under C_true."""
+
+
+class HasDiameter(Protocol):
+    """The largest distance between two decisions, or an upper bound on it."""
+
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Return the diameter and whether it is exact."""
+
+
+class HasWidth(Protocol):
+    """The smallest extent of the region over all directions, or a lower bound on it."""
+
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Return the width and whether it is exact.  It is 0 in a hyperplane."""
+
+
+class HasRelativeWidth(Protocol):
+    """The smallest extent over the directions in which decisions vary, or a lower bound on it."""
+
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Return the width within the affine hull and whether it is exact."""
+
+
+class HasAudit(Protocol):
+    """The oracle is a function of the user, which may be wrong; the region checks what it returned."""
+
+    def audit(self, n_dim: int) -> None:
+        """Compare the decisions of the first call with all that are known now."""
+
+    def distrust(self, why: str, n_dim: int) -> None:
+        """Record that the oracle is not optimal: raise an error, or warn once."""
+
+
+#: capabilities, with what error messages call them and the protocol of their methods
+_TABLE: dict[str, tuple[str, type[object]]] = {
+    "standard_form": ("the region as {u : A u = b, lower <= u <= upper}", HasStandardForm),
+    "quadratic_form": (
+        "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
+        HasQuadraticForm,
+    ),
+    "support_epigraph": ("the support function in cone form, for CVXPY", HasSupportEpigraph),
+    "strong_convexity": (
+        "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
+        HasStrongConvexity,
+    ),
+    "level": ("the function whose level set the region is, and its gradient", HasLevel),
+    "derivative": ("the derivative of decisions in the costs; the SPO loss is then differentiable", HasDerivative),
+    "smoothed": ("decisions for costs plus a multiple of the level function, for Newton's method", HasSmoothed),
+    "equalities": ("the directions in which decisions never vary", HasEqualities),
+    "repair": ("moving nearly feasible decisions into the region", HasRepair),
+    "worst_argmin": ("the worst of all optimal decisions", HasWorstArgmin),
+    "diameter": ("the largest distance between two decisions", HasDiameter),
+    "width": ("the smallest extent over all directions", HasWidth),
+    "relative_width": ("the smallest extent over the directions in which decisions vary", HasRelativeWidth),
+    "audit": ("checks of decisions that a user's function returned", HasAudit),
+}
+
+CAPABILITIES = {name: text for name, (text, _) in _TABLE.items()}
+PROTOCOLS = {name: protocol for name, (_, protocol) in _TABLE.items()}
+
+
+def has(region: object, name: str) -> bool:
+    """Whether the region offers a capability now, with its present parameters.
+
+    Parameters
+    ----------
+    region : Region
+    name : str
+        One of ``CAPABILITIES``, or a method that a region and a solver of the user agreed on.
+
+    Returns
+    -------
+    has : bool
+
+    Examples
+    --------
+    >>> from skspo import Knapsack
+    >>> from skspo.regions.capabilities import has
+    >>> has(Knapsack([3, 4], 5), "standard_form"), has(Knapsack([3, 4], 5, integer=False), "standard_form")
+    (False, True)
+    """
+    return hasattr(region, name)
+
+
+def missing(region: object, names: Iterable[str]) -> list[str]:
+    """Return those of the named capabilities that the region does not offer."""
+    return [name for name in names if not has(region, name)]
+
+
+def equalities_of(region: Region, d: int) -> np.ndarray:
+    """Orthonormal rows E with E w constant on the region; no rows if the region does not know any."""
+    return region.equalities(d) if has(region, "equalities") else np.zeros((0, d))

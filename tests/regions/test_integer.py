@@ -1,0 +1,178 @@
+"""Knapsack and MixedInteger, against enumeration and scipy."""
+
+import itertools
+
+import numpy as np
+import pytest
+from brute_force import assert_best, quick, seeds
+from hypothesis import given
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+import skspo as sk
+from skspo.regions._oracles.highs import solve_rows
+from skspo.regions.capabilities import CAPABILITIES, missing
+from skspo.regions.integer import Knapsack, MixedInteger
+from skspo.regions.polyhedral import InequalityForm
+from skspo.regions.polyhedron import Polyhedron
+
+
+def all_packings(weights, capacity):
+    subsets = np.array(list(itertools.product((0.0, 1.0), repeat=np.shape(weights)[-1])))
+    return subsets[(subsets @ np.atleast_2d(weights).T <= np.asarray(capacity) + 1e-9).all(axis=1)]
+
+
+@quick
+@given(seeds)
+def test_whole_knapsack_against_all_subsets(seed):
+    rng = np.random.default_rng(seed)
+    d, m = int(rng.integers(1, 8)), int(rng.integers(1, 4))
+    weights = rng.integers(0, 9, size=(m, d)) * int(rng.integers(1, 4))
+    capacity = rng.integers(0, 20, size=m) + rng.choice([0.0, 0.5])
+    if m == 1 and rng.random() < 0.5:
+        weights, capacity = weights[0], capacity[0]
+    region = Knapsack(weights, capacity)
+    points = all_packings(weights, capacity)
+    for V in (rng.normal(size=(12, d)), rng.integers(-2, 3, size=(12, d)).astype(float)):
+        W = region.argmin(V)
+        assert_best(W, -V, points)
+        assert not W[V <= 0].any()
+        assert region._data(d).method in ("all", "table")
+    assert np.linalg.norm(points[:, None] - points, axis=2).max() <= region.diameter() + 1e-9
+
+
+@pytest.mark.parametrize("weights", [[0.7, 1.3, 2.2, 0.4, 9.0], [[0.7, 1.3, 2.2, 0.4, 0.1], [1.0, 0.2, 0.3, 1.1, 9.0]]])
+def test_real_knapsack_against_all_subsets(weights):
+    region = Knapsack(weights, 2.9)
+    V = np.random.default_rng(9).normal(size=(15, 5))
+    V[0], V[1] = 0.0, 1.0
+    assert region._data(5).method == "search"
+    assert_best(region.argmin(V), -V, all_packings(weights, 2.9))
+
+
+def test_huge_capacity_goes_to_branch_and_bound():
+    weights = np.array([10**7 + 3, 2 * 10**7 + 1, 10**7, 7])
+    region = Knapsack(weights, 3 * 10**7 + 4)
+    assert region._data(4).method == "search"
+    V = np.random.default_rng(10).random((10, 4))
+    assert_best(region.argmin(V), -V, all_packings(weights, 3 * 10**7 + 4))
+
+
+def test_common_factor_makes_the_table_small():
+    V = np.random.default_rng(11).random((20, 3))
+    assert_array_equal(Knapsack(np.array([3, 4, 5]) * 10**8, 8.7e8).argmin(V), Knapsack([3, 4, 5], 8).argmin(V))
+
+
+def test_capacity_that_misses_an_integer_by_rounding():
+    assert_array_equal(Knapsack([1, 1, 1, 1], np.nextafter(3.0, 0)).argmin([1.0, 2, 3, 4]), [0, 1, 1, 1])
+
+
+def test_ties_go_to_the_lowest_item():
+    assert_array_equal(Knapsack([1, 1, 1], 2).argmin(np.ones(3)), [1, 1, 0])
+    assert_array_equal(Knapsack([1, 1, 1], 1.5, integer=False).argmin(np.ones(3)), [1, 0.5, 0])
+
+
+@quick
+@given(seeds)
+def test_fractional_knapsack_against_linprog(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 7))
+    weights = np.where(rng.random(d) < 0.2, 0.0, rng.random(d) * 3)
+    region = Knapsack(weights, capacity := rng.random() * 4, integer=False)
+    for V in (rng.normal(size=(6, d)), rng.integers(-1, 2, size=(6, d)).astype(float)):
+        W = region.argmin(V)
+        assert region.inequality_form().violation(W).max() < 1e-12
+        for w, v in zip(W, V, strict=True):
+            assert v @ w == pytest.approx(-linprog(-v, weights[None], [capacity], bounds=(0, 1)).fun, abs=1e-9)
+
+
+def test_only_the_fractional_knapsack_is_a_polyhedron():
+    others = {"strong_convexity", "level", "derivative", "smoothed", "quadratic_form", "audit"}
+    whole, fractional = Knapsack([3, 4], 5), Knapsack([3, 4], 5, integer=False)
+    assert set(missing(whole, CAPABILITIES)) == set(CAPABILITIES) - {"diameter"}
+    assert set(missing(fractional, CAPABILITIES)) == others
+    assert not hasattr(whole, "inequality_form")
+    assert fractional.equalities().shape == (0, 2)
+    assert fractional.width() > 0
+    assert fractional.inequality_form().violation(fractional.repair(np.array([[1.1, 1.0]]))).max() < 1e-12
+    assert Knapsack([3, 4], 0, integer=False).width() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("weights", "capacity", "match"),
+    [
+        ([1, -1], 2, "nonnegative"),
+        ([1, np.nan], 2, "finite"),
+        ([1, 1], np.inf, "finite"),
+        ([1, 1], -1, "empty"),
+        ([1, 1], [1, 2], "capacity must"),
+        ([[1, 1], [1, 2]], [1, 2, 3], "capacity must"),
+        ([[[1, 1]]], 1, "weights must"),
+    ],
+)
+def test_knapsack_errors(weights, capacity, match):
+    with pytest.raises(ValueError, match=match):
+        Knapsack(weights, capacity).argmin(np.ones(2))
+
+
+def test_items_without_weight_take_no_room():
+    region = sk.Knapsack([0.0, 2.0, 0.0], 0.5, integer=False)
+    assert_array_equal(region.argmin([[1.0, 1.0, 2.0]]), [[1.0, 0.25, 1.0]])
+
+
+@quick
+@given(seeds)
+def test_mixed_integer_against_milp(seed):
+    rng = np.random.default_rng(seed)
+    d, m = 5, 2
+    A = rng.normal(size=(m, d))
+    inside = rng.integers(0, 3, size=d)
+    b, integrality = A @ inside + rng.random(m), rng.integers(0, 2, size=d)
+    region = MixedInteger(A, b, bounds=(-1, 3.5), integrality=integrality)
+    C = rng.normal(size=(3, d))
+    W = region.argmin(C)
+    assert_array_equal(W[:, integrality == 1], np.rint(W[:, integrality == 1]))
+    assert (W @ A.T <= b + 1e-8).all()
+    assert ((W >= -1) & (W <= 3.5)).all()
+    for w, c in zip(W, C, strict=True):
+        res = milp(
+            c, integrality=integrality, bounds=Bounds(-1, 3.5), constraints=LinearConstraint(A, ub=b),
+            options={"mip_rel_gap": 0},
+        )  # fmt: skip
+        assert c @ w <= res.fun + 1e-7
+
+
+def test_mixed_integer_errors():
+    A, b = [[2, 2]], [1]
+    with pytest.raises(ValueError, match="semi-continuous"):
+        MixedInteger(A, b, bounds=(0, 1), integrality=[1, 2]).argmin([1.0, 1.0])
+    with pytest.raises(ValueError, match="shape"):
+        MixedInteger(A, b, bounds=(0, 1), integrality=[1, 1, 1]).argmin([1.0, 1.0])
+    with pytest.raises(ValueError, match="infeasible"):
+        MixedInteger(A_eq=A, b_eq=b, bounds=(0, 1), integrality=1).argmin([1.0, 1.0])
+    with pytest.raises(ValueError, match="time_limit"):
+        MixedInteger(A, b, bounds=(0, 1), time_limit=0).argmin([1.0, 1.0])
+
+
+def test_time_limit_is_an_error_and_names_the_row():
+    rng = np.random.default_rng(14)
+    A = rng.random((5, 60))
+    form = InequalityForm.build(60, A, A.sum(axis=1) / 3, upper=1.0)
+    with pytest.raises(RuntimeError, match=r"row 0.*[Tt]ime"):
+        solve_rows(form, -rng.random((2, 60)), integrality=np.ones(60), time_limit=1e-3)
+
+
+def test_mixed_integer_is_integer_by_default():
+    rng = np.random.default_rng(15)
+    A, C = rng.uniform(1.0, 2.0, size=(2, 4)), rng.normal(size=(30, 4)) - 1.0
+    problem = {"A_ub": A, "b_ub": [5.3, 4.7], "bounds": (0, 2.5)}
+    W = MixedInteger(**problem).argmin(C)
+    points = np.array(list(itertools.product(range(3), repeat=4)), dtype=float)
+    points = points[(points @ A.T <= problem["b_ub"]).all(axis=1)]
+    assert_allclose((C * W).sum(axis=1), (C @ points.T).min(axis=1))
+    assert_array_equal(W, np.rint(W))
+    for integrality in (1, [1, 1, 1, 1], True, None):
+        assert_array_equal(MixedInteger(**problem, integrality=integrality).argmin(C), W)
+    relaxed = MixedInteger(**problem, integrality=0).argmin(C)
+    assert_array_equal(relaxed, Polyhedron(**problem).argmin(C))
+    assert (relaxed != np.rint(relaxed)).any()

@@ -1,0 +1,243 @@
+"""Polyhedron, and constraints in the conventions of scipy, against scipy."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from brute_force import all_permutations, assert_worst, quick, random_polytope, seeds
+from hypothesis import given
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, linprog, milp
+from sklearn.base import clone
+
+import skspo as sk
+from skspo.regions._oracles.highs import coordinate_bounds, solve_rows, worst_rows
+from skspo.regions.graphs import Assignment
+from skspo.regions.integer import MixedInteger
+from skspo.regions.polyhedral import InequalityForm
+from skspo.regions.polyhedron import Polyhedron
+
+
+@quick
+@given(seeds)
+def test_polyhedron_against_linprog(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_polytope(rng)
+    sparse = problem | {"A_ub": sp.coo_array(problem["A_ub"]), "A_eq": sp.csc_matrix(problem["A_eq"])}
+    C = rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-6, 7, size=(5, 1))
+    region = Polyhedron(**problem)
+    W = region.argmin(C)
+    assert_array_equal(W, Polyhedron(**sparse).argmin(C))
+    assert region.inequality_form().violation(W).max() < 1e-8
+    for w, c in zip(W, C, strict=True):
+        res = linprog(c / np.abs(c).max(), **problem)
+        assert c @ w / np.abs(c).max() == pytest.approx(res.fun, rel=1e-7, abs=1e-7)
+
+
+def test_bounding_box_is_tight():
+    region = Polyhedron(A_ub=[[1, 1, 1]], b_ub=[1], bounds=[(0, None), (0, 5), (-1, None)])
+    low, high = region.bounding_box()
+    assert_allclose(low, [0, 0, -1])
+    assert_allclose(high, [2, 2, 1])
+    assert_allclose(coordinate_bounds(region.inequality_form())[1], [2, 5, 1])
+
+
+def test_rows_of_constraints_of_any_scale():
+    A, b = np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([2.0, 3.0])
+    C = -np.random.default_rng(12).random((20, 2))
+    expected = Polyhedron(A, b).argmin(C)
+    for scale in ([1e-8, 1e8], [1e8, 1e-8]):
+        scale = np.array(scale)
+        assert_allclose(Polyhedron(A * scale[:, None], b * scale).argmin(C), expected, atol=1e-9)
+
+
+def test_worst_rows_against_vertices():
+    rng = np.random.default_rng(13)
+    points = all_permutations(3)
+    C, C_true = (rng.integers(-1, 2, size=(40, 9)).astype(float) for _ in range(2))
+    form = Assignment(3).inequality_form()
+    W = worst_rows(form, 1e5 * C, 1e-5 * C_true)
+    assert_worst(W, C, C_true, points)
+    assert_array_equal(W, worst_rows(form, 1e5 * C, 1e-5 * C_true, n_jobs=2))
+
+
+@pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"A_ub": [[1, 1]], "b_ub": [-1]}, "infeasible"),
+        ({"A_eq": [[1, 1], [1, 1]], "b_eq": [1, 2]}, "infeasible"),
+        ({"bounds": [(0, 1), (3, 2)]}, "empty .infeasible.*decision 1"),
+        ({"A_ub": [[1, 0]], "b_ub": [1]}, "unbounded: decision 1 has no limit above"),
+        ({"A_ub": [[1, 0]], "b_ub": [1], "bounds": (None, 1)}, "unbounded: decision 0 has no limit below"),
+        ({"A_ub": [[1, 1]]}, "without b_ub"),
+        ({"b_eq": [1]}, "without A_eq"),
+        ({"A_ub": [[1, 1]], "b_ub": [1, 2]}, "b_ub must have one entry"),
+        ({"A_ub": [[1, 1]], "b_ub": [1], "A_eq": [[1, 1, 1]], "b_eq": [1]}, "A_eq must have one column"),
+        ({"A_ub": [[1, np.inf]], "b_ub": [1]}, "finite"),
+        ({"A_ub": [[1, 1]], "b_ub": [1], "bounds": [(0, 1)] * 3}, "list of 2 pairs"),
+        ({"bounds": [(0, np.nan), (0, 1)]}, "NaN"),
+        ({"A_ub": [[1, 1, 1]], "b_ub": [1]}, "3 decision variables"),
+    ],
+)
+def test_constraint_errors(cls, params, match):
+    with pytest.raises(ValueError, match=match):
+        cls(**params).argmin(np.ones(2))
+
+
+def test_solver_errors():
+    form = InequalityForm.build(2)
+    with pytest.raises(ValueError, match="row 1 is unbounded"):
+        solve_rows(form, np.array([[1.0, 1.0], [-1.0, 0.0]]))
+    with pytest.raises(ValueError, match="unbounded"):
+        solve_rows(form, np.array([[-1.0, 0.0]]), integrality=np.array([True, False]))
+
+
+def ranges(rng):
+    """Constraints of all kinds around a point of integers: one side, both sides, equal, and none."""
+    A, inside = rng.integers(-3, 4, size=(4, 5)).astype(float), rng.integers(0, 3, size=5)
+    at = A @ inside
+    lb, ub = at - rng.integers(0, 3, size=4), at + rng.integers(0, 3, size=4)
+    lb[0], ub[1] = -np.inf, np.inf
+    lb[2] = ub[2] = at[2]
+    lb[3], ub[3] = (-np.inf, np.inf) if rng.random() < 0.3 else (lb[3], ub[3])
+    return A, lb, ub
+
+
+@pytest.mark.slow
+@quick
+@given(seeds)
+@pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])
+def test_linear_constraints_against_milp(cls, seed):
+    rng = np.random.default_rng(seed)
+    A, lb, ub = ranges(rng)
+    bounds = Bounds([-1, 0, -np.inf, 0, 0.5], [3, 2.5, 4, 3, 3.5])
+    first = [LinearConstraint(A[:2], lb[:2], ub[:2]), LinearConstraint(sp.csr_array(A[2:]), lb[2:], ub[2:])]
+    box = LinearConstraint(np.eye(5), -3.0, 4.0)  # bounds what Bounds do not
+    C = rng.normal(size=(4, 5))
+    kinds = 0 if cls is Polyhedron else 1
+    region = cls(constraints=[*first, box], bounds=bounds)
+    assert region.n_dim == 5
+    try:
+        W = region.argmin(C)
+    except ValueError as error:
+        assert "empty" in str(error)
+        W = None
+    for i, c in enumerate(C):
+        res = milp(c, integrality=kinds, bounds=bounds, constraints=[*first, box], options={"mip_rel_gap": 0})
+        assert (res.x is None) == (W is None)
+        if W is not None:
+            assert c @ W[i] == pytest.approx(res.fun, rel=1e-7, abs=1e-7)
+    if W is None:
+        return
+    # Other ways to say the same, the first of which is that of scipy's documentation.
+    for same in (
+        (*first, box),
+        [*first, (np.eye(5), -3.0, 4.0)],
+        [(A, lb, ub), box],
+        [LinearConstraint(A, lb, ub), box],
+    ):
+        again = cls(constraints=same, bounds=bounds).argmin(C)
+        assert_allclose((C * again).sum(axis=1), (C * W).sum(axis=1), rtol=1e-7, atol=1e-7)
+    mixed = cls(A_ub=np.eye(5), b_ub=np.full(5, 4.0), constraints=[*first, (np.eye(5), -3.0)], bounds=bounds).argmin(C)
+    assert_allclose((C * mixed).sum(axis=1), (C * W).sum(axis=1), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])
+def test_one_linear_constraint(cls):
+    C = [[-1.0, -2.0, -4.0]]
+    for one in (LinearConstraint([1, 1, 1], 0, 2), LinearConstraint([[1, 1, 1]], ub=[2]), ([1, 1, 1], 0, 2)):
+        region = cls(constraints=one, bounds=Bounds(0, 1))
+        assert_array_equal(region.argmin(C), [[0.0, 1.0, 1.0]])
+        assert_array_equal(clone(region).argmin(C), [[0.0, 1.0, 1.0]])
+        assert_array_equal(pickle.loads(pickle.dumps(region)).argmin(C), [[0.0, 1.0, 1.0]])
+    # No Bounds are those of scipy: nonnegative decisions.
+    assert_array_equal(cls(constraints=one).argmin([[1.0, -2.0, 1.0]]), [[0.0, 2.0, 0.0]])
+    with pytest.raises(ValueError, match="unbounded: decision 0 has no limit below"):
+        cls(constraints=one, bounds=Bounds()).argmin(C)
+
+
+@pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])
+def test_sides_vary_beside_linear_constraints(cls):
+    """Those that were given as b_ub and b_eq vary; those of constraints stay."""
+    rng = np.random.default_rng(0)
+    A, A_eq, C = [[1, 2, 1, 0]], [[1, 1, 1, 0]], rng.normal(size=(12, 4))
+    more = [LinearConstraint([[0, 1, 0, 0], [1, 0, -1, 0]], [0, -1], [1, 1]), LinearConstraint([0, 0, 0, 1], 1, 1)]
+    total = np.repeat([2, 3, 4], 4)
+    params = {"b_ub": total + np.tile([0, 1], 6), "b_eq": total}
+    region = cls(A, [4.0], A_eq, [3.0], constraints=more, bounds=(0, 3))
+    assert region.row_shapes(4) == {"b_ub": (1,), "b_eq": (1,)}
+    W = region.with_rows(params, 12, 4).argmin(C)
+    for i in range(12):
+        one = cls(A, [params["b_ub"][i]], A_eq, [params["b_eq"][i]], constraints=more, bounds=(0, 3))
+        assert C[i] @ W[i] == pytest.approx(C[i] @ one.argmin(C[i]), abs=1e-8)
+    assert (W[:, 3] == 1.0).all() and len(np.unique(W, axis=0)) > 4
+    assert cls(constraints=more, bounds=(0, 3)).row_shapes(4) == {}
+
+
+@pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])
+@pytest.mark.parametrize(
+    ("params", "error", "match"),
+    [
+        (
+            {"constraints": 3},
+            TypeError,
+            "constraints must be a scipy.optimize.LinearConstraint, a tuple .A, lb, ub., or",
+        ),
+        ({"constraints": [[1, 1]]}, TypeError, r"or a list of those; got \[1, 1\].*CvxpyRegion"),
+        ({"constraints": [([1, 1], 0, 1, 2, 3)]}, TypeError, "constraints must be.*positional arguments"),
+        (
+            {"constraints": NonlinearConstraint(np.sum, 0, 1)},
+            TypeError,
+            "CvxpyRegion takes constraints that are not lin",
+        ),
+        ({"constraints": LinearConstraint([1, 1, 1], 0, 1)}, ValueError, "3 decision variables"),
+        (
+            {"A_ub": [[1, 1]], "b_ub": [1], "constraints": ([1, 1, 1], 0, 1)},
+            ValueError,
+            r"A of constraints.*2 decisions",
+        ),
+        (
+            {"constraints": (np.eye(2), [0, 0, 0], 1)},
+            TypeError,
+            "constraints must be a scipy.optimize.LinearConstraint",
+        ),
+        ({"constraints": [(np.eye(2), [0, 0, 0], 1)]}, TypeError, "`lb`, `ub`.* must be broadcastable"),
+        ({"constraints": LinearConstraint([np.nan, 1], 0, 1)}, ValueError, "A of constraints must be finite"),
+        ({"constraints": LinearConstraint([1, 1], np.nan, 1)}, ValueError, "must not be NaN"),
+        ({"constraints": LinearConstraint(np.eye(2), [0, 2], 1)}, ValueError, r"empty.*2.0 <= A\[1\] w <= 1.0"),
+        ({"constraints": LinearConstraint([1, 1], np.inf, np.inf)}, ValueError, r"empty.*inf <= A\[0\] w <= inf"),
+        ({"constraints": LinearConstraint([1, 1], 0)}, ValueError, "unbounded: decision 0 has no limit above"),
+        ({"constraints": LinearConstraint([1, 1], 3, 4), "bounds": (0, 1)}, ValueError, "empty.*infeasible"),
+        (
+            {"A_ub": LinearConstraint([1, 1], 0, 1)},
+            TypeError,
+            "A_ub must be a matrix. Pass a LinearConstraint as constr",
+        ),
+        (
+            {"A_eq": [LinearConstraint([1, 1], 0, 1)]},
+            TypeError,
+            "A_eq must be a matrix. Pass a LinearConstraint as const",
+        ),
+        ({"bounds": Bounds([0, 0, 0], 1), "constraints": ([1, 1], 0, 1)}, ValueError, "each of the 2 decisions"),
+        ({"bounds": Bounds(np.inf, np.inf), "constraints": ([1, 1], 0, 1)}, ValueError, "empty.*of decision 0"),
+    ],
+)
+def test_errors_of_linear_constraints(cls, params, error, match):
+    with pytest.raises(error, match=match):
+        cls(**params).argmin(np.ones(2))
+
+
+def test_number_of_decisions():
+    assert MixedInteger(**random_polytope(np.random.default_rng(15)), integrality=0).n_dim == 4
+    assert MixedInteger(bounds=(0, 1), integrality=[1, 0, 1]).n_dim == 3
+    assert Polyhedron(bounds=(0, 1)).n_dim is None
+    assert Polyhedron(bounds=Bounds([0, 0], [1, 1])).n_dim == 2
+
+
+def test_vertices_follow_the_parameters():
+    region = sk.Polyhedron(A_ub=[[1.0, 1.0]], b_ub=[1.0])
+    assert sorted(map(tuple, region.vertices().round(9) + 0.0)) == [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0)]
+    region.set_params(b_ub=[3.0])
+    assert sorted(map(tuple, region.vertices().round(9) + 0.0)) == [(0.0, 0.0), (0.0, 3.0), (3.0, 0.0)]
