@@ -13,7 +13,7 @@ from typing import Any
 import clarabel
 import numpy as np
 import scipy.sparse as sp
-from adversarial import run
+from adversarial_judge import run
 from certificate_problems import Problem, fit
 from scipy.optimize import linprog
 from sklearn.base import clone

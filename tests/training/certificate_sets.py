@@ -17,6 +17,7 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
+from small_sets import cheapest, corners, dearest, packings
 
 import skspo as sk
 
@@ -86,15 +87,6 @@ def grid_paths(rows, cols):
             w[edges[node, after]], node = 1.0, after
         paths.append(w)
     return np.array(paths)
-
-
-def corners(d):
-    return np.array(list(itertools.product((0.0, 1.0), repeat=d)))
-
-
-def packings(weights, capacity):
-    points = corners(len(weights))
-    return points[points @ np.asarray(weights, dtype=float) <= capacity]
 
 
 def permutations(n):
@@ -226,14 +218,6 @@ def cvxpy_simplex(w):
     import cvxpy as cp
 
     return [w >= 0, cp.sum(w) == 1]
-
-
-def cheapest(C):
-    return np.eye(C.shape[1])[C.argmin(axis=1)]
-
-
-def dearest(V):
-    return np.eye(V.shape[1])[V.argmax(axis=1)]
 
 
 #: HiGHS takes decisions for optimal that are so by a tolerance

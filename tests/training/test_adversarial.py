@@ -12,14 +12,17 @@ import time
 import warnings
 
 import adversarial
+import adversarial_judge
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from adversarial import judge_cv, judge_spo, judge_spo_plus, judge_two_stage, problems
+from adversarial import problems
+from adversarial_judge import judge_cv, judge_spo, judge_spo_plus, judge_two_stage
 from hypothesis import HealthCheck, given, settings
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from small_sets import cheapest
 
 from skspo import (
     Box,
@@ -65,7 +68,7 @@ def counts():
     yield
     path = os.environ.get("SKSPO_ADVERSARIAL_COUNTS")
     if path:
-        total = {name: dict(sorted(outcomes.items())) for name, outcomes in adversarial.COUNTS.items()}
+        total = {name: dict(sorted(outcomes.items())) for name, outcomes in adversarial_judge.COUNTS.items()}
         with open(path, "w") as file:
             json.dump(total, file, indent=1)
 
@@ -73,34 +76,34 @@ def counts():
 @pytest.mark.slow
 @generated(75, "polyhedra")
 def test_polyhedra(problem):
-    adversarial.count("SPO+ on polyhedra", judge_spo_plus(problem))
+    adversarial_judge.count("SPO+ on polyhedra", judge_spo_plus(problem))
 
 
 @pytest.mark.slow
 @generated(50, "smooth")
 def test_smooth_regions(problem):
-    adversarial.count("SPO+ on smooth regions", judge_spo_plus(problem))
+    adversarial_judge.count("SPO+ on smooth regions", judge_spo_plus(problem))
 
 
 @generated(30, "oracles")
 def test_oracles(problem):
-    adversarial.count("SPO+ on oracles", judge_spo_plus(problem))
+    adversarial_judge.count("SPO+ on oracles", judge_spo_plus(problem))
 
 
 @generated(15, "all", "cv")
 def test_cross_validation_and_path(problem):
-    adversarial.count("SPO+ cross-validation and path", judge_cv(problem))
+    adversarial_judge.count("SPO+ cross-validation and path", judge_cv(problem))
 
 
 @pytest.mark.slow
 @generated(20, "all", "spo")
 def test_spo(problem):
-    adversarial.count("SPO", judge_spo(problem))
+    adversarial_judge.count("SPO", judge_spo(problem))
 
 
 @generated(20, "all", "two-stage")
 def test_two_stage(problem):
-    adversarial.count("two-stage", judge_two_stage(problem))
+    adversarial_judge.count("two-stage", judge_two_stage(problem))
 
 
 # -- by hand -----------------------------------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
-    "region", [Simplex(), EntropySimplex(), OracleRegion(adversarial.cheapest)], ids=lambda region: region.label
+    "region", [Simplex(), EntropySimplex(), OracleRegion(cheapest)], ids=lambda region: region.label
 )
 def test_the_layout_of_arrays_changes_nothing(layout, region):
     change = LAYOUTS[layout]
@@ -314,7 +317,7 @@ def test_costs_of_zero_with_an_offset():
     for solver in ("line-search", "auto"):
         region = Simplex() if solver == "line-search" else EntropySimplex()
         model = SPORegressor(region, solver=solver, alpha=0.1, max_iter=20, random_state=0)
-        outcome, _ = adversarial.run(lambda model=model: model.fit(X, 0 * C, offset=offset))
+        outcome, _ = adversarial_judge.run(lambda model=model: model.fit(X, 0 * C, offset=offset))
         assert outcome != "refused"
         assert np.isfinite(model.coef_).all()
         assert model.objective_ >= 0.0

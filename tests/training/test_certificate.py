@@ -14,7 +14,7 @@ import certificate_problems
 import certificate_sets
 import numpy as np
 import pytest
-from adversarial import run
+from adversarial_judge import run
 from certificate_judge import Exact, judge, judge_model, judge_network, judge_spo, judge_stream
 from certificate_problems import Problem, fit
 from hypothesis import HealthCheck, Phase, event, given, settings

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data, spo_plus_objective
+from same import assert_same_fit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -40,13 +41,6 @@ from skspo.solvers import BundleSolver
 @pytest.fixture(scope="module")
 def paths():
     return make_shortest_path(600, grid=(3, 3), degree=4, noise=0.5, random_state=0)
-
-
-def assert_same_fit(one, other):
-    """Both are certified to 1e-6, so neither objective can be better by more than that."""
-    for model in (one, other):
-        assert model.duality_gap_ <= 1e-6
-    assert_allclose(other.objective_, one.objective_, rtol=1e-6)
 
 
 PENALTIES = {

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data
+from same import assert_same_fit
 from sklearn.model_selection import GridSearchCV
 
 from skspo import EntropySimplex, ShortestPath, Simplex, SPOPlusRegressor, TwoStageRegressor, make_spo_scorer
@@ -61,12 +62,6 @@ def local():
 
 def lazy(*arrays, rows=300):
     return [da.from_array(array, chunks=(rows, -1) if array.ndim == 2 else rows) for array in arrays]
-
-
-def assert_same_fit(one, other):
-    for model in (one, other):
-        assert model.duality_gap_ <= 1e-6
-    assert_allclose(other.objective_, one.objective_, rtol=1e-6)
 
 
 def test_fit_on_two_workers(client, local):

@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from small_sets import packings
 
 from skspo import (
     Box,
@@ -56,11 +57,6 @@ def known_data(d, n=25, p=2, seed=0):
     X, O = rng.normal(size=(n, p)), 2.0 * rng.normal(size=(n, d))
     C = O + np.sinh(X @ rng.normal(size=(p, d))) + 0.5 * rng.normal(size=(n, d))
     return X, C, O
-
-
-def packings(weights, capacity):
-    sets = np.array(list(itertools.product((0.0, 1.0), repeat=len(weights))))
-    return sets[sets @ weights <= capacity]
 
 
 WEIGHTS = np.array([3, 4, 5, 2])

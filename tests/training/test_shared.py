@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from small_sets import packings
 
 from skspo import (
     Box,
@@ -46,11 +47,6 @@ PENALTIES = [
     {"alpha": 0.2, "l1_ratio": 1.0},
     {"alpha": 0.2, "l1_ratio": 0.5, "prior": "least_squares"},
 ]
-
-
-def packings(weights, capacity):
-    sets = np.array(list(itertools.product((0.0, 1.0), repeat=len(weights))))
-    return sets[sets @ weights <= capacity]
 
 
 def paths():

@@ -11,25 +11,22 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from small_sets import capped
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import skspo as sk
 from skspo._utils.threads import SharedContext, one_blas_thread, quiet
 from skspo.datasets import make_portfolio, make_shortest_path
 
-TOOLS = Path(__file__).parents[2] / "tools"
+TESTS = Path(__file__).parents[1]
+TOOLS = TESTS.parent / "tools"
 X, C = make_shortest_path(80, grid=(3, 3), degree=4, noise=0.5, random_state=0)
 P, R = make_portfolio(60, 3, 5, degree=2, random_state=0)
-
-
-def capped(w):
-    return [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.7]
 
 
 #: one object each, used by all fits at the same time
@@ -127,7 +124,7 @@ def test_fork_while_threads_fit():
     """With two BLAS threads, and other threads in the middle of fits: the child can fit all the same."""
     code = (
         "import os, sys, threading, time, warnings\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"sys.path[:0] = {[str(TESTS), str(TESTS / 'utils')]!r}\n"
         "from test_concurrency import FITS\n"
         "warnings.simplefilter('ignore')\n"
         "names = ['bundle', 'conic, HiGHS', 'HiGHS oracle']\n"
