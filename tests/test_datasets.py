@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from sklearn.utils import check_random_state
 
 from skspo.datasets import (
@@ -66,7 +67,7 @@ def test_formula(name, degree, noise):
 
 @all_makers
 @degrees
-@pytest.mark.parametrize("noise", [0.1, 0.5, 1.5])
+@pytest.mark.parametrize("noise", rest_is_slow([0.5, 0.1, 1.5], 1))
 def test_mean_given_the_features(name, degree, noise):
     """Simulate the noise many times at the same features."""
     make, sizes, d = MAKERS[name]

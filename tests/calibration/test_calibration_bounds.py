@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from numpy.testing import assert_allclose
 
 import skspo as sk
@@ -83,7 +84,9 @@ def polyhedral_case(rng, region, d, bounded):
     return calibration, U @ mean + hidden @ np.ones(d), C, U @ (mean + delta)
 
 
-@pytest.mark.parametrize("bounded", [False, True], ids=["everywhere", "domain"])
+@pytest.mark.parametrize(
+    "bounded", rest_is_slow([False, True], 1, lambda bounded: "domain" if bounded else "everywhere")
+)
 def test_polyhedral_bound_holds_in_simulated_cases(bounded):
     rng = np.random.default_rng(10 + bounded)
     cases, ratios = 0, []
@@ -148,7 +151,9 @@ def strong_case(rng, region, d, A):
     return mean, C, factor @ (u * (u @ m))
 
 
-@pytest.mark.parametrize("tail", [False, True], ids=["second-moment", "probability"])
+@pytest.mark.parametrize(
+    "tail", rest_is_slow([False, True], 1, lambda tail: "probability" if tail else "second-moment")
+)
 def test_strongly_convex_bound_holds_in_simulated_cases(tail):
     rng = np.random.default_rng(20 + tail)
     cases, ratios = 0, []

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from marks import rest_is_slow
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
@@ -197,7 +198,9 @@ def test_chunks_with_an_offset():
 
 @EVERY
 @pytest.mark.parametrize("name", ["offset", "region_params"])
-@pytest.mark.parametrize("scoring", [None, make_spo_scorer(REGION), make_spo_scorer(REGION, metric="spo_loss")])
+@pytest.mark.parametrize(
+    "scoring", rest_is_slow([make_spo_scorer(REGION), None, make_spo_scorer(REGION, metric="spo_loss")], 1)
+)
 def test_search_without_routing(estimator, name, scoring):
     """It fits every fold with its rows and scores without them: one warning for all folds."""
     model = clone(estimator).set_params(region=REGION)

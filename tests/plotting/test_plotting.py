@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -178,7 +179,7 @@ def test_simplex_counts():
         display.plot(labels=["too", "few"])
 
 
-@pytest.mark.parametrize("n_constraints", [1, 2])
+@pytest.mark.parametrize("n_constraints", rest_is_slow([1, 2], 1))
 def test_knapsack_items(n_constraints):
     X, C, weights = make_knapsack(40, 5, 10, n_constraints=n_constraints, degree=3, random_state=0, return_weights=True)
     region = Knapsack(weights, 0.4 * weights.sum(axis=-1))

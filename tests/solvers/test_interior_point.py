@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from numpy.testing import assert_allclose
 from problems import noisy_data
 from sklearn.exceptions import ConvergenceWarning
@@ -74,14 +75,14 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
     return ours
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize("penalty", rest_is_slow(PENALTIES, 3, str))
 @pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
 def test_agrees_with_conic(region, penalty):
     X, C = small_data(4, n=20)
     certified_by_both(region, X, C, **penalty)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", rest_is_slow(range(200), 60))
 def test_random_problems(seed):
     """Regions x penalties x weights x shapes: n < p, collinear, constant and zero features, duplicated rows, ties."""
     rng = np.random.default_rng(seed)

@@ -220,6 +220,7 @@ def test_never_worse_than_spo_plus(case):
     assert spo.solver_ == ("lbfgs" if hasattr(case.region, "derivative") else "line-search")
 
 
+@pytest.mark.slow
 def test_line_searches_reach_the_optimum_of_small_problems():
     reached = 0
     for seed in range(5):

@@ -151,6 +151,7 @@ def test_fork_while_threads_fit():
     assert done.stdout.strip() == "[0, 0]", done.stderr
 
 
+@pytest.mark.slow
 def test_one_region_in_several_dimensions(impatient):
     """A region that exists in every dimension, asked for several of them at the same time."""
     regions = [sk.Simplex(), sk.Box(), sk.TopK(2), sk.L1Ball(), sk.EntropySimplex(), sk.Assignment()]

@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from clock_problems import ASSETS, CLASSES, GRID, PATHS, Clock
+from marks import rest_is_slow
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from small_sets import cheapest
@@ -380,7 +381,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", rest_is_slow(LARGE, 1))
 def test_large_problems_keep_the_limit(name):
     # The promise is 2.7 s; the rest is for a busy machine.  Without looks inside steps it was 20 to 60 s and more.
     region, (X, C) = LARGE[name]()

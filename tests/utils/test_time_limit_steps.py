@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from clock_problems import ASSETS, CLASSES, GRID, PATHS, Clock
+from marks import rest_is_slow
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
@@ -59,7 +60,7 @@ ROW_BY_ROW = {
 }
 
 
-@pytest.mark.parametrize("name", ROW_BY_ROW)
+@pytest.mark.parametrize("name", rest_is_slow(ROW_BY_ROW, 2))
 def test_oracles_look_at_the_clock_between_rows(name, monkeypatch):
     region, where, method = ROW_BY_ROW[name]
     X, C = ASSETS
