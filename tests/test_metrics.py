@@ -126,7 +126,7 @@ def test_ties_by_hand(region, truth, prediction, oracle, worst):
     ids=lambda region: type(region).__name__,
 )
 @pytest.mark.parametrize("metric", [sk.spo_loss, sk.normalized_spo_loss])
-def test_regions_that_cannot_find_the_worst_say_so(region, metric):
+def test_regions_without_worst_argmin_raise(region, metric):
     costs = np.ones((2, 4))
     with pytest.raises(ValueError, match=f"{type(region).__name__} cannot compute"):
         metric(costs, costs, region, ties="worst")
@@ -155,7 +155,7 @@ def test_best_costs_of_zero():
     assert loss == pytest.approx((3 * 2.0 + 3.0) / (3 * 5.0 + 3.0))
 
 
-def test_samples_without_weight_do_not_decide_how_to_normalise():
+def test_samples_without_weight_do_not_affect_normalisation():
     truth, prediction = np.array([[0.0, 0.0], [0.0, 5.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -207,7 +207,7 @@ def test_forty_folds_warn_once():
         assert len(caught) == 2
 
 
-def test_a_warning_that_is_an_error_stays_one():
+def test_warnings_as_errors():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(2):

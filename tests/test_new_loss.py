@@ -128,7 +128,7 @@ def test_both_ways_agree():
     assert_allclose(loss.value(C, X @ B[:-1] + B[-1]).mean(), value)
 
 
-def test_more_of_the_one_part_is_less_of_the_other():
+def test_trade_off_between_the_two_parts():
     """Minimisers of f and f + share g: the second has no larger g, and the first no larger f."""
     X, C = problem()
     spo_plus, parts = SPOPlusLoss(Ellipsoid()), []
@@ -149,7 +149,7 @@ def test_an_offset_is_part_of_the_prediction():
     assert_allclose(loss.value(C, X @ coef.T + intercept + offset).mean(), value)
 
 
-def test_solvers_refuse_a_loss_that_they_do_not_know():
+def test_solvers_refuse_an_unsupported_loss():
     """A bound of the SPO+ loss would be none of this one."""
     X, C = problem()
     region = check_region(Ellipsoid(), n_dim=C.shape[1])

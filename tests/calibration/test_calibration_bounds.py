@@ -317,7 +317,7 @@ def test_tightness_example_limit():
         assert_allclose(example.limit() / printed_limit(example), 32 * b)
 
 
-def test_the_tightness_claim_survives():
+def test_corrected_tightness_claim():
     """For a >= b: 8 (a/b) / sqrt(2 pi) (D_S/d_S)^(1-d) eps^2 / (D_S sigma), the bound's own form with its 1 / D_S."""
     for d, ratio, scale, sigma in ((2, 1.0, 1.0, 1.0), (3, 2.0, 5.0, 1.0), (5, 1.5, 0.2, 3.0), (4, 4.0, 1.0, 2.0)):
         b = scale

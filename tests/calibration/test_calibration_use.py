@@ -354,7 +354,7 @@ def test_certificate_that_is_not_vacuous():
     assert 0 <= excess <= certificate.excess_spo_risk
 
 
-def test_vacuous_certificate_says_so():
+def test_vacuous_certificate_is_reported():
     X, C = circle_data(100, 2)
     model = sk.SPOPlusRegressor(sk.Ellipsoid(), fit_intercept=False).fit(X, C)
     certificate = risk_certificate(model, X, C, BALL, **BOUNDS)

@@ -122,7 +122,7 @@ def test_stack_items_of_polars(table, kind):
     np.testing.assert_array_equal(other.C, again.C[:, ::-1])
 
 
-def test_stack_items_of_polars_says_what_is_wrong(table):
+def test_stack_items_of_polars_errors(table):
     pl = pytest.importorskip("polars")
     df, _, _ = table
     frame = pl.DataFrame({name: df[name].tolist() for name in df})
@@ -143,7 +143,7 @@ def test_stack_items_of_polars_says_what_is_wrong(table):
         stack_items(frame, **names, items=["h1", "h2", "h3"])
 
 
-def test_stack_items_says_what_is_wrong(table):
+def test_stack_items_errors(table):
     df, _, C = table
     names = {"sample": "day", "item": "hour", "features": ["a"], "cost": "price"}
     with pytest.raises(ValueError, match=r"item 'h3' of sample .*2024-01-01.* is missing \(1 such"):

@@ -417,7 +417,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("action", "error", "pattern"), [pytest.param(*case, id=name) for name, *case in CASES])
-def test_bad_input_is_refused_with_a_telling_message(action, error, pattern):
+def test_bad_input_is_refused_with_a_helpful_message(action, error, pattern):
     with pytest.raises(error, match=pattern):
         action()
 
@@ -444,7 +444,7 @@ def test_one_cost_and_costs_of_zero_are_fitted():
 
 @pytest.mark.parametrize("scale", [1e-250, 1e250])
 @pytest.mark.parametrize("region", [Simplex(), LqBall()], ids=str)
-def test_costs_whose_squares_are_no_numbers_change_nothing_but_the_scale(region, scale):
+def test_costs_whose_squares_overflow_only_change_the_scale(region, scale):
     model, scaled = fit(region=region), fit(y=C * scale, region=region)
     assert scaled.duality_gap_ <= 1e-6
     assert scaled.objective_ == pytest.approx(scale * model.objective_, rel=1e-5, abs=0.0)

@@ -119,7 +119,7 @@ def test_sample_weight_is_routed(classes):
         assert result["test_score"][k] == pytest.approx(expected)
 
 
-def test_spo_plus_beats_least_squares_on_its_own_ground():
+def test_spo_plus_beats_least_squares_for_nonlinear_costs():
     """Degree 8 shortest path: the published ordering, on held-out data."""
     grid = ShortestPath.grid(3, 3)
     X, C, coef = make_shortest_path(300, 5, (3, 3), degree=8, noise=0.5, random_state=0, return_coef=True)
@@ -139,7 +139,7 @@ def test_decide_is_the_oracle_of_predict_and_score_is_the_metric(classes):
         np.testing.assert_allclose(spo_loss(C, model.predict(X), Simplex(), per_sample=True), regret)
 
 
-def test_surrogate_region_trains_elsewhere(classes):
+def test_surrogate_region_is_used_for_training(classes):
     X, C = classes
     model = SPOPlusRegressor(Simplex(), surrogate_region=LogBarrierSimplex(), alpha=0.01).fit(X, C)
     assert set(np.unique(model.decide(X))) == {0.0, 1.0}
@@ -320,7 +320,7 @@ def test_a_pass_that_fails_leaves_the_stream_as_it_was():
     assert_array_equal(model.coef_, coef)
 
 
-def test_fit_ends_a_stream():
+def test_fit_resets_partial_fit():
     X, C = noisy_data()
     model = SPOPlusRegressor(Simplex(), random_state=0).partial_fit(X, C)
     fitted = model.fit(X, C).coef_
@@ -343,7 +343,7 @@ class Stub(Solver):
         return self.result
 
 
-def test_of_several_solvers_that_fail_the_best_counts(monkeypatch):
+def test_best_result_of_several_failing_solvers(monkeypatch):
     X, C = noisy_data()
     Theta = spo_plus_objective(X, C).least_squares
     value = spo_plus_objective(X, C).value(Theta)

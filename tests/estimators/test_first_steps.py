@@ -72,7 +72,7 @@ def said(action, category=UserWarning):
 
 
 @EVERY
-def test_no_region_is_said(estimator):
+def test_missing_region_warns(estimator):
     X, C = make_shortest_path(60, grid=(3, 3), random_state=0)
     model = clone(estimator)
     messages = said(lambda: model.fit(X, C))
@@ -130,7 +130,7 @@ def uses(model, X, C, **given):
 
 @EVERY
 @pytest.mark.parametrize("name", ["offset", "region_params"])
-def test_what_was_given_at_fit_and_is_forgotten(estimator, name):
+def test_argument_of_fit_missing_later(estimator, name):
     fitted = clone(estimator).set_params(region=REGION).fit(X, C, **{name: GIVEN[name]})
     kept = pickle.dumps(fitted)
     for method in ("decide", "score", "report", "RegretDisplay"):
@@ -153,7 +153,7 @@ def test_what_was_given_at_fit_and_is_forgotten(estimator, name):
 
 @EVERY
 @pytest.mark.parametrize("name", ["offset", "region_params"])
-def test_what_is_given_and_was_not_at_fit(estimator, name):
+def test_argument_missing_in_fit(estimator, name):
     fitted = clone(estimator).set_params(region=REGION).fit(X, C)
     kept = pickle.dumps(fitted)
     for method in ("decide", "score", "report", "RegretDisplay"):
@@ -174,7 +174,7 @@ def test_networks_that_do_not_train_on_the_region():
         assert len(said(lambda model=model: model.decide(X, region_params=ROWS))) == count
 
 
-def test_another_fit_is_another_matter():
+def test_warnings_are_reset_by_another_fit():
     model = SPOPlusRegressor(REGION).fit(X, C, offset=O)
     assert len(said(lambda: model.decide(X))) == 1
     assert said(lambda: model.fit(X, C).decide(X)) == []
@@ -182,7 +182,7 @@ def test_another_fit_is_another_matter():
 
 
 @STREAMING
-def test_streams_notice_too(estimator):
+def test_partial_fit_warns_too(estimator):
     model = clone(estimator).set_params(region=REGION).partial_fit(X, C, offset=O)
     assert said(lambda: model.partial_fit(X, C, offset=O)) == []
     assert "fitted with offset, but partial_fit was called without it" in said(lambda: model.partial_fit(X, C))[0]
@@ -237,7 +237,7 @@ def test_search_with_routing_is_silent(estimator, name):
         assert said(lambda: cross_val_score(forest, X, C, cv=3, scoring=scorer, params=given)) == []
 
 
-def test_scorers_of_scikit_learn_see_no_offset():
+def test_scorers_of_scikit_learn_do_not_use_the_offset():
     model = SPOPlusRegressor(REGION)
     messages = said(lambda: cross_val_score(model, X, C, cv=3, scoring="r2", params={"offset": O}))
     assert len(messages) == 1 and "offset, but predict was called without it" in messages[0]
@@ -282,7 +282,7 @@ OTHERS = {
 
 
 @EVERY
-def test_names_of_costs_are_remembered(estimator):
+def test_names_of_costs_are_stored(estimator):
     estimator = clone(estimator).set_params(region=REGION)
     model = clone(estimator).fit(X, FRAME)
     assert list(model.cost_names_in_) == NAMES

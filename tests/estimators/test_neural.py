@@ -112,7 +112,7 @@ def test_spo_loss_needs_a_derivative(region):
         SPOMLPRegressor(region, loss="spo").fit(rng.normal(size=(10, 2)), rng.normal(size=(10, 4)))
 
 
-def test_integer_regions_are_served():
+def test_integer_regions():
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(60, 3)), rng.normal(size=(60, 5))
     model = SPOMLPRegressor(Knapsack([3, 4, 5, 2, 1], 7), hidden_layer_sizes=(16,), max_iter=30, random_state=0)

@@ -112,7 +112,7 @@ def test_models_keep_the_baselines_of_their_fit(model, sense, shared):
     assert report.rows["constant prediction"]["spo_loss"] == pytest.approx(expected)
 
 
-def test_no_gain_is_found_in_noise():
+def test_no_gain_in_noise():
     """On the samples of the fit, where refitting least squares by folds once made noise look like a gain of a third."""
     X, C = noise()
     model = SPOPlusRegressor(Simplex()).fit(X, C)
@@ -181,7 +181,7 @@ def test_weights_equal_repetitions(data):
         assert a.rows[name] == pytest.approx(b.rows[name])
 
 
-def test_text_and_html_say_the_same(data):
+def test_text_and_html_agree(data):
     model, X_train, C_train, X, C = data
     report = model.report(X, C, X_train=X_train, C_train=C_train, name="<mine>")
     text, page = str(report), report._repr_html_()

@@ -198,7 +198,7 @@ def test_damaged_files_do_not_stop_a_resumed_run(tmp_path, seed):
         assert {path.name for path in file.parent.iterdir()} == {"trials.csv", "manifest.json"}
 
 
-def test_trials_of_another_layout_are_not_thrown_away(tmp_path, capsys, monkeypatch):
+def test_trials_of_another_layout_are_kept(tmp_path, capsys, monkeypatch):
     file = run_study(PAPER, tmp_path, trials=2, verbose=0)
     before = file.read_bytes()
     other = PAPER._replace(conditions=lambda quick: [{"degree": 1, "noise": 0.5}])
@@ -507,7 +507,7 @@ def test_summaries_and_figures_when_files_cannot_grow(tmp_path):
         assert not list(tmp_path.rglob("*.new"))
 
 
-def test_replacing_a_file_is_all_or_nothing(tmp_path, monkeypatch):
+def test_files_are_replaced_atomically(tmp_path, monkeypatch):
     file = tmp_path / "file"
     write_atomically(file, "old")
 

@@ -113,7 +113,7 @@ def test_regret_of_predictions_and_of_estimators_without_a_region(paths):
         RegretDisplay.from_estimators(models["SPO+"], X, C)
 
 
-def test_displays_draw_where_they_are_told(paths):
+def test_displays_draw_on_the_given_axes(paths):
     models, X, C, _ = paths
     figure, axes = plt.subplots(1, 3)
     assert RegretDisplay.from_estimators(models, X, C, ax=axes[0]).ax_ is axes[0]

@@ -120,7 +120,7 @@ def test_the_region_of_the_contributing_guide():
     np.testing.assert_array_equal(globs["Orthoplex"]().argmin(C), skspo.L1Ball().argmin(C))
 
 
-def test_files_and_rooms_of_the_contributing_guide():
+def test_files_and_packages_of_the_contributing_guide():
     """Every file that it names exists, and its tree has every room, from the bottom up."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     named = re.findall(r"`((?:skspo|tests|docs|tools|\.ci|\.github)/[\w./]+)`", text)

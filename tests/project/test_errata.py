@@ -305,7 +305,7 @@ def test_e20_slips():
     assert distance >= math.sqrt(2 * k.mu * k.r) / k.L * 2.0
 
 
-def test_the_table_of_results_is_true():
+def test_table_of_results():
     """Every function and every test named in docs/theory.md exists, and every numbered result has a line."""
     import re
 

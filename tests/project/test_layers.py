@@ -69,7 +69,7 @@ def room(module):
     return module.split(".")[1] if "." in module else ""
 
 
-def test_every_room_has_a_layer(graph):
+def test_every_package_has_a_layer(graph):
     assert {room(module) for module in graph if room(module)} == set(LEVEL)
 
 
@@ -98,6 +98,6 @@ def test_no_cycles(graph):
         visit(module)
 
 
-def test_no_room_is_crowded():
+def test_no_module_is_too_long():
     crowded = {name: lines for name, path in modules() if (lines := len(path.read_text().splitlines())) > 600}
     assert not crowded

@@ -118,7 +118,7 @@ def test_every_requirement_has_a_lower_bound_and_a_licence(monkeypatch):
         supply.oldest("numpy<3")
 
 
-def test_what_belongs_into_archives(monkeypatch):
+def test_contents_of_archives(monkeypatch):
     root = Path(__file__).parents[2]
     monkeypatch.syspath_prepend(str(root / "tools"))
     import supply

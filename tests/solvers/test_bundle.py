@@ -282,7 +282,7 @@ def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
 
 @pytest.mark.parametrize("every", [2, 20])
 @pytest.mark.parametrize("max_cuts", [None, 8])
-def test_cuts_with_a_multiplier_stay_while_there_is_room(max_cuts, every):
+def test_active_cuts_are_kept_within_the_memory_limit(max_cuts, every):
     """Idle ones go first, but not all of them at once, and cuts are averaged only where there are as many as may be."""
     X, C = small_data(4)
     model = CutModel(objective_of(Simplex(), X, C), 2, max_cuts)

@@ -68,7 +68,7 @@ def test_conic_on_modelled_regions_is_certified(region, alpha):
         assert user_objective(other, X, C) >= region_value * (1 - 1e-6)
 
 
-def test_a_lying_back_end_is_found_out(monkeypatch):
+def test_a_wrong_back_end_is_detected(monkeypatch):
     """A back-end that says "optimal" with a wrong point must end in a warning, never in a small gap."""
     X, C = small_data(4)
     truth = SPOPlusRegressor(Simplex()).fit(X, C).objective_

@@ -155,7 +155,7 @@ def test_a_wrong_bound_is_a_failure():
     assert model.status_ == "failed" and model.lower_bound_ == 0.0 and model.duality_gap_ == 1.0
 
 
-def test_a_solver_of_the_users_is_not_believed():
+def test_results_of_user_solvers_are_checked():
     model = fitted(sk.SPOPlusRegressor(sk.Simplex(), solver=Silent()))
     assert model.status_ == "numerical limit" and model.duality_gap_ == 1.0 and model.objective_ > 0.0
 

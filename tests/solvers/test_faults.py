@@ -99,7 +99,7 @@ SPOILED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", SPOILED)
 @pytest.mark.parametrize("region", CONIC, ids=lambda region: type(region).__name__)
-def test_wrong_answers_are_found_out(region, fault, monkeypatch):
+def test_wrong_answers_are_detected(region, fault, monkeypatch):
     X, C = data()
     truth = exact(region, X, C)
     solve = cp.Problem.solve
@@ -151,7 +151,7 @@ def test_the_next_back_end_is_tried_and_errors_are_reported(error, monkeypatch):
 
 
 @pytest.mark.parametrize("wish", [KeyboardInterrupt, SystemExit])
-def test_whoever_wants_to_stop_may(wish, monkeypatch):
+def test_interrupts_are_not_caught(wish, monkeypatch):
     def stop(*args, **kwargs):
         raise wish
 
@@ -185,7 +185,7 @@ def test_the_chain_goes_on_with_the_best_result(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("region", CONIC, ids=lambda region: type(region).__name__)
-def test_no_duals_prove_too_much(region, scale):
+def test_arbitrary_duals_prove_valid_bounds(region, scale):
     """Any numbers at all in place of dual decisions prove a bound that holds."""
     X, C = data(12)
     region = check_region(region, D)
@@ -288,7 +288,7 @@ def test_milp(fault, small, monkeypatch):
         assert model.objective_ == pytest.approx(spo_loss(C, start.predict(X), Simplex()))
 
 
-def test_vertices_do_not_depend_on_the_word_of_a_solver(monkeypatch):
+def test_vertices_with_a_failing_solver(monkeypatch):
     # A region whose lifted form has vertices that are none of its own.
     region = check_region(LINEAR["polyhedron"](), D)
     truth = skspo.solvers.spo.milp.list_vertices(region, D)

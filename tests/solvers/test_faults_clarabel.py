@@ -123,7 +123,7 @@ def test_repair_by_clarabel_ends_inside_or_in_an_error(fault, monkeypatch):
         assert (np.linalg.norm(inside, axis=1) <= 0.8 + 1e-7).all()
 
 
-def test_a_fit_with_a_failing_clarabel_says_so(monkeypatch):
+def test_a_fit_with_a_failing_clarabel_raises(monkeypatch):
     X, C = data()
     model = SPOPlusRegressor(CONES["markowitz"]())
     broken = type("Broken", (BrokenClarabel,), {"fault": staticmethod(CLARABEL_FAULTS["moved"])})

@@ -110,7 +110,7 @@ def test_the_other_simplex_method_is_tried(name, monkeypatch):
     assert len(count) == 7
 
 
-def test_multipliers_of_rows_with_sides_of_their_own(monkeypatch):
+def test_multipliers_of_rows_with_their_own_right_hand_sides(monkeypatch):
     C = np.random.default_rng(1).normal(size=(8, D)) - 0.3
     region = LINEAR["polyhedron"]()
     sides = {"b_ub": b_ub * np.linspace(0.5, 2.0, 8)[:, None]}
@@ -170,7 +170,7 @@ def test_a_failing_oracle_leaves_an_earlier_model(monkeypatch):
 
 
 @pytest.mark.parametrize("fault", ["raises", "stops", "outside", "equalities"])
-def test_the_inside_of_a_polyhedron(fault, monkeypatch):
+def test_relative_interior_of_a_polyhedron(fault, monkeypatch):
     """The relative interior comes from one linear program of SciPy, in which decisions are not believed either."""
     module = skspo.regions.polyhedral
     real = module.linprog

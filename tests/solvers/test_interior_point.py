@@ -173,7 +173,7 @@ def test_more_samples_than_one_chunk(monkeypatch):
     assert chunked.n_iter_ == whole.n_iter_
 
 
-def test_exhausted_max_iter_gives_the_best_point_and_a_valid_bound():
+def test_max_iter_gives_the_best_point_and_a_valid_bound():
     X, C = make_shortest_path(100, grid=(3, 3), degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(3, 3)
     exact = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
@@ -195,7 +195,7 @@ def test_a_region_of_one_point_and_perfect_fits():
     assert perfect.objective_ == pytest.approx(0.0, abs=1e-8)
 
 
-def test_a_risk_limit_without_room_goes_to_conic():
+def test_a_risk_limit_without_interior_uses_conic():
     """Only the safest portfolio is feasible: no interior, and nothing to choose."""
     X, C = small_data(3, n=20)
     model = SPOPlusRegressor(Markowitz(np.eye(3), 1.0 / 3.0)).fit(X, C)
@@ -216,7 +216,7 @@ def test_reduced_form_is_the_region(region):
     np.testing.assert_allclose(region.equalities(4) @ form.directions, 0.0, atol=1e-9)
 
 
-def test_few_samples_tell_whether_to_start_far_away(monkeypatch):
+def test_sample_decides_about_the_starting_point(monkeypatch):
     """Ten classes can nearly be separated: a start far away saves the steps that find that out."""
     X, C = make_cost_sensitive_classification(4000, degree=2, noise=0.5, random_state=0)
     pilot = SPOPlusRegressor(Simplex()).fit(X, C)

@@ -159,7 +159,7 @@ ROWS = """
 @pytest.mark.parametrize(
     "script, which", [(CONIC, "HIGHS"), (CONIC, "CLARABEL"), (ROWS, "HIGHS"), (ROWS, "HIGHS-2"), (ROWS, "CLARABEL")]
 )
-def test_ctrl_c_is_heard(script, which):
+def test_ctrl_c_stops_back_ends(script, which):
     command = [sys.executable, "-c", textwrap.dedent(HEAD) + textwrap.dedent(script), which]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:

@@ -52,7 +52,7 @@ def test_lbfgs_is_certified_with_an_elastic_net():
         assert LBFGSSolver().solve(objective).converged
 
 
-def test_lbfgs_asks_for_a_smaller_gradient_as_long_as_that_helps(monkeypatch):
+def test_lbfgs_reduces_its_gradient_tolerance_while_it_helps(monkeypatch):
     objective = spo_plus_objective(*noisy_data(), EntropySimplex())
     results, asked = gaps(objective, 0.5, 0.1, 0.01, 1e-7), []
 

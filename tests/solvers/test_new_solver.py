@@ -118,7 +118,7 @@ class Boastful(SubgradientSolver):
         return result._replace(objective=0.0, lower_bound=1e3, status=Status.CONVERGED, message="")
 
 
-def test_claims_are_not_believed():
+def test_claims_are_checked():
     X, C = problem()
     model = SPOPlusRegressor(Simplex(), alpha=0.1, solver=Boastful())
     with pytest.warns(ConvergenceWarning, match="bound of the subgradient solver was wrong"):

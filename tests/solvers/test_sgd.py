@@ -29,7 +29,7 @@ def test_sgd_comes_close_and_its_bound_holds(penalty):
 
 
 @pytest.mark.slow
-def test_sgd_serves_regions_known_only_by_their_oracle():
+def test_sgd_with_an_oracle_only():
     X, C = make_shortest_path(200, degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(5, 5)
     with pytest.warns(ConvergenceWarning):

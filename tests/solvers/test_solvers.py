@@ -75,7 +75,7 @@ def test_any_decisions_prove_a_bound(region, alpha):
 
 
 @pytest.mark.parametrize("region", [Simplex(), ShortestPath.grid(2, 3), TopK(2), EntropySimplex()], ids=str)
-def test_what_decisions_cannot_see_is_set_by_least_squares(region):
+def test_hidden_components_are_set_by_least_squares(region):
     d = region.n_dim or 5
     X, C = small_data(d)
     model = SPOPlusRegressor(region).fit(X, C)

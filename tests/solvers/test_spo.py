@@ -186,7 +186,7 @@ def test_no_gradient_on_a_polyhedron():
 
 
 @pytest.mark.parametrize(("region", "d"), FINITE, ids=str)
-def test_line_search_knows_the_loss_on_the_whole_line(region, d):
+def test_line_search_evaluates_the_whole_line(region, d):
     X, C = random_data(d)
     objective = LinearObjective(SPOLoss(region), region, X, C)
     rng = np.random.default_rng(1)
@@ -418,7 +418,7 @@ def test_line_search_walks_along_a_plateau(monkeypatch):
     assert all((b == a + 1.0).all() for a, b in pairwise(seen))
 
 
-def test_a_budget_that_nobody_set_is_no_reason_to_warn(monkeypatch):
+def test_default_iteration_limit_does_not_warn(monkeypatch):
     monkeypatch.setattr(descent.LineSearchSolver, "_limit", lambda self, size: self.max_iter or 3)
     X, C = make_cost_sensitive_classification(200, degree=2, noise=0.9, random_state=0)
     with warnings.catch_warnings():

@@ -158,7 +158,7 @@ def test_the_type_of_numbers_changes_nothing(dtype):
     assert_array_equal(other.predict(X_cast), model.predict(X_cast.astype(float)))
 
 
-def test_polars_frames_are_what_their_numbers_are():
+def test_polars_frames_equal_arrays():
     pl = pytest.importorskip("polars")
     names, costs = list("abc"), list("wxyz")
     X_pl, C_pl = pl.DataFrame(X, schema=names), pl.DataFrame(C, schema=costs)
@@ -216,7 +216,7 @@ def test_the_unit_of_weights_does_not_matter(unit):
     assert strict(lambda: model.score(X, C, weight * unit)) == model.score(X, C, weight)
 
 
-def test_a_weight_that_is_nothing_is_none():
+def test_negligible_weights_are_zero():
     weight = np.ones(20)
     weight[:5] = 1e-300
     assert_array_equal(fit(sample_weight=weight).coef_, fit(X[5:], C[5:]).coef_)
@@ -225,7 +225,7 @@ def test_a_weight_that_is_nothing_is_none():
 @pytest.mark.parametrize("unit", [2.0**900, 2.0**-900])
 @pytest.mark.parametrize("prior", ["zero", "least_squares"])
 @pytest.mark.parametrize("region", [Simplex(), EntropySimplex(), Knapsack([1, 1, 2, 3], 4)], ids=str)
-def test_units_far_from_one_change_nothing_but_the_exponent(region, prior, unit):
+def test_extreme_units_only_scale_the_result(region, prior, unit):
     model = fit(region=region, prior=prior)
     costs, features = fit(X, C * unit, region, prior=prior), fit(X * unit, C, region, prior=prior)
     assert costs.objective_ == pytest.approx(model.objective_ * unit, rel=2e-6)
@@ -250,7 +250,7 @@ def test_units_far_from_one_change_nothing_but_the_exponent(region, prior, unit)
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_sizes_that_leave_the_range_of_doubles_are_named(change, pattern):
+def test_numbers_outside_the_range_of_doubles_are_refused(change, pattern):
     model = fit()
     before = model.coef_.copy()
     data = {name: change.get(name) for name in ("X", "y", "offset")}
@@ -280,7 +280,7 @@ def test_a_region_of_one_decision(region, alpha, solver):
     assert_array_equal(model.decide(X), np.tile(region.argmin(C[0]), (20, 1)))
 
 
-def test_the_back_end_does_not_go_round_in_circles():
+def test_the_back_end_does_not_cycle():
     """HiGHS never stopped on this badly scaled program."""
     kinds = {"X": "entries-12", "C": "subnormal-beside-normal", "offset": "normal", "weight": "none", "layout": "C"}
     kinds |= {"n": 6, "p": 1, "d": 7, "repeated": True, "seed": 23506113}
@@ -294,7 +294,7 @@ def test_the_back_end_does_not_go_round_in_circles():
     assert time.perf_counter() - start < 120.0  # it is a fraction of a second
 
 
-def test_back_ends_know_nothing_about_samples_that_hardly_count():
+def test_back_ends_ignore_samples_of_tiny_weight():
     weight = np.where(np.arange(20) < 10, 1.0, 1e-200)
     model = fit(sample_weight=weight, solver="conic")
     assert model.duality_gap_ <= 1e-6
@@ -303,7 +303,7 @@ def test_back_ends_know_nothing_about_samples_that_hardly_count():
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_nothing_to_see_is_no_error(shared):
+def test_costs_without_a_visible_component(shared):
     nothing = np.zeros((20, 8))
     for region in (Simplex(), EntropySimplex(), L1Ball()):
         fit(nothing, C, region, fit_intercept=False, shared=shared)
@@ -333,7 +333,7 @@ def test_constant_columns_have_no_penalty():
         assert model.objective_ == pytest.approx(loss + 10.0 * penalty, rel=1e-9)
 
 
-def test_best_costs_that_are_nothing_beside_the_loss_do_not_normalize_it():
+def test_negligible_best_costs_do_not_normalize_the_loss():
     C_true, C_hat = np.array([[1e-310, 1.0]]), np.array([[1.0, 0.0]])
     with pytest.warns(UndefinedMetricWarning, match="best costs are zero") as caught:
         assert normalized_spo_loss(C_true, C_hat, Simplex()) == 1.0
@@ -341,7 +341,7 @@ def test_best_costs_that_are_nothing_beside_the_loss_do_not_normalize_it():
 
 
 @pytest.mark.parametrize("region", [LqBall(), LqBall(1.5), Ellipsoid()], ids=str)
-def test_decisions_of_balls_have_no_derivative_at_costs_of_nothing(region):
+def test_decisions_of_balls_have_no_derivative_at_zero_costs(region):
     costs = np.array([[1e-310, 2e-310], [1.0, 2.0], [0.0, 0.0]])
     moved = strict(lambda: region.derivative(costs, np.array([[1.0, 0.0]] * 3)))
     assert_array_equal(moved[[0, 2]], 0.0)

@@ -263,7 +263,7 @@ def test_the_judge_sees_false_claims(verdict, claims, complaint):
         judge_model(problem, false, warned="lower_bound_" in claims)
 
 
-def test_the_judge_misses_warnings_and_zeros(verdict):
+def test_the_judge_requires_warnings_and_zeros(verdict):
     problem, model = verdict
     with pytest.raises(AssertionError, match="warned: True"):
         judge_model(problem, model, warned=True)
@@ -293,7 +293,7 @@ def test_optima_by_hand_agree_with_each_other():
             assert float(exact.value(*exact.program())) == pytest.approx(model.objective_, rel=1e-5)
 
 
-def test_losses_of_nothing_but_rounding_are_not_negative():
+def test_losses_of_rounding_size_are_not_negative():
     """An oracle's rounding may put the loss of a perfect fit below zero, where no loss is."""
     for region, d in ((EntropySimplex(-0.3, sense="max"), 4), (Ellipsoid(sense="max"), 2), (EntropySimplex(), 3)):
         for seed in range(10):

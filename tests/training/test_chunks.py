@@ -145,7 +145,7 @@ def test_cuts_of_groups_do_not_depend_on_chunks(paths, chunk_rows):
         assert_allclose(mine, whole, atol=1e-12)
 
 
-def test_a_sample_is_every_so_manieth_row(monkeypatch):
+def test_a_sample_has_equally_spaced_rows(monkeypatch):
     """Value, cuts and rows of a sample that stays in chunks are those of the same rows in memory."""
     monkeypatch.setattr(skspo._training.chunked, "MANY_SAMPLES", 30)
     monkeypatch.setattr(skspo._training.chunked, "ENOUGH_SAMPLES", 4)
@@ -424,7 +424,7 @@ def test_sample_of_rows_does_not_depend_on_chunks(monkeypatch):
         assert_allclose(sample.design.Z, samples[0].design.Z, atol=1e-12)
 
 
-def test_parts_forget_what_the_oracle_found():
+def test_parts_do_not_keep_oracle_results():
     X, C = make_portfolio(20, 3, 4, degree=2, random_state=0)
     part = spo_plus_objective(X, C, EntropySimplex())
     part_gradient(part, 0, part.least_squares)
@@ -433,7 +433,7 @@ def test_parts_forget_what_the_oracle_found():
     assert part.memory != {}
 
 
-def test_a_chunk_may_weigh_nothing():
+def test_a_chunk_with_zero_weight():
     X, C = noisy_data(30)
     weight = np.repeat([1.0, 0.0, 2.0], 10)
     chunks = ChunkedData.from_arrays(X, C, weight, chunk_rows=10)

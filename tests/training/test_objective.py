@@ -31,7 +31,7 @@ def test_another_penalty_leaves_the_first_objective_as_it_was():
 
 @pytest.mark.parametrize("prior", ["zero", "least_squares"])
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
-def test_coefficients_there_and_back(alpha, prior):
+def test_coefficients_to_user_units_and_back(alpha, prior):
     objective = spo_plus_objective(*noisy_data(), alpha=alpha, prior=prior)
     Theta = objective.canonical(objective.least_squares)
     assert_allclose(objective.from_user(*objective.to_user(Theta)), Theta, atol=1e-12)
@@ -47,7 +47,7 @@ def test_a_sample_of_rows_has_a_trivial_loss_of_its_own():
     assert few.trivial_value() != pytest.approx(objective.trivial_value(), rel=1e-6)
 
 
-def test_another_loss_knows_the_offset():
+def test_another_loss_uses_the_offset():
     X, C = noisy_data()
     offset = np.random.default_rng(1).normal(size=C.shape)
     region = sk.Simplex()

@@ -152,7 +152,7 @@ def test_shared_model():
     assert both.objective_ * (1 - 1e-6) <= model.objective_ <= 1.2 * both.objective_
 
 
-def test_offset_of_nothing_and_of_everything():
+def test_zero_offset_and_complete_offset():
     X, C, O = known_data(4)
     plain = SPOPlusRegressor(Simplex()).fit(X, C)
     zero = SPOPlusRegressor(Simplex()).fit(X, C, offset=np.zeros(4))
@@ -174,7 +174,7 @@ def test_large_alpha_is_least_squares_of_the_rest():
     np.testing.assert_allclose(model.intercept_, ls.intercept_, atol=1e-6)
 
 
-def test_what_decisions_cannot_see_is_fitted_to_the_rest():
+def test_hidden_components_are_fitted_to_the_rest():
     X, C, O = known_data(4)
     O = O + 1000.0
     C = C + 1000.0
@@ -228,7 +228,7 @@ def test_spo_is_never_worse_than_its_start(region, init):
         assert model.objective_ <= spo_loss(C, start, region) * (1 + 1e-9) + 1e-9
 
 
-def test_milp_says_that_it_cannot():
+def test_milp_refuses_offsets():
     X, C, O = known_data(3)
     with pytest.raises(ValueError, match=r"milp' cannot serve an offset\. Use solver='line-search'"):
         SPORegressor(Simplex(), solver="milp").fit(X, C, offset=O)

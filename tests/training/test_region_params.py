@@ -299,14 +299,14 @@ def test_sgd_and_streaming():
         ("polyhedron", "conic", "'bundle', 'sgd'"),
     ],
 )
-def test_solvers_that_cannot_say_so(case, solver, able):
+def test_solvers_without_support_raise(case, solver, able):
     region, params, _ = CASES[case]
     name = type(region).__name__
     with pytest.raises(ValueError, match=rf"{solver}.*{name} that varies by sample \(region_params\).*can: {able};"):
         SPOPlusRegressor(region, solver=solver).fit(*data(), region_params=params)
 
 
-def test_milp_says_so():
+def test_milp_refuses_region_params():
     region, params, _ = CASES["box"]
     with pytest.raises(ValueError, match=r"milp.*Box that varies by sample.*line-search"):
         SPORegressor(region, solver="milp").fit(*data(), region_params=params)
@@ -477,7 +477,7 @@ def test_bad_row_params():
             row_params(**bad)
 
 
-def test_view_says_no_to_the_worst_case_it_cannot_compute():
+def test_view_without_worst_argmin_raises():
     _, C = data()
     region, params, _ = CASES["knapsack"]
     with pytest.raises(ValueError, match="Knapsack that varies by sample"):

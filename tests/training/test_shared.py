@@ -283,7 +283,7 @@ def test_only_the_features_of_an_item_make_its_cost():
     np.testing.assert_allclose(model.predict(X), X.reshape(-1, 4, 3) @ model.coef_ + model.intercept_)
 
 
-def test_nothing_to_see():
+def test_only_hidden_features():
     """All features are those of the sample: decisions see nothing of them, and the fit is least squares."""
     X, C = items_data(4)
     X = np.tile(X.reshape(-1, 4, 3)[:, :1, :], (1, 4, 1)).reshape(len(X), -1)
@@ -401,7 +401,7 @@ def test_network_without_hidden_layers_reaches_the_exact_optimum():
     assert spo_plus_loss(C, model.predict(X), Ellipsoid()) == pytest.approx(exact.objective_, rel=1e-3)
 
 
-def test_network_goes_on():
+def test_network_continues_training():
     X, C = items_data(4)
     model = SPOMLPRegressor(Simplex(), shared=True, hidden_layer_sizes=(4,), random_state=0)
     model.partial_fit(X, C).partial_fit(X, C)

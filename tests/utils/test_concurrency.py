@@ -251,7 +251,7 @@ def overlap(context, first_leaves_first):
 
 
 @pytest.mark.parametrize("first_leaves_first", [True, False])
-def test_blas_threads_are_put_back_by_the_last(two_blas_threads, first_leaves_first):
+def test_blas_threads_are_restored_by_the_last_fit(two_blas_threads, first_leaves_first):
     seen = overlap(one_blas_thread, first_leaves_first)
     assert {count for counts in seen for count in counts} == {1}
     assert set(blas_threads()) == {2}
@@ -312,7 +312,7 @@ def test_a_limit_set_by_somebody_else_is_kept(two_blas_threads):
 
 
 @pytest.mark.parametrize("first_leaves_first", [True, False])
-def test_filters_of_warnings_are_put_back_by_the_last(first_leaves_first):
+def test_warning_filters_are_restored_by_the_last_fit(first_leaves_first):
     before = list(warnings.filters)
     overlap(quiet, first_leaves_first)
     assert warnings.filters == before
@@ -325,7 +325,7 @@ def test_other_threads_still_warn():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_child_is_not_waiting_for_threads_it_does_not_have():
+def test_fork_does_not_wait_for_other_threads():
     class Context:
         def __enter__(self):
             entered.append(os.getpid())
@@ -398,7 +398,7 @@ def test_nothing_leaks(fits):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks into /proc")
-def test_a_leak_would_be_seen():
+def test_a_leak_is_detected():
     """Half a megabyte kept by each of thirty fits, if one may call them so."""
     leak = leak_tool()
     leak.KINDS["nothing"] = float

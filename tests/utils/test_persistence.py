@@ -107,7 +107,7 @@ def test_fitted_models(models, pickler):
         assert_same_model(name, model, other)
 
 
-def test_streams_go_on_as_if_nothing_had_happened(models):
+def test_partial_fit_continues_after_loading(models):
     for name in ("spo+ partial", "spo+ partial generator", "network partial"):
         one, other = pickle.loads(pickle.dumps(models[name])), pickle.loads(pickle.dumps(models[name]))
         assert_same_model(name, partly(one), partly(pickle.loads(pickle.dumps(other))))
@@ -287,7 +287,7 @@ def test_a_state_without_a_version_is_refused():
         sk.Simplex().__setstate__(state)
 
 
-def test_models_that_are_kept():
+def test_saved_models_of_this_series():
     """Written by tools/make_fixture_models.py."""
     then = np.load(DATA / "models-0.3.0.npz")
     with warnings.catch_warnings():

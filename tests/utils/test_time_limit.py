@@ -67,7 +67,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_best_so_far_comes_back_in_time_with_a_valid_bound(name, clock):
+def test_best_model_so_far_in_time_with_a_valid_bound(name, clock):
     region, (X, C), params, seconds = CASES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # sgd has no proof to the last digit
@@ -210,7 +210,7 @@ def test_spo_regressor(region, data, solver, clock):
     assert 0 <= model.objective_ <= start.objective_
 
 
-def test_milp_gets_what_the_start_left(clock, monkeypatch):
+def test_milp_gets_the_remaining_time(clock, monkeypatch):
     import skspo.solvers.spo.milp as module
 
     X, C = make_cost_sensitive_classification(15, 2, 3, degree=2, random_state=0)
@@ -224,7 +224,7 @@ def test_milp_gets_what_the_start_left(clock, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
-def test_back_ends_get_the_seconds_that_are_left(backend, clock, monkeypatch):
+def test_back_ends_get_the_remaining_time(backend, clock, monkeypatch):
     from skspo.solvers import ConicSolver
 
     X, C = CLASSES

@@ -61,7 +61,7 @@ ROW_BY_ROW = {
 
 
 @pytest.mark.parametrize("name", rest_is_slow(ROW_BY_ROW, 2))
-def test_oracles_look_at_the_clock_between_rows(name, monkeypatch):
+def test_oracles_check_the_time_between_rows(name, monkeypatch):
     region, where, method = ROW_BY_ROW[name]
     X, C = ASSETS
     region.argmin(C)  # what is prepared once is no part of this
@@ -98,7 +98,7 @@ def test_other_estimators_with_slow_oracles(make, seconds, monkeypatch):
 
 
 @pytest.mark.parametrize("where, limits", [("prepare", (7, 30, 90)), ("center", (7, 17)), ("factor", (7, 90, 200))])
-def test_interior_point_looks_at_the_clock_between_blocks(where, limits, monkeypatch):
+def test_interior_point_checks_the_time_between_blocks(where, limits, monkeypatch):
     X, C = PATHS
     free = SPOPlusRegressor(GRID, solver="interior-point").fit(X, C)
     monkeypatch.setattr("skspo.solvers.interior_point.state.CHUNK_ELEMENTS", 12 * 3)  # three samples per block
@@ -110,7 +110,7 @@ def test_interior_point_looks_at_the_clock_between_blocks(where, limits, monkeyp
         assert model.lower_bound_ <= free.objective_ * (1 + 1e-9) <= model.objective_ * (1 + 1e-8)
 
 
-def test_newton_looks_at_the_clock_between_blocks(monkeypatch):
+def test_newton_checks_the_time_between_blocks(monkeypatch):
     X, C = ASSETS
     free = SPOPlusRegressor(EntropySimplex(), solver="newton").fit(X, C)
     monkeypatch.setattr("skspo.solvers.newton.BLOCK_ELEMENTS", 25 * 3)
@@ -138,7 +138,7 @@ def test_the_speed_of_the_machine_is_measured(monkeypatch):
     assert deadline_module.predicted_seconds(250.0) == 2.5
 
 
-def test_auto_takes_a_solver_that_gets_somewhere(slow_machine):
+def test_auto_chooses_a_solver_that_makes_progress(slow_machine):
     X, C = CLASSES
     for region, first in ((Simplex(), "interior-point"), (LqBall(1.2), "newton")):
         objective = LinearObjective(SPOPlusLoss(region), region, X, C)
@@ -152,7 +152,7 @@ def test_auto_takes_a_solver_that_gets_somewhere(slow_machine):
 
 
 @pytest.mark.parametrize("solver", ["interior-point", "newton", "conic"])
-def test_a_step_that_does_not_fit_is_not_begun(solver, slow_machine, monkeypatch):
+def test_a_step_that_does_not_fit_is_not_started(solver, slow_machine, monkeypatch):
     X, C = ASSETS
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skspo.solvers.interior_point.state.State.__init__", None)  # an error if it is called
@@ -180,7 +180,7 @@ def test_certificates_are_computed_only_in_time(slow_machine, monkeypatch):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("one_cost", [True, False])
 @pytest.mark.parametrize("kind", ["full rank", "collinear", "wide"])
-def test_least_squares_in_a_hurry(kind, fit_intercept, one_cost):
+def test_quick_least_squares(kind, fit_intercept, one_cost):
     """Normal equations where they are accurate, else a pivoted factorisation: the same as scikit-learn's."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4)) * [1.0, 1e3, 1e-3, 1.0] + [0.0, 5.0, 0.0, 1.0]
@@ -196,7 +196,7 @@ def test_least_squares_in_a_hurry(kind, fit_intercept, one_cost):
     np.testing.assert_allclose(intercept, expected.intercept_, rtol=1e-6, atol=1e-8)
 
 
-def test_least_squares_takes_the_quick_way_only_in_a_hurry(monkeypatch):
+def test_quick_least_squares_only_under_a_short_limit(monkeypatch):
     X, C = CLASSES
     calls = []
     monkeypatch.setattr(
