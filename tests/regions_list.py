@@ -1,4 +1,4 @@
-"""Every region once, next to the same set written down without our code.
+"""Every region once, with an independent description of the same set.
 
 To have a region tested by all of ``test_regions.py``, add one line to ``REGIONS``.
 """
@@ -83,7 +83,7 @@ def portfolio(risk, equal=True):
     return lambda w: [w >= 0, cp.sum(w) == 1 if equal else cp.sum(w) <= 1, cp.quad_form(w, COVARIANCE) <= risk]
 
 
-# Of module level, because regions that hold a function are pickled by its name.
+# At module level, because regions that hold a function are pickled by its name.
 def cut_ball(w):
     return [cp.norm(w - 1.0) <= 2.0, w[0] + w[1] <= 1.0, w[2] >= 0.5]
 

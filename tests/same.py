@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 
 def assert_same(one, other, path="it"):
-    """The same types and values down to the last bit, whatever they are nested in."""
+    """The same types and values down to the last bit, for any nesting."""
     assert type(one) is type(other), path
     if isinstance(one, np.ndarray):
         assert one.dtype == other.dtype, path
@@ -27,7 +27,7 @@ def assert_same(one, other, path="it"):
 
 
 def kept(value):
-    """Attributes, without what is computed again on first use."""
+    """Attributes, without caches."""
     return {name: item for name, item in vars(value).items() if not name.endswith("_cache")}
 
 

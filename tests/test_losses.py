@@ -1,4 +1,4 @@
-"""Losses: the identities of SPO+ on many regions, values by hand, gradients against differences."""
+"""Losses: identities of SPO+ on many regions, values by hand, gradients against finite differences."""
 
 import cvxpy as cp
 import numpy as np
@@ -158,7 +158,7 @@ def test_gradient_is_the_derivative_where_there_is_one(name, data):
 
 @pytest.mark.parametrize("name", ["grid", "entropy", "ellipsoid"])
 def test_the_best_constant_prediction_is_that_of_a_conic_program(name):
-    """A whole training problem in one vector: the smallest mean loss, by subgradients' promise and by CVXPY."""
+    """A training problem with one vector: the smallest mean loss, from subgradients and by CVXPY."""
     region, d = REGIONS[name]
     C = np.random.default_rng(0).normal(size=(5, d)) + 1.0
     W = region.argmin(C)

@@ -75,7 +75,7 @@ def test_gradient_against_differences(region):
 
 @pytest.mark.parametrize("region", REGIONS, ids=repr)
 def test_subgradients_are_below_the_loss(region):
-    """At kinks as well: at the true costs both parts of the loss have one."""
+    """Also where the loss is not differentiable: at the true costs both parts are not."""
     loss = SPOPlusWithDistance(region, share=0.3)
     C, C_hat, other = (problem(seed=seed)[1] for seed in range(3))
     C_hat[::2], C_hat[1::4] = C[::2], 0.5 * C[1::4]
@@ -150,7 +150,7 @@ def test_an_offset_is_part_of_the_prediction():
 
 
 def test_solvers_refuse_an_unsupported_loss():
-    """A bound of the SPO+ loss would be none of this one."""
+    """A bound of the SPO+ loss is not a bound of this loss."""
     X, C = problem()
     region = check_region(Ellipsoid(), n_dim=C.shape[1])
     objective = LinearObjective(SPOPlusWithDistance(region), region, X, C)

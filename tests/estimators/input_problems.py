@@ -1,4 +1,4 @@
-"""Data for tests of wrong input, and ways to spoil them."""
+"""Data for tests of wrong input, and helpers that change them."""
 
 import numpy as np
 import pandas as pd

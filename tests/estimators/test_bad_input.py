@@ -47,7 +47,7 @@ def two_stage(X=X, y=C, sample_weight=None, *, regressor=None, region=None):
     return TwoStageRegressor(regressor, Simplex() if region is None else region).fit(X, y, sample_weight)
 
 
-# Each case: id, what the user does, class of the error, a pattern that a helpful message matches.
+# Each case: id, action of the user, class of the error, pattern of the message.
 CASES = [
     # -- X and y
     ("X-nan", lambda: fit(put(X, np.nan)), ValueError, "X contains NaN"),
@@ -422,7 +422,7 @@ def test_bad_input_is_refused_with_a_helpful_message(action, error, pattern):
         action()
 
 
-# -- one row is little, but not bad ------------------------------------------------------------------------------------
+# -- one row is valid input --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Estimators at work: pipelines, searches, data frames, weights, streaming, persistence."""
+"""Estimators in pipelines and searches, with data frames, weights, streaming and pickles."""
 
 import pickle
 import warnings
@@ -37,7 +37,7 @@ from skspo import (
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 from skspo.solvers import Result, Solver, Status
 
-# The right class costs nothing, so the normalized loss of these data falls back to the plain one, and says so.
+# The right class costs nothing, so the normalized loss of these data is not divided by the best costs, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 
 
@@ -58,7 +58,7 @@ def test_pipeline_and_grid_search(classes):
     held_out = search.cv_results_["mean_test_score"]
     assert held_out.argmax() != 2
     assert search.score(X, C) == pytest.approx(-normalized_spo_loss(C, search.predict(X), Simplex()))
-    # A Pipeline has no decide; the region makes decisions of its predictions, or TwoStageRegressor wraps it.
+    # A Pipeline has no decide: use the region, or wrap it in TwoStageRegressor.
     decisions = Simplex().argmin(search.predict(X))
     wrapped = TwoStageRegressor(search.best_estimator_, Simplex()).fit(X, C)
     np.testing.assert_array_equal(wrapped.decide(X), decisions)
@@ -188,7 +188,7 @@ def test_partial_fit_learns_from_a_stream():
     assert model.n_iter_ == 12
     again = SPOPlusRegressor(grid, random_state=0)
     for start in range(0, 3000, 250):
-        again = pickle.loads(pickle.dumps(again))  # a stream survives being stored
+        again = pickle.loads(pickle.dumps(again))  # partial_fit continues after pickling
         again.partial_fit(X[start : start + 250], C[start : start + 250])
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
@@ -330,7 +330,7 @@ def test_fit_resets_partial_fit():
 
 
 class Stub(Solver):
-    """Returns what it is told."""
+    """Returns given results."""
 
     name = "stub"
 
@@ -339,7 +339,7 @@ class Stub(Solver):
         self.tol = tol
 
     def solve(self, objective, coef_init=None):
-        """As told."""
+        """Return the given result."""
         return self.result
 
 

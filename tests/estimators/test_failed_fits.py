@@ -32,7 +32,7 @@ from skspo import (
 )
 from skspo.solvers import ConicSolver, SGDSolver
 
-# -- nothing is lost ---------------------------------------------------------------------------------------------------
+# -- failed fits -------------------------------------------------------------------------------------------------------
 
 WIDE = np.concatenate([X, X[:, :2]], axis=1)
 
@@ -88,7 +88,7 @@ def test_a_failed_fit_leaves_the_old_model(X_first, data, params):
     assert_array_equal(model.predict(X_first), predicted)
     assert_array_equal(model.decide(X_first), decided)
     assert model.score(X_first, C) == score
-    # And once the mistake is corrected, all is as if it had not been made.
+    # After the mistake is corrected, the result is that of a first fit.
     model.set_params(**old_params)
     assert_array_equal(model.fit(X_first, C).predict(X_first), predicted)
 
@@ -183,7 +183,7 @@ def test_an_oracle_that_fails_at_any_time_leaves_the_old_model(method):
             assert model._stream[1].epoch == theta["epoch"] == 1
 
 
-# -- nothing is changed ------------------------------------------------------------------------------------------------
+# -- unchanged inputs --------------------------------------------------------------------------------------------------
 
 REGIONS = [
     Simplex(),
@@ -227,6 +227,6 @@ def test_fit_changes_neither_parameters_nor_data(region):
     assert model.region_ is not region
     assert pickle.dumps(region) == own
     assert pickle.dumps(model.get_params(deep=False)) == pickled
-    # A region may be used on its own as well: what it caches is not part of it.
+    # The cache of a region is not pickled.
     region.argmin(C)
     assert pickle.dumps(region) == own

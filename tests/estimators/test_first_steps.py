@@ -1,4 +1,4 @@
-"""What goes wrong in silence on the first day: no region, forgotten offsets and capacities, reordered costs."""
+"""Likely mistakes give a warning or an error: no region, missing offsets and capacities, reordered costs."""
 
 import pickle
 import warnings
@@ -61,7 +61,7 @@ GIVEN = {"offset": O, "region_params": ROWS}
 
 
 def said(action, category=UserWarning):
-    """Messages of the warnings of an action that are ours to give once; all others are of no interest here."""
+    """Messages of the warnings of skspo that are given once; other warnings are ignored."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         action()
@@ -82,7 +82,7 @@ def test_missing_region_warns(estimator):
     assert model.region is None
     for region in (Box(), ShortestPath.grid(3, 3)):
         assert said(lambda region=region: clone(estimator).set_params(region=region).fit(X, C)) == []
-    # Many fits for one line of the user.
+    # One line of the user, many fits.
     messages = said(lambda: cross_val_score(clone(estimator), X, C, cv=4))
     assert len(messages) == 1
     assert len(said(lambda: cross_val_score(make_pipeline(StandardScaler(), clone(estimator)), X, C, cv=4))) == 1
@@ -106,11 +106,11 @@ def test_no_region_elsewhere():
     ):
         messages = said(action)
         assert len(messages) == 1 and "No region was given" in messages[0]
-    # The scorer has said so; its folds need not.
+    # The scorer has warned; its folds do not.
     with pytest.warns(UserWarning, match="No region"):
         scorer = make_spo_scorer()
     assert said(lambda: cross_val_score(LinearRegression(), X, C, scoring=scorer, cv=3)) == []
-    # Losses that do not decide have no use for a region.
+    # Losses that need no decisions need no region.
     assert said(lambda: (SquaredLoss().value(C, C + 1.0), AbsoluteLoss().value(C, C + 1.0))) == []
 
 
@@ -118,7 +118,7 @@ def test_no_region_elsewhere():
 
 
 def uses(model, X, C, **given):
-    """Everything that decides, by name."""
+    """All methods that make decisions, by name."""
     region = {} if hasattr(model, "region_") else {"region": REGION}
     return {
         "decide": lambda: model.decide(X, **given),
@@ -202,14 +202,14 @@ def test_chunks_with_an_offset():
     "scoring", rest_is_slow([make_spo_scorer(REGION), None, make_spo_scorer(REGION, metric="spo_loss")], 1)
 )
 def test_search_without_routing(estimator, name, scoring):
-    """It fits every fold with its rows and scores without them: one warning for all folds."""
+    """It fits every fold with its rows and scores without them; there is one warning for all folds."""
     model = clone(estimator).set_params(region=REGION)
     search = GridSearchCV(model, {"region": [REGION]}, cv=4, scoring=scoring)
     messages = said(lambda: search.fit(X, C, **{name: GIVEN[name]}))
     called = "score" if scoring is None else "the scorer"
     assert len(messages) == 1
     assert messages[0].startswith(f"{type(model).__name__} was fitted with {name}, but {called} was called without it")
-    # The model that was found is asked in vain, too.
+    # The best model warns, too.
     assert len(said(lambda: search.score(X, C))) == 1
     pipe = make_pipeline(StandardScaler(), model)
     params = {f"{pipe.steps[-1][0]}__{name}": GIVEN[name]}
@@ -226,7 +226,7 @@ def test_search_with_routing_is_silent(estimator, name):
         given = {name: GIVEN[name]}
         assert said(lambda: GridSearchCV(model, {"region": [REGION]}, cv=3).fit(X, C, **given)) == []
         scorer = scorer.set_score_request(**{name: True})
-        # The scorer asks for predictions without the offset, and adds it itself.
+        # The scorer predicts without the offset, and adds it itself.
         assert said(lambda: cross_val_score(model, X, C, cv=3, scoring=scorer, params=given)) == []
         # Requested for one of the two only.
         model.set_fit_request(**{name: False})
@@ -304,7 +304,7 @@ def test_names_of_costs_are_stored(estimator):
                 use()
     reordered = OTHERS["reordered"][0]
     assert model.score(X, reordered[model.cost_names_in_]) == pytest.approx(score, rel=1e-12)  # as the message says
-    # A search keeps frames, and a new fit forgets.
+    # A search keeps data frames, and a new fit resets the names.
     assert np.isfinite(cross_val_score(clone(estimator), X, FRAME, cv=2)).all()
     assert list(pickle.loads(pickle.dumps(model)).cost_names_in_) == NAMES
     assert list(model.fit(X, reordered).cost_names_in_) == NAMES[::-1]

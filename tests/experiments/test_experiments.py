@@ -1,4 +1,4 @@
-"""The experiments' machinery: nothing is lost, nothing depends on the order, and every study runs."""
+"""The runner of experiments: no trial is lost, results do not depend on the order, and every study runs."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_final_file_does_not_depend_on_jobs(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_run_continues_with_the_same_result(tmp_path):
-    """SIGKILL at some moment, twice; then the rest."""
+    """SIGKILL at some time, twice; then the rest."""
     code = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         "from test_experiments import STUDY\nfrom skspo.experiments import run_study\n"

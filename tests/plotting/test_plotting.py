@@ -1,4 +1,4 @@
-"""Displays: they show the numbers that the metrics give, on the Axes that they are told to use."""
+"""Displays show the numbers of the metrics, on the given Axes."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def paths():
 
 
 def drawn(ax):
-    """Draw for real: some mistakes only show then."""
+    """Render the figure: some mistakes only occur then."""
     ax.figure.canvas.draw()
     return ax
 

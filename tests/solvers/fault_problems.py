@@ -7,7 +7,7 @@ from skspo import Knapsack, MixedInteger, Polyhedron, ShortestPath
 
 
 class PanicException(BaseException):
-    """What pyo3 calls a panic in Rust: no Exception."""
+    """The error of pyo3 for a panic in Rust, which is not an Exception."""
 
 
 D = 4

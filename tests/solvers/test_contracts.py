@@ -1,4 +1,4 @@
-"""What solvers promise: why they stopped, what they need, and errors that can be caught by their kind."""
+"""The contract of solvers: why they stopped, what they need, and typed errors."""
 
 import pickle
 import warnings
@@ -130,22 +130,22 @@ def test_gap_and_status_without_an_exact_oracle():
 
 
 class Silent(Solver):
-    """Returns least squares, says that it converged, and knows no gap."""
+    """Returns least squares with the status converged, and computes no gap."""
 
     name = "silent"
     tol = 1e-6
     max_iter = None
 
     def solve(self, objective, coef_init=None):
-        """As told."""
+        """Return the given result."""
         return Result(objective.least_squares, -1.0, 0.0, 1, Status.CONVERGED)
 
 
 class Boastful(Silent):
-    """Also has a bound above its objective."""
+    """Also returns a bound above its objective."""
 
     def solve(self, objective, coef_init=None):
-        """As told."""
+        """Return the given result."""
         return super().solve(objective)._replace(lower_bound=1e9)
 
 
@@ -196,7 +196,7 @@ def test_tuning_constants_are_not_exported():
 
 
 def test_one_fact_about_oracles_that_are_solvers(monkeypatch):
-    """Blocks of rows and groups of cuts go by ``oracle_is_solver``, not by whether there is a cone form."""
+    """Blocks of rows and groups of cuts depend on ``oracle_is_solver``, not on whether there is a cone form."""
     from skspo.solvers.bundle.cut_model import CutModel
 
     monkeypatch.setattr("skspo._training.objective.BLOCK_ELEMENTS", 1_000)

@@ -45,7 +45,7 @@ CONIC = [
 
 
 def exact(region, X, C, **params):
-    """Objective within 1e-5 of the optimum, by whatever works, before anything is broken."""
+    """A fit within 1e-5 of the optimum, before any fault is injected."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         return SPOPlusRegressor(region, tol=1e-5, **params).fit(X, C)
@@ -75,7 +75,7 @@ def set_duals(make):
 def set_values(value):
     def spoil(problem):
         for variable in problem.variables():
-            # As a solver would: ``variable.value = `` insists on finite real numbers.
+            # As a solver would do: ``variable.value = `` only accepts finite real numbers.
             variable.save_value(None if value is None else np.full(variable.shape, value))
 
     return spoil
@@ -113,12 +113,12 @@ def test_wrong_answers_are_detected(region, fault, monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = SPOPlusRegressor(region, solver="conic", tol=1e-5).fit(X, C)
-    # A repaired proof may do; then the result is right, and otherwise there is a warning.
+    # A repaired dual may be sufficient; then the result is correct, otherwise there is a warning.
     assert model.lower_bound_ <= truth.objective_ * (1 + 1e-9)
     assert truth.lower_bound_ <= model.objective_ * (1 + 1e-9)
     told = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
     assert bool(told) == (model.duality_gap_ > 1e-5)
-    # What is reported is what the model does, and it is no worse than least squares.
+    # The reported objective is that of the model, and not worse than least squares.
     assert model.objective_ == pytest.approx(spo_plus_loss(C, model.predict(X), region), rel=1e-6)
     assert model.objective_ <= spo_plus_loss(C, LinearRegression().fit(X, C).predict(X), region) * (1 + 1e-9)
     if fault in ("far point", "absurd point", "nan", "infinite", "none"):
@@ -172,7 +172,7 @@ def test_a_back_end_that_does_nothing(monkeypatch):
 
 
 def test_the_chain_goes_on_with_the_best_result(monkeypatch):
-    """What an earlier solver found is not lost to a later one that fails."""
+    """The result of an earlier solver is kept if a later one fails."""
     X, C = data()
     monkeypatch.setattr(cp.Problem, "solve", lambda problem, **kwargs: set_values(1e6)(problem))
     with pytest.warns(ConvergenceWarning, match="max_iter=3"):
@@ -186,7 +186,7 @@ def test_the_chain_goes_on_with_the_best_result(monkeypatch):
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("region", CONIC, ids=lambda region: type(region).__name__)
 def test_arbitrary_duals_prove_valid_bounds(region, scale):
-    """Any numbers at all in place of dual decisions prove a bound that holds."""
+    """Arbitrary numbers instead of dual decisions give a valid bound."""
     X, C = data(12)
     region = check_region(region, D)
     for params in ({}, {"alpha": 0.1, "prior": "least_squares"}):
@@ -209,7 +209,7 @@ def test_without_cvxpy(monkeypatch):
         SPOPlusRegressor(Simplex(), solver="conic").fit(X, C)
     with pytest.raises(ImportError, match="needs CVXPY"):
         CvxpyRegion(ball, D).argmin(C)
-    # The others do not need it, and in a chain it is one solver less.
+    # The other solvers do not need it, and a chain skips the conic solver.
     assert SPOPlusRegressor(Simplex()).fit(X, C).duality_gap_ <= 1e-6
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 was reached; conic: This needs CVXPY"):
         model = SPOPlusRegressor(Simplex(), max_iter=2).fit(X, C)
@@ -224,7 +224,7 @@ def test_without_clarabel(monkeypatch):
     for region in (Markowitz(np.eye(D), 0.5), conic):
         with pytest.raises(ImportError, match=r"needs Clarabel.*pip install clarabel"):
             region.argmin(C)
-    # A linear program has HiGHS.
+    # Linear programs use HiGHS.
     assert SPOPlusRegressor(Simplex(), solver="conic").fit(X, C).duality_gap_ <= 1e-6
     with pytest.warns(ConvergenceWarning, match="(?i)clarabel"):
         SPOPlusRegressor(LqBall(1.5), solver="conic").fit(X, C)
@@ -289,13 +289,13 @@ def test_milp(fault, small, monkeypatch):
 
 
 def test_vertices_with_a_failing_solver(monkeypatch):
-    # A region whose lifted form has vertices that are none of its own.
+    # A region whose lifted form has additional vertices.
     region = check_region(LINEAR["polyhedron"](), D)
     truth = skspo.solvers.spo.milp.list_vertices(region, D)
     points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.2, 0.2]])
     assert [skspo.solvers.spo.milp._is_extreme(points, i) for i in range(4)] == [True, True, True, False]
     monkeypatch.setattr(skspo.solvers.spo.milp, "linprog", lambda *a, **k: SimpleNamespace(x=None, status=4))
-    assert skspo.solvers.spo.milp._is_extreme(points, 3)  # too many are harmless
+    assert skspo.solvers.spo.milp._is_extreme(points, 3)  # additional points are harmless
     monkeypatch.setattr(skspo.solvers.spo.milp, "linprog", lambda *a, **k: SimpleNamespace(x=np.ones(3), status=0))
     assert skspo.solvers.spo.milp._is_extreme(points, 0)  # no weights, no proof
     assert len(truth) > 4

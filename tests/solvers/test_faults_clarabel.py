@@ -156,14 +156,14 @@ def test_cones_by_hand():
     tol = np.full(n, 1e-9)
     for cone, S in points.items():
         assert rows_inside([cone], S, tol).all(), cone
-        # Anything with a negative product with a point of the cone is not in the dual, and nothing else is kept out.
+        # A vector is outside the dual if and only if it has a negative product with some point of the cone.
         Z = rng.normal(size=(n, S.shape[1]))
         products = S @ Z.T
         dual = rows_inside([cone], Z, tol, dual=True)
         assert (products[:, dual] >= -1e-6).all(), cone
         assert dual.sum() > 10, cone
         assert (products[:, ~dual] < 0).any(axis=0).mean() > 0.7, cone
-        # And a point that has a negative product with some dual is outside.
+        # A point that has a negative product with some dual vector is outside.
         outside = (Z @ Z[dual].T < -1e-6).any(axis=1)
         assert not rows_inside([cone], Z[outside], tol[: outside.sum()]).any(), cone
     assert rows_inside([("zero", 2)], np.array([[0.0, 0.0], [0.0, 1e-3]]), np.full(2, 1e-6)).tolist() == [True, False]

@@ -18,7 +18,7 @@ RealHighs = highspy.Highs
 
 
 def broken_highs(monkeypatch, solution=None, status=None, run=None, info=None, after=0):
-    """Let HiGHS misbehave from the ``after``-th look at a solution on."""
+    """Let HiGHS fail from the ``after``-th call of getSolution on."""
     looks = []
 
     class Broken(RealHighs):
@@ -46,7 +46,7 @@ def broken_highs(monkeypatch, solution=None, status=None, run=None, info=None, a
     monkeypatch.setattr(highspy, "Highs", Broken)
 
 
-#: what a solver meets first: the feasible start of linear programs, or the first row
+#: the first program: the feasible start of linear programs, or the first row
 FIRST = "(row 0|the first feasible decision)"
 
 WRONG = {
@@ -67,7 +67,7 @@ def test_decisions_of_highs_are_right_or_an_error(name, fault, monkeypatch):
     C = np.random.default_rng(1).normal(size=(8, D)) - 0.3
     truth = LINEAR[name]().argmin(C)
     region = LINEAR[name]()
-    if fault != "nan":  # half of them already while the region is prepared
+    if fault != "nan":  # for this fault already while the region is prepared
         region.argmin(C)
     broken_highs(monkeypatch, WRONG[fault])
     wrong = 0
@@ -101,7 +101,7 @@ def test_the_other_simplex_method_is_tried(name, monkeypatch):
     count = []
 
     def once(w, y):
-        # The first look is at the feasible start, those after it are at the rows.
+        # The first solution is the feasible start, the others are those of the rows.
         count.append(1)
         return (w[::-1] + 0.5, y) if 1 < len(count) <= 4 else (w, y)
 
@@ -171,7 +171,7 @@ def test_a_failing_oracle_leaves_an_earlier_model(monkeypatch):
 
 @pytest.mark.parametrize("fault", ["raises", "stops", "outside", "equalities"])
 def test_relative_interior_of_a_polyhedron(fault, monkeypatch):
-    """The relative interior comes from one linear program of SciPy, in which decisions are not believed either."""
+    """The relative interior is computed by one linear program of SciPy, whose result is checked as well."""
     module = skspo.regions.polyhedral
     real = module.linprog
 
@@ -184,7 +184,7 @@ def test_relative_interior_of_a_polyhedron(fault, monkeypatch):
         elif fault == "outside":
             res.x[:D] += 100.0 * res.x[-1]
         else:
-            res.x[D:-1] = 0.0  # nothing can be strict
+            res.x[D:-1] = 0.0  # no inequality is strict
         return res
 
     monkeypatch.setattr(module, "linprog", broken)

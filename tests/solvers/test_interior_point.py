@@ -32,7 +32,7 @@ from skspo.solvers.interior_point.solver import InteriorPointSolver
 
 _ROOT = np.random.default_rng(0).normal(size=(4, 4))
 COVARIANCE = _ROOT @ _ROOT.T + 0.1 * np.eye(4)
-SMALLEST = 1.0 / float(np.linalg.inv(COVARIANCE).sum())  # or less: the smallest risk may need negative weights
+SMALLEST = 1.0 / float(np.linalg.inv(COVARIANCE).sum())  # or less: the minimum-risk portfolio may need negative weights
 REGIONS = [region for region, _ in POLYTOPES] + [
     Box([0, 0, -1, 2], [1, 0, 2, 5]),  # a fixed variable
     Polyhedron([[1, 1, 1, 1], [-1, 2, 0, 1]], [2, 3], bounds=(-1, 1.5)),
@@ -196,7 +196,7 @@ def test_a_region_of_one_point_and_perfect_fits():
 
 
 def test_a_risk_limit_without_interior_uses_conic():
-    """Only the safest portfolio is feasible: no interior, and nothing to choose."""
+    """Only the minimum-risk portfolio is feasible: there is no interior."""
     X, C = small_data(3, n=20)
     model = SPOPlusRegressor(Markowitz(np.eye(3), 1.0 / 3.0)).fit(X, C)
     assert model.objective_ == pytest.approx(0.0, abs=1e-6)
@@ -217,7 +217,7 @@ def test_reduced_form_is_the_region(region):
 
 
 def test_sample_decides_about_the_starting_point(monkeypatch):
-    """Ten classes can nearly be separated: a start far away saves the steps that find that out."""
+    """Ten classes are nearly separable: a distant starting point saves iterations."""
     X, C = make_cost_sensitive_classification(4000, degree=2, noise=0.5, random_state=0)
     pilot = SPOPlusRegressor(Simplex()).fit(X, C)
     monkeypatch.setattr("skspo.solvers.interior_point.solver.PILOT", 10_000)
@@ -243,7 +243,7 @@ def test_thinned_objective_is_that_of_the_rows():
 
 
 def test_reduced_form_of_decisions_fixed_at_their_upper_bound():
-    # w_0 + w_1 >= 2 within the unit box leaves w_2 to decide.
+    # w_0 + w_1 >= 2 within the unit box leaves only w_2 free.
     region = Polyhedron(A_ub=[[-1.0, -1.0, 0.0]], b_ub=[-2.0], bounds=(0, 1))
     form = region_form(region, 3)
     assert_allclose((form.offset + form.E @ form.center)[:2], 1.0)

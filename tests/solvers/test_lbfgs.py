@@ -23,8 +23,8 @@ def test_lbfgs_agrees_with_conic(region, penalty):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", **penalty).fit(X, C)
-    # With so few samples some optima interpolate a sample, where the loss has a kink that descent may not get past:
-    # then a warning is due, and its gap tells the truth.  ``auto`` goes on with conic (next test).
+    # With so few samples some optima interpolate a sample, where the loss is not differentiable and descent may stall:
+    # then there is a warning with the correct gap.  ``auto`` continues with conic (next test).
     assert caught or lbfgs.duality_gap_ <= 1e-6
     assert conic.duality_gap_ <= 1e-6
     assert conic.objective_ * (1 - 1e-6) <= lbfgs.objective_

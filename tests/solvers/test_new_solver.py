@@ -50,7 +50,7 @@ class SubgradientSolver(Solver):
             if length == 0.0 or progress.late():
                 break
             step = 1.0 / (length * np.sqrt(k))
-            # P = 2 (W - V), row by row.  Late decisions say more than early ones, hence the factor k.
+            # P = 2 (W - V), row by row.  Later decisions are better, hence the factor k.
             V += k * step * (objective.W - 0.5 * P)
             total += k * step
             Theta = Theta - step * G
@@ -111,7 +111,7 @@ def test_only_the_loss_that_it_is_made_for():
 
 
 class Boastful(SubgradientSolver):
-    """Claims an objective of zero, and a bound above what is attainable."""
+    """Returns an objective of zero, and a bound above the optimum."""
 
     def solve(self, objective, coef_init=None):
         result = super().solve(objective, coef_init)

@@ -69,7 +69,7 @@ def test_small_mu_is_the_oracle_and_large_mu_the_middle(name):
     W = region.smoothed(C, 1e-9).W
     np.testing.assert_allclose(np.einsum("ij,ij->i", C, W), np.einsum("ij,ij->i", C, region.argmin(C)), atol=1e-7)
     assert (region.smoothed(C, 1e9).level < 1e-12).all()
-    # Costs that decisions do not distinguish: only f counts.
+    # Costs that do not change decisions: only f matters.
     flat = region.smoothed(np.zeros((1, 4)), 0.1, curvature=True)
     assert flat.level[0] < 1e-14
     assert np.isfinite(flat.M).all()
@@ -123,7 +123,7 @@ def test_matrix_where_the_lowest_costs_are_nearly_tied():
 
 @pytest.mark.slow
 def test_cost_per_step_needs_no_cone_program():
-    """Beyond the size that is handed to a conic solver a kink no longer ends in a warning."""
+    """A loss that is not differentiable gives no warning, also for sizes beyond the limit of the conic solver."""
     X, C = make_cost_sensitive_classification(12_000, degree=2, noise=0.5, random_state=0)
     model = SPOPlusRegressor(LogBarrierSimplex()).fit(X, C)
     assert model.solver_ == "newton"

@@ -81,7 +81,7 @@ FAMILIES = {"polyhedra": POLYHEDRA, "smooth": SMOOTH, "oracles": ORACLES}
 
 
 def numbers(rng, shape, kind):
-    """An array with one of many ways to be nasty."""
+    """A numerically difficult array of the given kind."""
     G = rng.normal(size=shape)
     power = {"rows": (shape[0], 1), "columns": (1, shape[1]), "entries": shape}
     match kind:
@@ -142,7 +142,7 @@ TAME_X += ["duplicated-columns", "nearly-duplicated-columns", "far-from-zero", "
 TAME_X += ["columns-12", "rows-6", "entries-12"]
 TAME_C = ["normal", "zero", "constant", "constant-columns", "constant-rows", "ties", "integers", "one-entry"]
 TAME_C += ["rank-one", "linear", "nearly-constant", "far-from-zero", "outlier", "rows-12", "columns-12", "entries-12"]
-# Hypothesis likes the ends of a list; most of the rare ones are refused.
+# Hypothesis prefers the ends of a list; most of the rare kinds are refused.
 X_KINDS = [*TAME_X, "columns-100", *RARE, *TAME_X]
 C_KINDS = [*TAME_C, "entries-100", *RARE, *TAME_C]
 OFFSETS = ["none"] * 6 + ["normal", "normal", "huge", "zero", "outlier"] + ["none"] * 4
@@ -172,7 +172,7 @@ def weights(rng, n, kind):
 
 
 def lay_out(array, layout):
-    """The same numbers (float32: other numbers) as somebody else's program may hand them over."""
+    """The same numbers (float32: rounded) in another memory layout or type."""
     match layout:
         case "F":
             return np.asfortranarray(array)
@@ -198,7 +198,7 @@ def lay_out(array, layout):
 
 @dataclass
 class Problem:
-    """Data, region and parameters; ``vertices`` are those of the region, where there are few."""
+    """Data, region and parameters; ``vertices`` are those of the region, if there are few."""
 
     X: Any
     C: Any
@@ -225,7 +225,7 @@ def problems(draw, family, estimator="spo+"):
     sizes, make = regions[name]
     d = draw(st.sampled_from(sizes))
     region, vertices = make(d)
-    # Sizes beyond the squares of which there are no numbers are for scikit-learn's least squares to cope with, or not.
+    # Numbers whose squares overflow are not tested with scikit-learn's least squares.
     extreme = estimator != "two-stage"
     n = draw(st.sampled_from([1, 2, 3, 6, 12]))
     p = draw(st.sampled_from([1, 2, 3, 9]))

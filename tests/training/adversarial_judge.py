@@ -2,7 +2,7 @@
 
 A problem is data, a region, and the parameters of an estimator.  Its outcome must be one of
 
-    certified   a gap of at most ``tol``, checked by arithmetic that shares nothing with the package but its oracle
+    certified   a gap of at most ``tol``, checked by arithmetic that uses only the oracle of the package
     warned      a ConvergenceWarning; coefficients, objective and bound are checked in the same way
     refused     a ValueError or TypeError that names the cause
 
@@ -33,7 +33,7 @@ from skspo.regions.check import check_region
 
 LONG = np.longdouble
 
-#: errors that name their cause; a message that fits none of these does not help anybody
+#: messages of errors that name their cause; any other message is a failure
 CAUSES = [
     r"^Input (X|y) contains (NaN|infinity)",
     r"cannot serve the region",
@@ -47,7 +47,7 @@ CAUSES = [
     r"^The offset is .* times as large as a typical cost",
 ]
 
-#: how often each outcome came up in this process, by test
+#: number of outcomes in this process, by test
 COUNTS: dict[str, Counter[str]] = {}
 
 
@@ -89,7 +89,7 @@ class Truth:
     def least_squares(self):
         """The model that the penalty shrinks to, and around which a bound holds.
 
-        Where it is not unique, or only numerically so, only the package can say which one it takes.
+        If it is not unique, or only numerically unique, it is taken from the package.
         """
         region = check_region(self.region, self.C.shape[1])
         objective = LinearObjective(
@@ -114,7 +114,7 @@ class Truth:
         return self.X @ coef.T + intercept + self.offset
 
     def penalty(self, coef, intercept):
-        """Penalty, and what the last digit of a coefficient may change it by."""
+        """Penalty, and its change by rounding errors of the coefficients."""
         pairs = [(coef, LONG(0))] if self.prior is None else [(coef, self.prior[0])]
         if self.prior is not None and self.intercept:
             pairs.append((intercept, self.prior[1]))
@@ -131,7 +131,7 @@ class Truth:
         return self.region.argmin(np.ldexp(V, -exponent[:, None]).astype(np.float64)).astype(LONG)
 
     def loss(self, C_hat):
-        """Weighted SPO+ loss of predictions and the size of what it is the difference of."""
+        """Weighted SPO+ loss of predictions, and the size of the terms whose difference it is."""
         V = 2 * C_hat - self.C
         gap = self.W - self.decide(V)
         value = self.weight @ (V * gap).sum(axis=1) * self.sign
@@ -139,7 +139,7 @@ class Truth:
         return value, width * (self.weight @ (np.abs(self.C) + 2 * np.abs(C_hat)).sum(axis=1))
 
     def value(self, coef, intercept):
-        # An oracle's rounding may put the loss below zero, where it never is, and a little below its true value.
+        # Rounding errors of an oracle may make the loss slightly too small, even negative.
         loss, size = self.loss(self.predict(coef, intercept))
         value = max(loss + self.accuracy * size, LONG(0)) + self.penalty(coef, intercept)[0]
         if self.standardized:
@@ -174,7 +174,7 @@ class Truth:
         return np.concatenate([Z, np.ones((len(Z), 1), dtype=LONG)], axis=1) if self.intercept else Z
 
     def rivals(self, coef, intercept, rng):
-        """Other models: whoever beats the bound refutes it."""
+        """Other models: a value below the bound refutes it."""
         here = self.to_theta(coef, intercept)
         Z = self.features()
         C_hat = self.predict(coef, intercept)
@@ -222,14 +222,14 @@ class Truth:
 
 
 def check_predictions(problem: Problem, model: Any, truth: Truth) -> tuple[Any, Any]:
-    """Loss of the coefficients, and what rounding may do to it; everything must be finite."""
+    """Loss of the coefficients, and its rounding error; everything must be finite."""
     for name in ("coef_", "intercept_", "objective_", "lower_bound_", "duality_gap_"):
         assert np.isfinite(getattr(model, name)).all(), f"{name} is {getattr(model, name)}"
     coef, intercept = (np.asarray(a, dtype=LONG) for a in (model.coef_, model.intercept_))
     predicted = model.predict(problem.X, problem.offset).reshape(truth.C.shape)
     assert np.isfinite(predicted).all(), "predictions of the training data are not finite"
     exact = truth.predict(coef, intercept)
-    # What adding up in doubles may lose of a prediction.
+    # Rounding error of a prediction.
     parts = (np.abs(truth.rows) @ np.abs(coef).T + np.abs(intercept)).reshape(truth.C.shape) + np.abs(truth.offset)
     lost = 64 * np.finfo(float).eps * parts
     assert (np.abs(predicted - exact) <= lost + 1e-320).all(), "predict is not X coef + intercept"
@@ -239,7 +239,7 @@ def check_predictions(problem: Problem, model: Any, truth: Truth) -> tuple[Any, 
 
 
 def check_model(problem: Problem, model: Any, truth: Truth) -> None:
-    """What a fitted SPO+ model claims, against the truth."""
+    """Check the attributes of a fitted SPO+ model."""
     loss, slack = check_predictions(problem, model, truth)
     coef, intercept = (np.asarray(a, dtype=LONG) for a in (model.coef_, model.intercept_))
     penalty, rounding = truth.penalty(coef, intercept)
@@ -253,7 +253,7 @@ def check_model(problem: Problem, model: Any, truth: Truth) -> None:
     gap = (LONG(model.objective_) - model.lower_bound_) / measure if measure > 0 else LONG(0)
     allowed = 1e-6 * gap + slack / max(measure, LONG(1e-320))
     assert abs(gap - model.duality_gap_) <= allowed, f"duality_gap_ is {model.duality_gap_}, the gap is {gap}"
-    # A ridge on everything makes the bound hold without restriction.
+    # With a ridge on all coefficients the bound holds everywhere.
     ridge = truth.alpha * (1 - truth.l1_ratio) * truth.cost_scale / truth.spread.max() ** 2
     check_bound(model, truth, slack, everywhere=ridge > 1e-90 and (truth.prior_is_least_squares or not truth.intercept))
 
@@ -346,7 +346,7 @@ def judge_cv(problem: Problem) -> str:
 
 
 def judge_spo(problem: Problem) -> str:
-    """SPORegressor: at least as good as the SPO+ model it starts from, and its objective is what it says."""
+    """SPORegressor: at least as good as the SPO+ model it starts from, with a correct objective."""
     model = sk.SPORegressor(problem.region, max_iter=20, n_restarts=1, random_state=0, **problem.params)
     outcome, _ = run(lambda: use(model, problem))
     if outcome != "refused":

@@ -1,4 +1,4 @@
-"""Regions next to their support functions, written down from the mathematics (used by ``certificate_problems.py``).
+"""Regions and independent implementations of their support functions (used by ``certificate_problems.py``).
 
     support(U) = max_{w in S} u.w,  one number per row of U,  where costs are minimised
 
@@ -23,7 +23,7 @@ import skspo as sk
 
 
 class Set(NamedTuple):
-    """A region, the support function of the same set, and its vertices where they are few."""
+    """A region, the support function of the same set, and its vertices if there are few."""
 
     region: sk.Region
     support: Callable[[np.ndarray], np.ndarray]
@@ -220,7 +220,7 @@ def cvxpy_simplex(w):
     return [w >= 0, cp.sum(w) == 1]
 
 
-#: HiGHS takes decisions for optimal that are so by a tolerance
+#: HiGHS returns decisions that are optimal up to a tolerance
 LP = 1e-9
 
 A_EQ = np.array([[1.0, 1.0, 1.0, 1.0]])
@@ -310,7 +310,7 @@ MEDIUM: dict[str, tuple[list[int], Callable[[int], Set]]] = {
     "oracle": ([5], lambda d: listed(sk.OracleRegion(cheapest), np.eye(d))),
 }
 
-#: with as many costs as one likes
+#: for any number of costs
 LARGE: dict[str, tuple[list[int], Callable[[int], Set]]] = {
     "simplex": ([100, 1000], simplex),
     "box": ([100, 1000], lambda d: box(0.0, 1.0, d)),

@@ -1,4 +1,4 @@
-"""Numbers that break numerics: every problem ends certified, warned about, or refused by name (see ``adversarial``).
+"""Numerically difficult problems: every fit is certified, warns, or is refused with the cause (see ``adversarial``).
 
 By default the same 210 generated problems in every run;
 ``HYPOTHESIS_PROFILE=nightly pytest tests/training/test_adversarial.py`` makes twelve times as many, new ones each time.
@@ -199,7 +199,7 @@ def test_sparse_features(form):
     ):
         with pytest.raises(TypeError, match=r"Sparse data was passed.*dense data is required.*toarray"):
             action()
-    # What the regressor accepts, the two-stage estimator accepts.
+    # The two-stage estimator accepts the input of its regressor.
     model = TwoStageRegressor(None, Simplex()).fit(S, C)
     np.testing.assert_allclose(model.predict(S), TwoStageRegressor(None, Simplex()).fit(X, C).predict(X), atol=1e-6)
     assert model.decide(S).shape == C.shape
@@ -230,7 +230,7 @@ def test_extreme_units_only_scale_the_result(region, prior, unit):
     costs, features = fit(X, C * unit, region, prior=prior), fit(X * unit, C, region, prior=prior)
     assert costs.objective_ == pytest.approx(model.objective_ * unit, rel=2e-6)
     assert features.objective_ == pytest.approx(model.objective_, rel=2e-6)
-    both = fit(X * unit, C * unit, region, prior=prior)  # rows are in the same order, so that nothing is rounded anew
+    both = fit(X * unit, C * unit, region, prior=prior)  # rows are in the same order, so that rounding is the same
     assert_array_equal(both.coef_, model.coef_)
     assert_array_equal(both.intercept_, model.intercept_ * unit)
 
@@ -268,7 +268,7 @@ def test_chunks_have_the_same_limits():
         SPOPlusRegressor(Simplex()).fit_chunks([(X * 1e-310, C)] * 2)
 
 
-# -- what the generated problems found ---------------------------------------------------------------------------------
+# -- mistakes found by generated problems ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", ["auto", "interior-point", "conic", "bundle"])
@@ -337,7 +337,7 @@ def test_negligible_best_costs_do_not_normalize_the_loss():
     C_true, C_hat = np.array([[1e-310, 1.0]]), np.array([[1.0, 0.0]])
     with pytest.warns(UndefinedMetricWarning, match="best costs are zero") as caught:
         assert normalized_spo_loss(C_true, C_hat, Simplex()) == 1.0
-    assert len(caught) == 1  # and nothing about an overflow
+    assert len(caught) == 1  # and no warning about an overflow
 
 
 @pytest.mark.parametrize("region", [LqBall(), LqBall(1.5), Ellipsoid()], ids=str)
@@ -345,7 +345,7 @@ def test_decisions_of_balls_have_no_derivative_at_zero_costs(region):
     costs = np.array([[1e-310, 2e-310], [1.0, 2.0], [0.0, 0.0]])
     moved = strict(lambda: region.derivative(costs, np.array([[1.0, 0.0]] * 3)))
     assert_array_equal(moved[[0, 2]], 0.0)
-    # The other row by a difference quotient.
+    # The other row, by finite differences.
     step = 1e-6 * np.array([[1.0, 0.0]])
     quotient = (region.argmin(costs[1:2] + step) - region.argmin(costs[1:2] - step)) / 2e-6
     np.testing.assert_allclose(moved[1:2], quotient, rtol=1e-6)

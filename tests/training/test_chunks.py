@@ -98,7 +98,7 @@ def test_shared_model_with_hidden_intercept():
     local = SPOPlusRegressor(Simplex(), shared=True).fit(X, C)
     chunked = SPOPlusRegressor(Simplex(), shared=True).fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=60))
     assert_same_fit(local, chunked)
-    # Decisions on the simplex cannot see the intercept: least squares sets it, from all rows.
+    # On the simplex the intercept changes no decision: it is set by least squares, from all rows.
     assert_allclose(chunked.intercept_, local.intercept_, rtol=1e-4)
 
 
@@ -119,7 +119,7 @@ def test_coordinates_are_those_of_local_data(center, prior, fit_intercept):
         assert_allclose(chunked.design.mean, local.design.mean, rtol=1e-12)
         assert_allclose(chunked.design.scale, local.design.scale, rtol=1e-9)
         assert_allclose(chunked.trivial_value(), local.trivial_value(), rtol=1e-12)
-        # Predictions, not coefficients: a column around 1e3 with a spread of 1e-2 leaves few digits to the latter.
+        # Predictions, not coefficients, which have few correct digits for a column around 1e3 with a deviation of 1e-2.
         assert_allclose(
             local.design.predict(chunked.least_squares), local.design.predict(local.least_squares), atol=1e-5
         )
@@ -235,7 +235,7 @@ def test_large_memory_maps_are_read_in_chunks(paths, tmp_path, monkeypatch):
     large = SPOPlusRegressor(region).fit(X_map, C_map)
     assert large.solver_ == "bundle"
     assert_same_fit(small, large)
-    # Whoever asks for another solver gets it.
+    # Another solver is used if it is requested.
     assert SPOPlusRegressor(region, solver="interior-point").fit(X_map, C_map).solver_ == "interior-point"
     assert SPOPlusRegressor(region).fit(X, C).solver_ == "interior-point"
 
@@ -302,7 +302,7 @@ def test_temporary_files_are_removed(paths, tmp_path, monkeypatch):
             return super().solve(objective, coef_init)
 
     SPOPlusRegressor(ShortestPath.grid(3, 3), solver=Spy()).fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=200))
-    assert present == [C.size]  # a byte for each decision, which is yes or no
+    assert present == [C.size]  # one byte for each binary decision
     assert not list(tmp_path.iterdir())
 
 
@@ -363,7 +363,7 @@ def test_one_cost(paths):
     assert chunked.predict(X).shape == y.shape
 
 
-#: fits a memory-mapped twin of 38 MB, with so many more MB of memory than the process has after its imports
+#: fits memory-mapped arrays of 38 MB, with a limit on the memory beyond that after the imports
 LIMITED = """
     import resource, sys
     import numpy as np

@@ -39,7 +39,7 @@ from skspo._training.inputs import TrainingData
 from skspo.estimators._mlp import LOSSES, _Network
 from skspo.losses import check_offset
 
-# Predictions with and without the known part are compared here; test_first_steps.py looks at the warning.
+# Predictions with and without the offset are compared here; test_first_steps.py tests the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*was fitted with offset, but (predict|score) was called without")
 
 ESTIMATORS = [
@@ -52,7 +52,7 @@ ESTIMATORS = [
 
 
 def known_data(d, n=25, p=2, seed=0):
-    """Costs whose known part is large and useless to predict from features."""
+    """Costs whose known part is large and unrelated to the features."""
     rng = np.random.default_rng(seed)
     X, O = rng.normal(size=(n, p)), 2.0 * rng.normal(size=(n, d))
     C = O + np.sinh(X @ rng.normal(size=(p, d))) + 0.5 * rng.normal(size=(n, d))
@@ -110,9 +110,9 @@ def test_exact_training(region, vertices, penalty):
         if not penalty:
             loss = spo_plus_loss(C, model.predict(X, offset=O), region)
             assert loss == pytest.approx(model.objective_, rel=1e-9)
-            # It is what the metrics make of the two parts.
+            # It agrees with the metrics.
             assert spo_plus_loss(C, model.predict(X), region, offset=O) == pytest.approx(loss, rel=1e-12)
-            # Not knowing the known part is worse.
+            # Without the offset the loss is larger.
             assert SPOPlusRegressor(region, solver=solver).fit(X, C).objective_ > 1.5 * truth
 
 
@@ -125,7 +125,7 @@ def test_smooth_regions(region):
     ]
     assert all(model.duality_gap_ <= 1e-6 for model in models)
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-6)
-    # The definition, by a minimiser that knows nothing of our objective.
+    # The definition, with an independent minimiser.
     from scipy.optimize import minimize
 
     def value(theta):
@@ -304,7 +304,7 @@ def test_streaming():
     assert exact.objective_ * (1 - 1e-6) <= rough.objective_ <= exact.objective_ * (1 + 1e-4)
 
 
-# -- manners -----------------------------------------------------------------------------------------------------------
+# -- interface ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

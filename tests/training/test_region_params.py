@@ -229,7 +229,7 @@ def test_exact_training(case, solver, alpha):
         if alpha == 0:
             loss = spo_plus_loss(C, model.predict(X), region, region_params=params)
             assert loss == pytest.approx(model.objective_, rel=1e-9)
-            # Not knowing the differences is worse.
+            # Without the differences the loss is larger.
             plain = SPOPlusRegressor(region).fit(X, C).predict(X)
             assert spo_plus_loss(C, plain, region, region_params=params) > truth * (1 + 1e-3)
 
@@ -356,7 +356,7 @@ def test_every_estimator(case, estimator):
     regret = np.abs((C * W).sum(axis=1) - best)
     assert model.score(X, C, region_params=params) == pytest.approx(-regret.sum() / np.abs(best).sum())
     assert spo_loss(C, C_hat, region, region_params=params) == pytest.approx(regret.mean())
-    # The fitted region is the plain one: new samples bring their own parameters.
+    # The fitted region has no rows: new samples have their own parameters.
     assert type(model.region_) is type(region)
     some = row(params, slice(0, 3))
     np.testing.assert_allclose(model.decide(X[:3], region_params=some), W[:3], atol=1e-8)

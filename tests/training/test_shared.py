@@ -242,7 +242,7 @@ def test_one_cost_is_the_other_layout():
         assert shared.objective_ == pytest.approx(plain.objective_, rel=2e-6)
 
 
-# -- what decisions cannot see -----------------------------------------------------------------------------------------
+# -- hidden components -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", ["interior-point", "conic", "bundle"])
@@ -256,7 +256,7 @@ def test_hidden_coefficients_are_least_squares_given_the_others(solver):
     assert error.sum() == pytest.approx(0.0, abs=1e-8 * np.abs(error).sum())
     constant = X.reshape(-1, 4, 3)[:, :, 2]
     assert (error * constant).sum() == pytest.approx(0.0, abs=1e-8 * np.abs(error).sum())
-    # The objective does not know them.
+    # The objective does not depend on them.
     moved = model.predict(X) + 3.0 - 5.0 * constant
     assert spo_plus_loss(C, moved, Simplex(), sample_weight=weight) == pytest.approx(model.objective_, rel=1e-9)
 
@@ -284,7 +284,7 @@ def test_only_the_features_of_an_item_make_its_cost():
 
 
 def test_only_hidden_features():
-    """All features are those of the sample: decisions see nothing of them, and the fit is least squares."""
+    """All features are those of the sample: they change no decision, and the fit is least squares."""
     X, C = items_data(4)
     X = np.tile(X.reshape(-1, 4, 3)[:, :1, :], (1, 4, 1)).reshape(len(X), -1)
     model = SPOPlusRegressor(Simplex(), shared=True).fit(X, C)
@@ -437,7 +437,7 @@ def test_stream_and_warm_start():
         model.partial_fit(X, C[:, :3])
 
 
-# -- manners -----------------------------------------------------------------------------------------------------------
+# -- interface ---------------------------------------------------------------------------------------------------------
 
 
 def test_clone_pickle_search_and_pipeline():
@@ -461,7 +461,7 @@ def test_oracle_regions():
     region = OracleRegion(lambda C: np.eye(C.shape[1])[C.argmin(axis=1)], 4)
     model = SPOPlusRegressor(region, shared=True, alpha=0.1).fit(X, C)
     assert model.solver_ == "bundle"
-    # The oracle does not say that the sum is constant, but a free intercept is the only thing that could tell.
+    # The oracle does not reveal that the sum is constant, which only matters for a free intercept.
     assert model.objective_ == pytest.approx(
         SPOPlusRegressor(Simplex(), shared=True, alpha=0.1).fit(X, C).objective_, rel=2e-6
     )

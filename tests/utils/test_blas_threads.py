@@ -1,4 +1,4 @@
-"""Solvers that do many products of small matrices use one BLAS thread, and give the others back."""
+"""Solvers with many products of small matrices use one BLAS thread, and restore the number of threads."""
 
 import warnings
 

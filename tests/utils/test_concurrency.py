@@ -1,4 +1,4 @@
-"""Fits at the same time share nothing, leave what belongs to the process as it was, and leave nothing behind."""
+"""Simultaneous fits are independent, restore the state of the process, and leave nothing behind."""
 
 import importlib.util
 import json
@@ -99,7 +99,7 @@ def impatient():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_threads(alone, impatient):
-    """Every fit twice, in an order that puts different ones side by side, four at a time, on shared regions."""
+    """Every fit twice, in random order, four at a time, on shared regions."""
     names = np.random.default_rng(0).permutation([*FITS, *FITS]).tolist()
     with ThreadPoolExecutor(4) as pool:
         assert_equal_results(zip(names, pool.map(run, names), strict=True), alone)
@@ -121,7 +121,7 @@ def test_processes(alone, method):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_fork_while_threads_fit():
-    """With two BLAS threads, and other threads in the middle of fits: the child can fit all the same."""
+    """With two BLAS threads, and other threads in the middle of fits: the child can still fit."""
     code = (
         "import os, sys, threading, time, warnings\n"
         f"sys.path[:0] = {[str(TESTS), str(TESTS / 'utils')]!r}\n"
@@ -153,7 +153,7 @@ def test_fork_while_threads_fit():
 
 @pytest.mark.slow
 def test_one_region_in_several_dimensions(impatient):
-    """A region that exists in every dimension, asked for several of them at the same time."""
+    """A region without a fixed dimension, used in several dimensions at the same time."""
     regions = [sk.Simplex(), sk.Box(), sk.TopK(2), sk.L1Ball(), sk.EntropySimplex(), sk.Assignment()]
 
     def ask(region, d):
@@ -171,7 +171,7 @@ def test_one_region_in_several_dimensions(impatient):
                 assert_array_equal(answer, truth, err_msg=str(tasks[k]))
 
 
-# -- what must not matter ----------------------------------------------------------------------------------------------
+# -- irrelevant settings -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_number_of_blas_threads(name):
     assert_allclose(two.score(data, costs), one.score(data, costs), atol=1e-6)
 
 
-# -- what belongs to the process ---------------------------------------------------------------------------------------
+# -- state of the process ----------------------------------------------------------------------------------------------
 
 
 def blas_threads():
@@ -345,7 +345,7 @@ def test_fork_does_not_wait_for_other_threads():
     thread = threading.Thread(target=other)
     thread.start()
     assert inside.wait(10)
-    with context:  # this thread is inside as well, and the child goes on from here
+    with context:  # this thread is inside as well, and the child continues here
         pid = os.fork()
         if pid == 0:
             me = os.getpid()
@@ -360,7 +360,7 @@ def test_fork_does_not_wait_for_other_threads():
     assert entered == left == [os.getpid()]
 
 
-# -- nothing is left behind --------------------------------------------------------------------------------------------
+# -- leaks -------------------------------------------------------------------------------------------------------------
 
 
 def leak_tool():
@@ -385,7 +385,7 @@ def leak_tool():
     ],
 )
 def test_nothing_leaks(fits):
-    """In a process of its own: the tests before this one are not to be measured."""
+    """In a separate process, so that earlier tests are not measured."""
     done = subprocess.run(
         [sys.executable, str(TOOLS / "leak.py"), "--fits", str(fits), "--warm-up", "14"],
         capture_output=True,
@@ -399,7 +399,7 @@ def test_nothing_leaks(fits):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks into /proc")
 def test_a_leak_is_detected():
-    """Half a megabyte kept by each of thirty fits, if one may call them so."""
+    """Half a megabyte kept by each of thirty fits."""
     leak = leak_tool()
     leak.KINDS["nothing"] = float
     assert leak.measure(30, 4, ["nothing"], patience=0.0)["growth MB"] < leak.LIMIT_MB

@@ -1,6 +1,6 @@
-"""``time_limit``, by a clock that advances with the work and not with the machine's load.
+"""``time_limit``, with a clock that advances with the work and does not depend on the load of the machine.
 
-How well it is kept in seconds is measured by ``benchmarks/time_limit.py``.
+``benchmarks/time_limit.py`` measures it in seconds.
 """
 
 import time
@@ -51,7 +51,7 @@ def clock(monkeypatch):
 
 LASSO = {"alpha": 0.01, "l1_ratio": 0.9}
 
-# region, data, parameters, seconds within which the fit cannot end but for the limit
+# region, data, parameters, limit in seconds, which is too short for the fit
 CASES = {
     "interior-point": (Simplex(), CLASSES, {"solver": "interior-point"}, 20),
     "interior-point-l1": (GRID, PATHS, {"solver": "interior-point", **LASSO}, 20),
@@ -70,17 +70,17 @@ CASES = {
 def test_best_model_so_far_in_time_with_a_valid_bound(name, clock):
     region, (X, C), params, seconds = CASES[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # sgd has no proof to the last digit
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sgd does not reach tol
         free = SPOPlusRegressor(region, **params).fit(X, C)
     before = clock.now
     with pytest.warns(ConvergenceWarning, match=rf"because time_limit={seconds} s was reached.*Increase time_limit"):
         model = SPOPlusRegressor(region, time_limit=seconds, **params).fit(X, C)
     assert clock.now - before <= 1.2 * seconds
-    assert clock.now - before >= 0.4 * seconds  # it was used, too
+    assert clock.now - before >= 0.4 * seconds  # most of the time was used
     assert model.lower_bound_ <= free.objective_ * (1 + 1e-9)
     assert free.lower_bound_ <= model.objective_ * (1 + 1e-9)
     nothing = SPOPlusRegressor(region, **params)
-    # Never worse than where every solver starts.
+    # Never worse than the starting point of all solvers.
     with pytest.warns(ConvergenceWarning):
         nothing.set_params(time_limit=1e-9).fit(X, C)
     assert model.objective_ <= nothing.objective_ * (1 + 1e-12)
@@ -189,7 +189,7 @@ def test_path_shares_the_time(clock):
     assert 15 <= clock.now - before <= 36
     np.testing.assert_array_equal(free[0], limited[0])
     assert (limited[3] >= free[3] * (1 - 1e-6)).all()
-    assert (limited[4] > free[4]).sum() >= 2  # the time did not all go into the first ones
+    assert (limited[4] > free[4]).sum() >= 2  # the first ones did not use all of the time
     assert np.isfinite(limited[1]).all()
 
 
@@ -220,7 +220,7 @@ def test_milp_gets_the_remaining_time(clock, monkeypatch):
     before = clock.now
     SPORegressor(Simplex(), solver="milp", time_limit=1000).fit(X, C)
     assert 0.5 * 1000 <= given[0] <= 0.95 * (1000 - 10)
-    assert clock.now - before > 10  # what the start took
+    assert clock.now - before > 10  # time for the start
 
 
 @pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
@@ -229,7 +229,7 @@ def test_back_ends_get_the_remaining_time(backend, clock, monkeypatch):
 
     X, C = CLASSES
     original, given = cp.Problem.solve, []
-    clock.count(monkeypatch, cp.Problem, "get_problem_data", 30.0)  # CVXPY at work
+    clock.count(monkeypatch, cp.Problem, "get_problem_data", 30.0)  # time of CVXPY
 
     def solve(self, **options):
         given.append(options.get("time_limit", options.get("highs_options", {}).get("time_limit")))
@@ -248,7 +248,7 @@ def test_back_ends_get_the_remaining_time(backend, clock, monkeypatch):
     SPOPlusRegressor(Simplex(), solver=ConicSolver(backend)).fit(X, C)
     assert given == [None]
     given.clear()
-    # No time for anything but the model itself.
+    # Only enough time to build the model.
     with pytest.warns(ConvergenceWarning, match="time_limit=20 s was reached"):
         model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend), time_limit=20).fit(X, C)
     assert given == []
@@ -256,7 +256,7 @@ def test_back_ends_get_the_remaining_time(backend, clock, monkeypatch):
 
 
 def test_a_back_end_stops_by_itself():
-    # By the real clock, and with a limit that is hopeless on any machine.
+    # With the real clock, and a limit that is too short on any machine.
     from skspo.solvers import ConicSolver
 
     X, C = make_cost_sensitive_classification(1000, degree=2, noise=0.5, random_state=0)
@@ -309,7 +309,7 @@ def test_steps_are_predicted(clock):
     while not timer.late():
         clock.now += 1.0
         taken += 1
-    assert taken == 90 and deadline.reached  # another one would eat into the last tenth
+    assert taken == 90 and deadline.reached  # another one would use the last tenth
     timer = StepTimer(Deadline(100.0))
     taken = 0
     while not timer.late():
@@ -342,7 +342,7 @@ def test_many_candidates(clock):
     assert clock.now - before <= 330
     results = model.cv_results_
     assert np.isfinite(results["mean_test_score"]).all() and len(model.alphas_) == 500
-    # Several candidates were fitted in each fold, from all over the grid, and each stands for some others.
+    # Several candidates, spread over the grid, were fitted in each fold, and each is used for some others.
     for k in range(5):
         changes = np.flatnonzero(np.diff(results[f"split{k}_test_score"]))
         assert 2 <= len(changes) <= 100
@@ -355,7 +355,7 @@ def test_a_path_of_many_models(clock):
     with pytest.warns(ConvergenceWarning, match="fits on the path stopped.*time_limit=100 s"):
         alphas, coefs, intercepts, values, gaps = spo_plus_path(X, C, Simplex(), n_alphas=300, time_limit=100)
     assert clock.now - before <= 110
-    # Objectives are those of the models that came back, also where one stands for others.
+    # Objectives are those of the returned models, also where one is used for others.
     data = LinearObjective(SPOPlusLoss(Simplex()), Simplex(), X, C, prior="least_squares", standardized=True)
     assert sum((coefs[k] == coefs[k - 1]).all() for k in range(1, 300)) > 100
     for k in (1, 50, 299):
@@ -365,7 +365,7 @@ def test_a_path_of_many_models(clock):
         assert 0 <= gaps[k] <= 1
 
 
-# -- by the real clock -------------------------------------------------------------------------------------------------
+# -- with the real clock -----------------------------------------------------------------------------------------------
 
 LARGE = {
     "costs": lambda: (Simplex(), make_cost_sensitive_classification(2000, 100, 300, degree=2, random_state=0)),
@@ -383,7 +383,7 @@ LARGE = {
 
 @pytest.mark.parametrize("name", rest_is_slow(LARGE, 1))
 def test_large_problems_keep_the_limit(name):
-    # The promise is 2.7 s; the rest is for a busy machine.  Without looks inside steps it was 20 to 60 s and more.
+    # The guarantee is 2.7 s; the rest is for a busy machine.  Without checks inside steps it took 20 to 60 s and more.
     region, (X, C) = LARGE[name]()
     model = SPOPlusRegressor(region, time_limit=2.0, random_state=0)
     start = time.perf_counter()

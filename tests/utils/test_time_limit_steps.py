@@ -44,7 +44,7 @@ def spent(clock, model, X, C, seconds):
 
 
 def box(**params):
-    """A polyhedron that HiGHS is asked about, row by row."""
+    """A polyhedron whose oracle is HiGHS, row by row."""
     return Polyhedron(A_ub=np.ones((1, 5)), b_ub=[2.0], bounds=(0, 1), **params)
 
 
@@ -64,7 +64,7 @@ ROW_BY_ROW = {
 def test_oracles_check_the_time_between_rows(name, monkeypatch):
     region, where, method = ROW_BY_ROW[name]
     X, C = ASSETS
-    region.argmin(C)  # what is prepared once is no part of this
+    region.argmin(C)  # the preparation is not measured
     free = SPOPlusRegressor(region).fit(X, C)
     clock = Clock(monkeypatch)
     clock.count(monkeypatch, where, method)  # a second per row
@@ -74,7 +74,7 @@ def test_oracles_check_the_time_between_rows(name, monkeypatch):
     assert model.objective_ == np.inf and model.duality_gap_ == np.inf and model.lower_bound_ == 0.0
     expected = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), C, rcond=None)[0]
     np.testing.assert_allclose(model.predict(X), np.column_stack([np.ones(len(X)), X]) @ expected, atol=1e-8)
-    # In the middle of the last pass, what was known before comes back.
+    # A limit in the last pass returns the model before that pass.
     before = clock.now
     model.set_params(time_limit=None).fit(X, C)
     for seconds in (int(clock.now - before) - 10, int(clock.now - before) - 40):
@@ -127,12 +127,12 @@ def test_newton_checks_the_time_between_blocks(monkeypatch):
 
 @pytest.fixture
 def slow_machine(monkeypatch):
-    """A machine on which nothing but the smallest products fits into a limit, as far as predictions go."""
+    """A machine on which, by prediction, only the smallest products fit into a limit."""
     monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 1e-3)
 
 
 def test_the_speed_of_the_machine_is_measured(monkeypatch):
-    monkeypatch.setattr("skspo._utils.deadline.perf_counter", None)  # a clock of a test has no part in it
+    monkeypatch.setattr("skspo._utils.deadline.perf_counter", None)  # the clock of a test is not used
     assert 1e7 < deadline_module._speed.__wrapped__() < 1e14
     monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 100.0)
     assert deadline_module.predicted_seconds(250.0) == 2.5
@@ -181,7 +181,7 @@ def test_certificates_are_computed_only_in_time(slow_machine, monkeypatch):
 @pytest.mark.parametrize("one_cost", [True, False])
 @pytest.mark.parametrize("kind", ["full rank", "collinear", "wide"])
 def test_quick_least_squares(kind, fit_intercept, one_cost):
-    """Normal equations where they are accurate, else a pivoted factorisation: the same as scikit-learn's."""
+    """Normal equations if they are accurate, otherwise a pivoted factorisation: the same result as scikit-learn."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4)) * [1.0, 1e3, 1e-3, 1.0] + [0.0, 5.0, 0.0, 1.0]
     if kind == "collinear":
