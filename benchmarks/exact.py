@@ -295,7 +295,7 @@ def targets(rows: dict[str, Row]) -> Iterator[tuple[str, str, bool]]:
 
 
 class Timer:
-    """Best of a few runs by the chosen clock; stores the ratio of wall-clock to processor time."""
+    """Best of a few runs by the chosen clock; stores the largest ratio of wall-clock to processor time."""
 
     def __init__(self, repeat: int, clock: str) -> None:
         self.repeat = repeat

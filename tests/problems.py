@@ -20,7 +20,7 @@ def spo_plus_objective(X, C, region=None, weight=None, **params):
 
 
 def items_data(d, n=25, q=3, seed=0, noise=0.4):
-    """Costs of items from features of their own, one of which is the same for all items of a sample."""
+    """Costs of items from their own features, one of which is the same for all items of a sample."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d, q)) * [1.0, 3.0, 0.5][:q] + [0.0, 2.0, 1.0][:q]
     if q > 2:

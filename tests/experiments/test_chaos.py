@@ -436,7 +436,7 @@ def test_dask_script_interrupted_many_times(tmp_path, number):
 
 @contextlib.contextmanager
 def no_file_larger_than(n):
-    """Writes beyond so many bytes fail, after a part of them was written, as on a full disk."""
+    """Writes beyond a number of bytes fail, after a part of them was written, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n, hard))
     try:

@@ -21,7 +21,7 @@ def show(*args, **kwargs):
         shown.append(len(figure.axes))
     plt.close("all")
 plt.show = show
-runpy.run_path(sys.argv.pop(), run_name="__main__")  # an example may read arguments of its own
+runpy.run_path(sys.argv.pop(), run_name="__main__")  # an example may read its own arguments
 print("figures:", sum(n > 0 for n in shown))
 """
 

@@ -100,7 +100,7 @@ def test_loose_entropy_where_gradients_stall():
         warnings.simplefilter("ignore", ConvergenceWarning)
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", max_iter=500).fit(X, C)
     assert lbfgs.duality_gap_ > 1e-4
-    # Several samples have nearly tied costs at the optimum; whether they are told apart must not depend on rounding.
+    # Several samples have nearly tied costs at the optimum; their decisions must not depend on rounding.
     for noise in (0.0, 1e-14, 1e-13):
         C_near = C * (1.0 + noise * np.random.default_rng(0).normal(size=C.shape))
         newton = SPOPlusRegressor(region, solver="newton").fit(X, C_near)

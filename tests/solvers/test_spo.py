@@ -446,7 +446,7 @@ def test_milp_counts_weights():
 
 
 def test_milp_bound_is_not_above_a_start_without_margin():
-    # The first two samples can be told apart, but by less than the margin.
+    # The first two samples can be separated, but by less than the margin.
     x = np.array([0.0, 1e-5, 10.0])
     C = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     region = Simplex()

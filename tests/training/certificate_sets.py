@@ -326,7 +326,7 @@ LARGE: dict[str, tuple[list[int], Callable[[int], Set]]] = {
 
 
 def varying(name, n, rng):
-    """A region with parameters of its own for each of n samples."""
+    """A region with its own parameters for each of n samples."""
     if name == "box":
         low = rng.normal(size=(n, 3))
         high = low + rng.exponential(size=(n, 3))

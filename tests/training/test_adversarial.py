@@ -53,7 +53,7 @@ needs_long_double = pytest.mark.skipif(
 
 
 def generated(count, family, estimator="spo+"):
-    """Run a judge on so many problems, or on TIMES as many."""
+    """Run the checks on ``count`` generated problems, or on TIMES as many."""
 
     def decorate(judge):
         health = [HealthCheck.too_slow, HealthCheck.data_too_large]

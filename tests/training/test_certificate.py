@@ -36,7 +36,7 @@ def problems(draw, kind):
 
 
 def generated(count, nightly, *strategies):
-    """Run a test on so many problems."""
+    """Run a test on ``count`` generated problems, or on ``nightly`` ones."""
 
     def decorate(test):
         health = [HealthCheck.too_slow, HealthCheck.data_too_large]
