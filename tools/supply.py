@@ -197,8 +197,8 @@ def write_licences(work: Path) -> None:
     lines = [
         "# Licences",
         "",
-        "skspo is under the BSD 3-Clause License. This is what its installation brings along, without extras, and what",
-        "each package says of its licence. Written by `python tools/supply.py --licences`.",
+        "skspo is under the BSD 3-Clause License. These are all packages that it installs, without extras, and their",
+        "licences, as stated in their metadata. Written by `python tools/supply.py --licences`.",
         "",
         "| package | version | licence | needed by |",
         "|---|---|---|---|",
