@@ -1,20 +1,20 @@
-"""Exact training against the fastest general route to the same optimum, measured in the same run on one thread.
+"""Exact training compared with the fastest general method for the same optimum, in the same run on one thread.
 
-The general routes are what an expert writes in fifty lines, from the linear programming (or conic) dual of the support
-function, written by hand for each region, with an explicit epigraph and no redundant variable:
+The general methods (routes) are what an expert would write in fifty lines: the linear programming (or conic) dual of
+the support function, derived by hand for each region, with an explicit epigraph and no redundant variable:
 
     CVXPY+Clarabel   the program in CVXPY, conic interior point
     CVXPY+HiGHS      the same program, HiGHS interior point without crossover       (linear programs)
-    highspy          the same program as sparse matrices handed to HiGHS directly   (linear programs)
+    highspy          the same program as sparse matrices passed to HiGHS directly   (linear programs)
 
-Nobody's word is taken: a route counts if the SPO+ loss at the coefficients that it returned, evaluated by
-``skspo.spo_plus_loss``, is within 1e-6 of the best loss that any route or skspo found.  Its solver's tolerance is 1e-7,
-or 1e-9 if that was not enough; then only the second run counts.  Times contain everything from arrays to coefficients,
-skspo's with its certificate; the routes get the optimal decisions of the true costs for free.  Each time is the best of
---repeat runs, or of those that fit into ten seconds.
+A route is counted if the SPO+ loss at its coefficients, evaluated by ``skspo.spo_plus_loss``, is within 1e-6 of the
+best loss found by any route or by skspo.  The tolerance of its solver is 1e-7, or 1e-9 if that was not enough; then
+only the second run is counted.  Times include everything from arrays to coefficients, for skspo also the certificate.
+The time of the routes does not include the optimal decisions of the true costs.  Each time is the best of --repeat
+runs, or of those that fit into ten seconds.
 
     python benchmarks/exact.py                   everything, about half an hour
-    python benchmarks/exact.py --quick           a twentieth of the samples: does it run?
+    python benchmarks/exact.py --quick           a twentieth of the samples, as a test
     python benchmarks/exact.py --only paths      rows whose name is or else contains "paths"
     python benchmarks/exact.py --out docs/benchmarks/README.md
 """
@@ -51,14 +51,14 @@ from skspo.datasets import make_cost_sensitive_classification, make_knapsack, ma
 from skspo.experiments.runner import write_atomically
 
 SAME = 1e-6  # relative difference of losses within which two routes have found the same optimum
-ACCURACIES = (1e-7, 1e-9)  # tolerances of the general solvers; the second if the first does not get there
+ACCURACIES = (1e-7, 1e-9)  # tolerances of the general solvers; the second if the first is not enough
 ENOUGH = 10.0  # seconds after which nothing is repeated
 
 # -- the general routes ------------------------------------------------------------------------------------------------
 #
 #     min over B (q, d)   sum_i support_S(c_i - 2 B^T z_i) + 2 <B, sum_i z_i w_i^T>        z_i = (x_i, 1), w_i = w*(c_i)
 #
-# A sum, not a mean: solvers' tolerances are absolute, and terms of order one suit them best.
+# A sum, not a mean: the tolerances of the solvers are absolute and suit terms of order one.
 
 
 class Linear(NamedTuple):
@@ -92,7 +92,7 @@ def box(d: int) -> Linear:
 
 
 def knapsack(weights: np.ndarray, capacity: float) -> Linear:
-    """capacity y_0 + sum_j y_j with weight_j y_0 + y_j >= v_j: a price of the room and one of each item."""
+    """capacity y_0 + sum_j y_j with weight_j y_0 + y_j >= v_j: a price of the capacity and one of each item."""
     eye = sp.eye_array(weights.size, format="csr")
     G = sp.hstack([sp.csr_array(weights[:, None]), eye], format="csr")
     return Linear(G, np.r_[capacity, np.ones(weights.size)], eye, True)
@@ -145,7 +145,7 @@ def with_cvxpy(
 
 
 def highs_options(budget: float, accuracy: float) -> dict[str, Any]:
-    # Crossover changes the loss by nothing that matters here and costs up to a tenth of the time.
+    # Crossover hardly changes the loss and takes up to a tenth of the time.
     options = {"solver": "ipm", "run_crossover": "off", "ipm_optimality_tolerance": accuracy}
     return options | {"time_limit": budget, "threads": 1}
 
@@ -204,10 +204,10 @@ class Row:
     gap: float
     converged: bool
     accurate: bool  # as good as the best route
-    routes: dict[str, float | str] = field(default_factory=dict)  # seconds, or why it does not count
+    routes: dict[str, float | str] = field(default_factory=dict)  # seconds, or why it is not counted
 
     def fastest(self, start: str = "") -> tuple[str, float] | None:
-        """Name and seconds of the fastest route that counts, among those whose name starts so."""
+        """Name and seconds of the fastest counted route, among those whose name has this prefix."""
         times = [(s, name) for name, s in self.routes.items() if isinstance(s, float) and name.startswith(start)]
         return (min(times)[1], min(times)[0]) if times else None
 
@@ -261,7 +261,7 @@ def cases() -> Iterator[Case]:
 
 
 def targets(rows: dict[str, Row]) -> Iterator[tuple[str, str, bool]]:
-    """What was promised, what was measured, and whether it is enough; only for rows that ran."""
+    """Targets, measured values, and whether the targets are met; only for rows that ran."""
 
     def at_least(name: str, factor: float, start: str = "") -> Iterator[tuple[str, str, bool]]:
         if name in rows:
@@ -295,7 +295,7 @@ def targets(rows: dict[str, Row]) -> Iterator[tuple[str, str, bool]]:
 
 
 class Timer:
-    """Best of a few runs by the chosen clock; remembers how much longer the wall clock ran than the processor."""
+    """Best of a few runs by the chosen clock; stores the largest ratio of wall-clock to processor time."""
 
     def __init__(self, repeat: int, clock: str) -> None:
         self.repeat = repeat
@@ -330,8 +330,8 @@ def fit(case: Case, X: np.ndarray, C: np.ndarray) -> tuple[sk.SPOPlusRegressor, 
 def attempt(
     case: Case, data: Data, route: Callable[..., Any], timer: Timer, budget: float
 ) -> tuple[float | str, float]:
-    """Seconds of a route, or why there are none, and the loss at what it returned."""
-    highspy.Highs.resetGlobalScheduler(True)  # else the number of threads is that of the first call
+    """Seconds of a route, or why there are none, and the loss at its coefficients."""
+    highspy.Highs.resetGlobalScheduler(True)  # otherwise the number of threads is that of the first call
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -357,7 +357,7 @@ def measure(case: Case, timer: Timer, budget: float, log: Callable[[str], None])
         return row
     C_min = case.region.to_min(C)
     data = Data(np.column_stack([X, np.ones(len(X))]), C_min, case.region.solve_min(C_min))
-    # Relative as skspo's own gap is: data that a linear model fits perfectly have the optimum 0.
+    # Relative in the same way as the gap of skspo: data that a linear model fits perfectly have the optimum 0.
     scale = max(loss, 0.01 * sk.spo_plus_loss(C, np.zeros_like(C), case.region))
     losses = {}
     for name, route in ROUTES.items():
@@ -410,7 +410,7 @@ def markdown(header: tuple[str, ...], table: list[tuple[str, ...]]) -> str:
 
 
 def setting(*packages: str) -> str:
-    """Date, processor and versions: what a figure depends on, and nothing that names a machine."""
+    """Date, processor and versions, without the name of the machine."""
     cpu = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         found = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text())
@@ -420,7 +420,7 @@ def setting(*packages: str) -> str:
 
 
 def write_section(file: str, name: str, text: str) -> None:
-    """Replace what stands between ``<!-- name:begin -->`` and ``<!-- name:end -->``, or append it with the marks."""
+    """Replace the text between ``<!-- name:begin -->`` and ``<!-- name:end -->``, or append it with the markers."""
     path, begin, end = pathlib.Path(file), f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     old = path.read_text() if path.exists() else ""
     if begin not in old or end not in old:

@@ -1,9 +1,9 @@
-"""Time of exact fits: the solver that skspo chooses beside the whole problem in CVXPY, in the same run.
+"""Time of exact fits: the solver that skspo chooses compared with the whole problem in CVXPY, in the same run.
 
     python benchmarks/fit.py [--quick]
 
-"CVXPY" is the same training problem handed to CVXPY as one program (solver="conic" with Clarabel), which is what a
-hand-written script does; both columns end with the same certified objective.  One thread.
+"CVXPY" is the same training problem passed to CVXPY as one program (solver="conic" with Clarabel), as in a hand-written
+script. Both columns reach the same certified objective.  One thread.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""How many rows of costs per second the oracles solve, and how many a solver called row by row.
+"""Rows of costs per second: the oracles, compared with a solver that is called row by row.
 
-The opponents, one core each:
+The other methods, one core each:
 
     CVXPY    one problem per region, built once with the costs as a cp.Parameter and compiled once (DPP), then solved
              for each row with Clarabel (LP and cones) or HiGHS (integers): the fastest way to use CVXPY row by row
@@ -34,7 +34,7 @@ ITERATIONS = 15  # of root finding at most, for 100,000 portfolios of 50 assets
 
 
 def rows_per_second(solve: Callable[[np.ndarray], Any], C: np.ndarray, repeat: int = 3) -> float:
-    """Best of a few runs, after a first one on a few rows that prepares what is prepared once."""
+    """Best of a few runs, after a first one on a few rows, which fills the caches."""
     solve(C[:2])
     best = np.inf
     for _ in range(repeat):
@@ -90,7 +90,7 @@ Solve = Callable[[np.ndarray], np.ndarray]
 
 
 def duels(rng: np.random.Generator) -> Iterator[tuple[str, sk.Region, int, float, str, Solve]]:
-    """Name, region, number of costs, rows relative to --rows, opponent and what it runs."""
+    """Name, region, number of costs, rows relative to --rows, name and function of the other method."""
 
     def simplex(w: cp.Variable) -> list[cp.Constraint]:
         return [w >= 0, cp.sum(w) == 1]
@@ -203,7 +203,7 @@ def main() -> None:
         ours = rows_per_second(region.argmin, C)
         start = C[:one_by_one]
         theirs = rows_per_second(solve, start, repeat=1)
-        # A race between answers that differ would mean nothing.
+        # Times are only comparable if the results agree.
         values = np.einsum("ij,ij->i", start, region.argmin(start))
         error = np.abs(values - solve(start)).max() / max(1.0, np.abs(values).max())
         assert error < 1e-4, (name, opponent, error)

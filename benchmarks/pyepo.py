@@ -10,17 +10,18 @@ PyEPO's time starts with its dataset (the optimal paths of the true costs, which
 with the first epoch after which the loss of the whole training set is within 1 %; that loss is evaluated by skspo,
 outside the timed part.  Regret is the normalized SPO loss on 10,000 further samples of the same generator.
 
-skspo appears three times: fitted to the optimum; with tol=0.01, which ends when the 1 % is *proved*; and, like for
-like with PyEPO, as the shortest run of the bundle method whose loss is within 1 %.  Its number of iterations is found
-by trying, outside the timed part, and its 50 groups were found to be faster there than the default: both sides are then
-tuned, and stop by hindsight.
+skspo is listed three times: fitted to the optimum; with tol=0.01, which stops when the 1 % is *proved*; and, comparable
+to PyEPO, as the shortest run of the bundle method whose loss is within 1 %.  Its number of iterations is found by
+trial, outside the timed part, and its 50 groups were faster than the default: both sides are tuned, and their stopping
+points are chosen in hindsight.
 
-PyEPO and torch are no dependencies of skspo.  In an environment of its own:
+PyEPO and torch are not dependencies of skspo.  In a separate environment:
 
     python -m venv venv && venv/bin/pip install torch pyepo gurobipy && venv/bin/pip install -e .
     venv/bin/python benchmarks/pyepo.py [--quick] [--out docs/benchmarks/README.md]
 
-gurobipy brings a licence for small models, enough for 40 edges; without it PyEPO uses OR-Tools (pip install ortools).
+gurobipy includes a licence for small models, which is enough for 40 edges; without it PyEPO uses OR-Tools (pip install
+ortools).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from typing import Any, NamedTuple
 
 from exact import markdown, setting, write_section  # first: it also limits numpy to one thread
 
-sys.path.pop(0)  # this directory, in which "pyepo" is this very file
+sys.path.pop(0)  # this directory, in which "pyepo" is this file
 
 import numpy as np
 import pyepo
@@ -77,7 +78,7 @@ def path_model(backend: str) -> Any:
             model = getattr(__import__("pyepo.model", fromlist=[name]), name).shortestPathModel(GRID)
             model.setObj(np.ones(model.num_cost))
             model.solve()
-        except Exception as error:  # a missing package or licence shows in many ways
+        except Exception as error:  # a missing package or licence raises different errors
             trouble.append(f"{name}: {type(error).__name__}: {error}")
         else:
             return name, model
@@ -153,7 +154,7 @@ def main() -> None:
             rough, model = with_skspo(X, C, region, solver=quick, tol=NEAR)
             runs[f"skspo {model.solver_}, tol={NEAR:g}"] = rough
             for max_iter in range(2, 100):
-                # Fewer groups than the default: less time for each of its programs, which prove less.
+                # Fewer groups than the default: its quadratic programs are faster, and their bounds weaker.
                 bundle = SOLVERS["bundle"](tol=NEAR, max_iter=max_iter, n_groups=50)
                 short, model = with_skspo(X, C, region, solver=bundle)
                 if short.loss <= (1 + NEAR) * optimum:

@@ -1,20 +1,21 @@
-"""Time and memory of exact fits that read their rows from files, as the rows become many.
+"""Time and memory of exact fits that read their rows from files, for increasing numbers of rows.
 
     python benchmarks/scale.py                     all sizes, up to ten million rows: half an hour, and 5 GB of disk
     python benchmarks/scale.py --quick             10,000 and 100,000 rows
     python benchmarks/scale.py --sizes 1e6         other sizes
     python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster, cluster-tuned
 
-"cluster-tuned" has workers whose malloc keeps memory for the next array instead of giving it back at once (see TUNED).
+"cluster-tuned" has workers whose malloc keeps memory for the next array instead of returning it immediately (see
+TUNED).
 
-Every fit has a process of its own (and, on the cluster, two worker processes), and no penalty, to a relative duality
+Every fit runs in its own process (and, on the cluster, two worker processes), without a penalty, to a relative duality
 gap of 1e-6.  Columns:
 
     passes      of the bundle method over the data; four more come before the first
     s           the whole fit, data on disk to certified coefficients; the start of the cluster is not counted
     s/pass      time of the bundle method by pass, its quadratic programs included
     RSS         largest resident memory of the process; on the cluster, of the driver and of the larger worker
-    private     the same without what is mapped from files, which the system takes back when it needs room;
+    private     the same without pages of mapped files, which the system frees if it needs memory;
                 sampled 20 times a second, and not on the cluster
 """
 
@@ -39,8 +40,8 @@ from skspo.datasets import make_cost_sensitive_classification, make_shortest_pat
 
 BLOCK = 100_000
 WHERE = ["memory", "memmap", "cluster", "cluster-tuned"]
-#: dask starts workers with MALLOC_TRIM_THRESHOLD_=65536: every array above 128 kB is then fresh memory, to be zeroed by
-#: the system page by page.  These, in bytes, have it used again.
+#: dask starts workers with MALLOC_TRIM_THRESHOLD_=65536: every array above 128 kB is then new memory, which the
+#: system has to clear page by page.  With these values, in bytes, memory is used again.
 TUNED = {"MALLOC_TRIM_THRESHOLD_": 2**26, "MALLOC_MMAP_THRESHOLD_": 2**25}
 IN_MEMORY = 1_000_000  # rows of the largest fit in memory
 PROBLEMS = {
@@ -87,7 +88,7 @@ def own_memory(name: str) -> int:
 
 
 def peak_rss() -> int:
-    # Not getrusage: what the parent had when it started the process counts there.
+    # Not getrusage, which includes the memory of the parent at the start of the process.
     return own_memory("VmHWM")
 
 
@@ -110,7 +111,7 @@ def fit_local(problem: str, folder: Path, where: str) -> None:
     if where == "memory":
         X, C = np.array(X), np.array(C)
     else:
-        skspo.data.chunks.IN_MEMORY_LIMIT = 0  # small ones are read in chunks as well, to see what that costs
+        skspo.data.chunks.IN_MEMORY_LIMIT = 0  # small ones are read in chunks as well, to measure the cost
     private = PrivateMemory()
     private.start()
     began = time.perf_counter()

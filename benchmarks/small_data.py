@@ -1,10 +1,10 @@
-"""Few samples: test SPO loss of the cross-validated model beside least squares, on 5x5 shortest paths.
+"""Few samples: test SPO loss of the cross-validated model compared with least squares, on 5x5 shortest paths.
 
     python benchmarks/small_data.py [--draws 10] [--degrees 1 4 6 8] [--jobs 1] [--samples 100] [--first 0]
 
 Every draw has its own coefficients, training samples and 10,000 test samples; columns are means over the draws of the
 normalized SPO loss.  "by SPO loss" is the ratio if alpha were chosen by the held-out SPO loss instead of the SPO+ loss,
-"hindsight" the best alpha of each draw by the test data: what a perfect choice would reach.
+"hindsight" that of the best alpha of each draw on the test data.
 """
 
 import os

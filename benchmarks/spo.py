@@ -1,7 +1,7 @@
-"""SPORegressor: test loss beside the other losses, distance from the optimum, and time.
+"""SPORegressor: test loss compared with the other losses, distance from the optimum, and time.
 
     python benchmarks/spo.py                 everything, about ten minutes
-    python benchmarks/spo.py --quick         few draws: does it run?
+    python benchmarks/spo.py --quick         few draws, as a test
     python benchmarks/spo.py --out docs/benchmarks/README.md
 
 1. Portfolio data of Liu and Grigas: d=50, p=5, noise 0.5, default threshold, n=300, mean normalized SPO loss of 10,000

@@ -1,13 +1,13 @@
-"""How well ``time_limit`` is kept: seconds that fits took beyond it, by solver, region and way to read the data.
+"""Accuracy of ``time_limit``: seconds by which fits exceeded it, by solver, region and kind of data.
 
     python benchmarks/time_limit.py                     limits of 0.5, 1 and 2 seconds, about four minutes
-    python benchmarks/time_limit.py --limits 0.2 5      others
+    python benchmarks/time_limit.py --limits 0.2 5      other limits
     python benchmarks/time_limit.py --only bundle dask  some of the cases
-    python benchmarks/time_limit.py --only large        those of which a single step may take longer than the limit
+    python benchmarks/time_limit.py --only large        cases in which a single step may take longer than the limit
 
-A limit is promised to be kept up to a tenth and half a second: "kept" says whether it was.  "Longest step" is the
-largest difference of times in ``history_``, without the certificate; fits that converge before the limit say nothing,
-and are marked so.  Run it on an idle machine.
+A limit may be exceeded by at most a tenth plus half a second: "kept" says whether this holds.  "Longest step" is the
+largest difference of times in ``history_``, without the certificate; fits that converge before the limit are marked,
+because they do not test it.  Run it on an idle machine.
 """
 
 from __future__ import annotations

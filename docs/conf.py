@@ -4,7 +4,7 @@ import os
 import sys
 import warnings
 
-# Gallery scripts are small: threads of the linear algebra only get in the way.
+# Gallery scripts are small: BLAS threads would make them slower.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -39,7 +39,7 @@ html_css_files = ["skspo.css"]
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"
-highlight_language = "none"  # blocks that do not say what they are hold formulas
+highlight_language = "none"  # blocks without a language are formulas
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 

@@ -2,9 +2,9 @@
 Reading amounts: classification with costs
 ==========================================
 
-A machine reads handwritten digits on forms.  Taking a 3 for an 8 is an error of 5 units of money, taking it for a 4 one
-of 1 unit, and it may also hand the form to a person, which costs 1 whatever the digit is.  So there are eleven
-decisions (ten digits, or *ask*) and the cost matrix has a row for each true digit:
+A machine reads handwritten digits on forms.  Reading a 3 as an 8 costs 5 units of money, reading it as a 4 costs 1
+unit, and asking a person costs 1 for every digit.  So there are eleven decisions (ten digits, or *ask*), and the cost
+matrix has a row for each true digit:
 
     cost of answer j when the digit is k = ``|j - k|``,     cost of asking = 1.
 
@@ -15,7 +15,7 @@ This is a linear problem over the :class:`~skspo.Simplex`: choose the decision o
 - scikit-learn's classifiers, with the cost matrix applied to their probabilities: the expected cost of each decision is
   ``predict_proba(X) @ matrix``.
 
-The digits are those that scikit-learn ships.
+The data are the digits of scikit-learn.
 """
 
 # %%
@@ -37,7 +37,7 @@ print(f"{len(X)} images to learn from, {len(X_test)} held out")
 # %%
 # Models
 # ------
-# Every regressor sees the same pixels and the same costs.  The penalty of SPO+ is chosen by cross-validation on the
+# Every regressor gets the same pixels and the same costs.  The penalty of SPO+ is chosen by cross-validation on the
 # training data.
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -68,8 +68,8 @@ for name, model in classifiers.items():
     predictions[f"{name}, probabilities"] = model.fit(X, digit).predict_proba(X_test) @ matrix
 
 # %%
-# What the answers cost
-# ---------------------
+# Cost of the answers
+# -------------------
 # The right digit costs nothing, so the cost of an answer is its regret.
 print(f"{'':34s} {'cost per digit':>18s} {'asked':>7s} {'misread':>8s}")
 for name, C_hat in predictions.items():
@@ -81,17 +81,17 @@ for name, C_hat in predictions.items():
     print(f"{name:34s} {cost.mean():>8.3f} +- {error:.3f} {asked.mean():>9.1%} {misread.mean():>8.1%}")
 
 # %%
-# Trained for its decisions, the linear model of costs makes a fraction of the cost that the same model makes when it is
-# fitted by least squares, and it beats the regressions with trees.  Least squares knows that it is a poor model and
-# asks in half of the cases; SPO+ hardly asks at all.
+# The linear model trained with SPO+ has a fraction of the cost of the same model fitted by least squares, and it is
+# better than the regressions with trees.  Least squares predicts poorly and asks in half of the cases; SPO+ asks
+# rarely.
 #
-# But here the costs are a known function of a label, and models of the label's probabilities have that knowledge built
-# in: logistic regression, as linear as SPO+, is a little better still (about one standard error), and boosting of
-# probabilities is clearly the best.  With classes and a cost matrix, start with a calibrated classifier.  (Calibrated
-# it must be: the forest's probabilities are too flat, and with them the machine asks too often.)  SPO+ is for costs
-# that are *not* a function of a few labels.
+# But here the costs are a known function of a label, and models of the label's probabilities use this knowledge:
+# logistic regression, which is also linear, is slightly better than SPO+ (about one standard error), and boosting of
+# probabilities is clearly the best.  With classes and a cost matrix, start with a calibrated classifier.  (Calibration
+# matters: the forest's probabilities are too flat, and with them the machine asks too often.)  SPO+ is for costs that
+# are *not* a function of a few labels.
 #
-# Which answers SPO+ gives, and which would have been right:
+# The answers of SPO+, and the correct ones:
 import matplotlib.pyplot as plt
 
 from skspo.plotting import DecisionDisplay

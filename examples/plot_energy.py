@@ -2,9 +2,9 @@
 Which half hours to sell electricity in
 =======================================
 
-A plant may run for some half hours of a day, each of which uses up a part of its budget of starts, fuel or staff: a
-0-1 knapsack over the 48 half hours, whose values are prices that are not known when the plan is made.  Each half hour
-has features of its own (calendar, forecasts of load, wind and price), and one linear model serves all of them:
+A plant may run for some half hours of a day.  Each half hour uses a part of its budget of starts, fuel or staff.  This
+is a 0-1 knapsack over the 48 half hours, whose values are prices that are unknown when the plan is made.  Each half
+hour has its own features (calendar, forecasts of load, wind and price), and one linear model is used for all of them:
 ``shared=True``.
 
 With the prices of the Irish market of 2011 to 2013, in the layout of the public predict-then-optimize benchmarks
@@ -12,7 +12,7 @@ With the prices of the Irish market of 2011 to 2013, in the layout of the public
 
     python examples/plot_energy.py energy_prices.npz
 
-Without a file the example makes up prices with the same layout and fewer days.
+Without a file the example generates synthetic prices with the same layout and fewer days.
 """
 
 # %%
@@ -43,7 +43,7 @@ def real_prices(path):
 
 
 def made_up_prices(days=160, seed=0):
-    """Forecasts that know how dear a day is, but not its hours: errors between days are not errors of plans."""
+    """Forecasts that know the price level of a day, but not its hours: errors in the level do not change plans."""
     rng = np.random.default_rng(seed)
     hour = np.tile(np.arange(48) / 2.0, (days, 1))
     number = np.repeat(np.arange(days)[:, None], 48, axis=1)
@@ -71,8 +71,8 @@ print(f"X {days.X.shape}, C {days.C.shape}")
 # %%
 # Four models, three budgets, three shuffles of the days
 # ------------------------------------------------------
-# The measure is the normalised decision loss: how much less the chosen half hours earned than the best ones would
-# have, as a share of what those earn.
+# The measure is the normalized SPO loss: the revenue that the chosen half hours lose compared with the best ones,
+# divided by the revenue of the best ones.
 capacities, shuffles = (60, 120, 180), 3
 regressors = {
     "least squares": LinearRegression(),
@@ -91,9 +91,9 @@ def fit(name, model):
 
 for shuffle in range(shuffles):
     order = np.random.RandomState(shuffle).permutation(len(days.X))
-    # The benchmark's split: 550 days to train, 100 to choose parameters, of which there are none here, 139 to test.
+    # The benchmark's split: 550 days to train, 100 to choose parameters (not used here), 139 to test.
     train, test = order[: int(0.698 * len(order))], order[int(0.824 * len(order)) :]
-    # These know nothing of the knapsack, and are fitted once for all capacities.
+    # These do not depend on the knapsack, and are fitted once for all capacities.
     predictions = {name: fit(name, TwoStageRegressor(model, shared=True)) for name, model in regressors.items()}
     for capacity in capacities:
         region = Knapsack(weights, capacity)
@@ -108,8 +108,8 @@ for name in names:
     print(f"{name:>18}  {row}  {np.mean(seconds[name]):>7.2f}")
 
 # %%
-# The linear model trained for its decisions earns more than the same model trained for its errors.  What to make of
-# the others is for the data to say: trees can represent more than a line, but are fitted to prices, not to plans.
+# On the synthetic prices the linear model trained with SPO+ earns more than the same model trained by least squares.
+# Trees can represent more than a linear model, but are fitted to prices, not to plans.
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for k, name in enumerate(names):
     heights = [100 * np.mean(losses[name, c]) for c in capacities]
@@ -119,7 +119,7 @@ ax.legend()
 plt.show()
 
 # %%
-# One test day: the price, and what two of the models chose for it with half the budget.
+# One test day: the price, and the choices of two models at capacity 120.
 region = Knapsack(weights, 120)
 linear = TwoStageRegressor(region=region, shared=True).fit(days.X[train], days.C[train])
 spo = SPOPlusRegressor(region, shared=True).fit(days.X[train], days.C[train])

@@ -2,22 +2,22 @@
 Gradient boosting for decisions
 ===============================
 
-The losses of skspo know nothing of models: :class:`~skspo.SPOPlusLoss` takes true and predicted costs and returns
-values and gradients.  Whatever learns from gradients can be trained for its decisions.  Here that is gradient boosting,
-in thirty lines: every tree fits minus the gradient of a loss, for all costs at once.
+The losses of skspo do not depend on the model: :class:`~skspo.SPOPlusLoss` takes true and predicted costs and returns
+values and gradients.  Every method that learns from gradients can be trained for its decisions.  Here it is gradient
+boosting, in thirty lines: every tree fits the negative gradient of a loss, for all costs at once.
 
 The recipe that works is *costs first, then decisions*: trees of the squared loss until the predictions stop improving,
 then trees of the SPO+ loss.  It is the same idea as shrinking a linear model towards least squares.
 
-The gradient is also what a custom objective of XGBoost or LightGBM asks for; as second derivative give them a constant,
-because the loss is piecewise linear.
+A custom objective of XGBoost or LightGBM needs the same gradient; use a constant as second derivative, because the loss
+is piecewise linear.
 """
 
 # %%
 # Boosting with any losses
 # ------------------------
-# Each stage adds trees with the gradient of its loss, and keeps as many as are best for samples held out: by their SPO+
-# loss, which varies more smoothly with the number of trees than the regret of a few hundred decisions.
+# Each stage adds trees with the gradient of its loss, and keeps the number of trees with the lowest SPO+ loss on
+# held-out samples.  This loss varies more smoothly with the number of trees than the regret of a few hundred decisions.
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import train_test_split
@@ -86,13 +86,13 @@ for name, model in models.items():
     print(f"{name:28s} {normalized_spo_loss(C_test, model.predict(X_test), region):7.2%}", flush=True)
 
 # %%
-# A hundred trees for decisions do what further trees for costs do not.  These data are one draw.  Over four draws at
-# degrees 4, 6 and 8 the second stage changed the regret on new days to 0.99, 0.95 and 0.92 times that of the first on
-# average, and made it no more than 0.3 % worse in any of them.  SPO+ from the start, without the first stage, was no
-# better than the squared loss (1.04, 1.00 and 1.03 on average): from far away its gradient says in which direction to
-# go, but not how far.
+# A hundred trees for decisions reduce the regret, further trees for costs do not.  These data are one draw.  Over four
+# draws at degrees 4, 6 and 8 the second stage changed the regret on new days to 0.99, 0.95 and 0.92 times that of the
+# first on average, and made it no more than 0.3 % worse in any of them.  SPO+ from the start, without the first stage,
+# was no better than the squared loss (1.04, 1.00 and 1.03 on average): far from the optimum its gradient gives the
+# direction, but not the length of a step.
 #
-# The linear SPO+ model, with 72 numbers instead of hundreds of trees, is not far behind.
+# The linear SPO+ model, with 72 coefficients instead of hundreds of trees, is almost as good.
 import matplotlib.pyplot as plt
 
 from skspo.plotting import RegretDisplay

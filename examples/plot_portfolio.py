@@ -1,22 +1,22 @@
 """
-Portfolios of real stocks, walking forward
-==========================================
+Walk-forward portfolios of real stocks
+======================================
 
-Every week a portfolio of twenty stocks is chosen, knowing only past prices.  The weights must stay diversified: their
+Every week a portfolio of twenty stocks is chosen from past prices.  The weights must be diversified: their
 entropy is at least that of ten equal holdings, which is the region :class:`~skspo.EntropySimplex`.  The predicted
 numbers are returns, to be maximised.
 
-Returns of stocks are nearly unpredictable.  This example shows how to set such a study up so that it cannot fool you
-(walk forward, never backward; standard errors beside every figure), and what it then says: not much.
+Stock returns are nearly unpredictable.  This example shows how to set up such a study so that the result can be trusted
+(walk-forward validation, standard errors for every figure).  The result: the models hardly differ.
 
-The prices are daily closes of twenty large US companies from 1990 to 2022 that the package `skfolio
-<https://skfolio.org>`_ ships: ``pip install skfolio``.  Without it the example runs on random walks.
+The prices are daily closes of twenty large US companies from 1990 to 2022 from the package `skfolio
+<https://skfolio.org>`_: ``pip install skfolio``.  Without it the example runs on random walks.
 """
 
 # %%
 # Prices
 # ------
-# The file is read where the package put it; nothing is downloaded.
+# The file is read from the installed package; nothing is downloaded.
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def load_returns() -> tuple[np.ndarray, list[str], str]:
     rng = np.random.default_rng(0)
     market = 0.01 * rng.standard_normal((8000, 1))
     own = 0.015 * rng.standard_normal((8000, 20))
-    return 0.0004 + market + own, [f"asset {j}" for j in range(20)], "a synthetic stand-in (random walks)"
+    return 0.0004 + market + own, [f"asset {j}" for j in range(20)], "synthetic data (random walks)"
 
 
 returns, names, source = load_returns()
@@ -102,9 +102,9 @@ for name, model in models.items():
 weights["hindsight"] = region.argmin(values[tested])
 
 # %%
-# What came of it
-# ---------------
-# Costs of trading are left out.
+# Results
+# -------
+# Transaction costs are ignored.
 earned = {name: (W * values[tested]).sum(axis=1) for name, W in weights.items()}
 print(f"{'':20s} {'% a week':>9s} {'deviation':>10s} {'beyond equal weights':>22s} {'beyond least squares':>22s}")
 for name, r in earned.items():
@@ -115,15 +115,15 @@ for name, r in earned.items():
     print(f"{name:20s} {r.mean():>9.3f} {r.std():>10.2f} {texts[0]:>22s} {texts[1]:>22s}")
 
 # %%
-# With the real prices no model differs from another by more than noise: after 26 years SPO+, forest and boosting are
-# all within one standard error of least squares.  All of them, and the plain mean of the past, earn a little more than
-# equal weights, at a larger risk; and even that is flattered by the data, which hold companies that are large *today*.
-# Hindsight earns ten times as much: what could be gained is large, what can be known is small.
+# With the real prices the differences between the models are within the noise: after 26 years SPO+, forest and boosting
+# are all within one standard error of least squares.  All of them, and the mean of the past, earn a little more than
+# equal weights, at a larger risk.  Even this has a survivorship bias, because the data are companies that are large
+# *today*.  Hindsight earns ten times as much: the possible gain is large, but the features predict little of it.
 #
-# SPO+ cannot create information that the features do not have.  What it did here is no harm: shrinking towards least
-# squares, with a penalty chosen in the past, it stays with it where there is nothing else to learn.  The theory also
-# asks for more diversification than ten names out of twenty: for a threshold this loose SPO+ is not promised to beat
-# least squares.
+# SPO+ cannot create information that the features do not have.  Here it is not worse than least squares: it shrinks
+# towards least squares, with a penalty chosen on past data, and stays close to it if there is nothing else to learn.
+# The theory also requires more diversification than ten names out of twenty: for such a loose threshold it does not
+# guarantee that SPO+ is better than least squares.
 import matplotlib.pyplot as plt
 
 from skspo.plotting import DecisionDisplay

@@ -2,21 +2,21 @@
 Routes in a road network
 ========================
 
-A courier crosses a town every day.  How long each street takes depends on the traffic of the day, and only five signs
-of it are known in the morning (the forecast, events, holidays, ...).  Streets have two directions, so the graph has
-cycles, unlike the grids of the other examples; :class:`~skspo.ShortestPath` takes it as it is, from networkx.
+A courier crosses a town every day.  The travel time of each street depends on the traffic of the day, and only five
+indicators are known in the morning (the forecast, events, holidays, ...).  Streets have two directions, so the graph
+has cycles, unlike the grids of the other examples; :class:`~skspo.ShortestPath` accepts a networkx graph.
 
-Travel times follow the formula that traffic engineers use, the one of the US Bureau of Public Roads: a street of load
-``x`` (traffic over capacity) takes ``1 + 0.15 x ** 4`` times as long as when it is empty.  The load is linear in the
-signs, the travel time is not, so that every linear model of travel times is wrong.  The question is where it is allowed
-to be wrong.
+Travel times follow the formula of the US Bureau of Public Roads, which is common in traffic engineering: a street of
+load ``x`` (traffic over capacity) takes ``1 + 0.15 x ** 4`` times as long as an empty one.  The load is linear in the
+indicators and the travel time is not, so every linear model of travel times has errors.  SPO+ puts these errors where
+they change few routes.
 """
 
 # %%
 # A town
 # ------
-# Crossings are the nodes of a lattice that nobody drew with a ruler.  Two are connected if no other crossing lies in
-# the circle between them, which is how roads tend to look (a Gabriel graph).
+# Crossings are the nodes of a lattice with random displacements.  Two crossings are connected if no other crossing lies
+# in the circle between them (a Gabriel graph).
 import networkx as nx
 import numpy as np
 
@@ -44,7 +44,7 @@ influence = rng.uniform(0.0, 0.35, size=(len(edges), 5)) * (rng.random((len(edge
 
 
 def days(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Signs in the morning and travel times, of n days."""
+    """Indicators in the morning and travel times, of n days."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     x = np.maximum(load + X @ influence.T, 0.1) * rng.lognormal(0.0, 0.1, size=(n, len(edges)))
@@ -57,13 +57,13 @@ X_test, C_test = days(500, seed=2)
 # %%
 # Cycles, and how to train without them
 # -------------------------------------
-# A sensible route contains no cycle.  But SPO+ asks for the best flow under the costs ``2 c_hat - c``, many of which
-# are negative, and in a graph with cycles that flow also goes round and round.  It works, but it takes time: every
-# sample is a linear program with all streets in it.
+# A shortest route contains no cycle.  But SPO+ needs the best flow for the costs ``2 c_hat - c``, many of which are
+# negative, and in a graph with cycles this flow uses cycles.  This works, but it is slow: every sample is a linear
+# program with all streets.
 #
-# A quicker way is a ``surrogate_region``:  *train* on the streets that lead closer to the target, where there are no
-# cycles and paths are found by dynamic programming, and *decide* in the whole graph.  An edge that no walk from source
-# to target can use stays at zero, so it is enough to lead the other streets nowhere.
+# A ``surrogate_region`` is faster: *train* on the streets that lead closer to the target, where there are no cycles and
+# paths are found by dynamic programming, and *decide* in the whole graph.  The other streets are replaced by edges that
+# no path from source to target can use; their flow is zero.
 from skspo import ShortestPath, SPOPlusRegressor, SPOPlusRegressorCV, TwoStageRegressor, normalized_spo_loss
 
 region = ShortestPath(graph, source, target)
@@ -100,10 +100,10 @@ for name, model in models.items():
     print(f"{name:20s} {-model.score(X_test, C_test):>9.2%} {seconds:>15.2f}", flush=True)
 
 # %%
-# Time lost is what the routes take beyond the best ones in hindsight, on days that no model has seen.  The linear model
-# that was trained for its routes loses about half of what the one fitted by least squares does, no more than the
-# forest, which is not linear; boosting is about as good as SPO+ on the whole graph.  Training on the acyclic graph
-# takes a fraction of the time and gives away some of the quality.
+# Time lost is the extra travel time compared with the best routes in hindsight, on new days.  The linear model trained
+# with SPO+ loses about half as much as the one fitted by least squares, and no more than the forest, which is not
+# linear.  Boosting is about as good as SPO+ on the whole graph.  Training on the acyclic graph takes a fraction of the
+# time and is somewhat less accurate.
 #
 # One day on which the two linear models differ much, and all days:
 import matplotlib.pyplot as plt

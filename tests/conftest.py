@@ -1,7 +1,7 @@
-"""Hypothesis profiles: the same examples in every run, none thrown away for being slow on a busy machine.
+"""Hypothesis profiles: the same examples in every run, without a time limit per example.
 
-``HYPOTHESIS_PROFILE=explore pytest`` looks for new examples instead; so does ``HYPOTHESIS_PROFILE=nightly``, with
-thousands of the problems of ``test_adversarial.py`` and ``test_certificate.py``.
+``HYPOTHESIS_PROFILE=explore pytest`` generates new examples instead; so does ``HYPOTHESIS_PROFILE=nightly``, with
+thousands of problems of ``test_adversarial.py`` and ``test_certificate.py``.
 """
 
 import os
@@ -19,11 +19,11 @@ settings.register_profile("explore", deadline=None, max_examples=500, print_blob
 settings.register_profile("nightly", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# The matrices of the tests are tiny: on a busy machine waiting for threads takes longer than the work.
+# The matrices of the tests are tiny: several BLAS threads would make the tests slower.
 threadpool_limits(1)
 
 
 @pytest.fixture(autouse=True)
 def _warnings_of_other_tests():
-    """What was said to one test is said to the next one, too."""
+    """Warnings that are given once are given again in each test."""
     forget_warnings()

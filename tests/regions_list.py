@@ -1,4 +1,4 @@
-"""Every region once, next to the same set written down without our code.
+"""Every region once, with an independent description of the same set.
 
 To have a region tested by all of ``test_regions.py``, add one line to ``REGIONS``.
 """
@@ -13,6 +13,7 @@ import cvxpy as cp
 import networkx as nx
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint
+from small_sets import capped, cheapest, dearest, packings
 
 import skspo as sk
 
@@ -66,12 +67,6 @@ def grid_edges(rows, cols):
     return edges
 
 
-def packings(weights, capacity):
-    """All sets of whole items that fit."""
-    sets = np.array(list(itertools.product((0.0, 1.0), repeat=np.shape(weights)[-1])))
-    return sets[(sets @ np.atleast_2d(weights).T <= np.asarray(capacity) + 1e-12).all(axis=1)]
-
-
 def fractions(weights, capacity):
     return lambda w: [np.atleast_2d(weights) @ w <= capacity, w >= 0, w <= 1]
 
@@ -88,21 +83,9 @@ def portfolio(risk, equal=True):
     return lambda w: [w >= 0, cp.sum(w) == 1 if equal else cp.sum(w) <= 1, cp.quad_form(w, COVARIANCE) <= risk]
 
 
-# Of module level, because regions that hold a function are pickled by its name.
-def capped(w):
-    return [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.7]
-
-
+# At module level, because regions that hold a function are pickled by its name.
 def cut_ball(w):
     return [cp.norm(w - 1.0) <= 2.0, w[0] + w[1] <= 1.0, w[2] >= 0.5]
-
-
-def cheapest(C):
-    return np.eye(C.shape[1])[C.argmin(axis=1)]
-
-
-def dearest(V):
-    return np.eye(V.shape[1])[V.argmax(axis=1)]
 
 
 Q = np.array([[2.0, 0.5, 0.0, 0.1], [0.5, 1.0, 0.2, 0.0], [0.0, 0.2, 3.0, -0.4], [0.1, 0.0, -0.4, 0.7]])

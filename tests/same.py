@@ -1,11 +1,11 @@
-"""Comparison of nested objects, down to the last bit."""
+"""Comparison of nested objects, to the last bit, and of fits, to the certified gap."""
 
 import numpy as np
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 
 def assert_same(one, other, path="it"):
-    """The same types and values down to the last bit, whatever they are nested in."""
+    """The same types and values down to the last bit, for any nesting."""
     assert type(one) is type(other), path
     if isinstance(one, np.ndarray):
         assert one.dtype == other.dtype, path
@@ -27,5 +27,12 @@ def assert_same(one, other, path="it"):
 
 
 def kept(value):
-    """Attributes, without what is computed again on first use."""
+    """Attributes, without caches."""
     return {name: item for name, item in vars(value).items() if not name.endswith("_cache")}
+
+
+def assert_same_fit(one, other):
+    """Both are certified to 1e-6, so neither objective can be better by more than that."""
+    for model in (one, other):
+        assert model.duality_gap_ <= 1e-6
+    assert_allclose(other.objective_, one.objective_, rtol=1e-6)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from sklearn.utils import check_random_state
 
 from skspo.datasets import (
@@ -66,7 +67,7 @@ def test_formula(name, degree, noise):
 
 @all_makers
 @degrees
-@pytest.mark.parametrize("noise", [0.1, 0.5, 1.5])
+@pytest.mark.parametrize("noise", rest_is_slow([0.5, 0.1, 1.5], 1))
 def test_mean_given_the_features(name, degree, noise):
     """Simulate the noise many times at the same features."""
     make, sizes, d = MAKERS[name]
@@ -116,7 +117,7 @@ def test_same_problem_from_the_same_coefficients(name):
     assert coef_test is not coef
     assert X_test.shape == (50, 5) and C_test.shape == mean_test.shape
     assert not np.isin(X_test, X).any()
-    # Without noise the costs are a function of the features alone: reuse both and nothing may change.
+    # Without noise the costs are a function of the features and the coefficients.
     _, C_clean = make(50, **sizes, degree=2, noise=0.0, coef=coef, random_state=1)
     if name in ("portfolio", "shortest_path"):
         np.testing.assert_array_equal(C_clean, mean_test)

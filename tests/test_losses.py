@@ -1,4 +1,4 @@
-"""Losses: the identities of SPO+ on many regions, values by hand, gradients against differences."""
+"""Losses: identities of SPO+ on many regions, values by hand, gradients against finite differences."""
 
 import cvxpy as cp
 import numpy as np
@@ -117,7 +117,7 @@ def test_losses_scale_with_costs(name, data, scale):
 
 @pytest.mark.parametrize("name", ["simplex", "topk", "entropy", "barrier"])
 @given(data=st.data(), shift=st.integers(-8, 8))
-def test_adding_a_constant_changes_nothing_where_decisions_have_a_fixed_sum(name, data, shift):
+def test_adding_a_constant_if_decisions_have_a_fixed_sum(name, data, shift):
     region, d = REGIONS[name]
     C, C_hat = draw(data, d, 2)
     for loss in (sk.SPOPlusLoss(region), sk.SquaredLoss(region)):
@@ -158,7 +158,7 @@ def test_gradient_is_the_derivative_where_there_is_one(name, data):
 
 @pytest.mark.parametrize("name", ["grid", "entropy", "ellipsoid"])
 def test_the_best_constant_prediction_is_that_of_a_conic_program(name):
-    """A whole training problem in one vector: the smallest mean loss, by subgradients' promise and by CVXPY."""
+    """A training problem with one vector: the smallest mean loss, from subgradients and by CVXPY."""
     region, d = REGIONS[name]
     C = np.random.default_rng(0).normal(size=(5, d)) + 1.0
     W = region.argmin(C)
@@ -253,7 +253,7 @@ def test_wrong_input(loss):
         loss("simplex").value(good, good)
 
 
-def test_one_dimension_is_a_column_and_lists_will_do():
+def test_one_dimensional_input_and_lists():
     assert [a.shape for a in check_costs([1.0, 2.0], [[1.0], [2.0]])] == [(2, 1), (2, 1)]
     assert_array_equal(sk.SPOLoss().value([1, -1], [-1, 1]), [1.0, 1.0])
 

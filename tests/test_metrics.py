@@ -102,7 +102,7 @@ def test_wrong_weights(metric):
         (sk.TopK(2), [1.0, 2.0, 7.0], [1.0, 3.0, 3.0], 0.0, 5.0),
         (sk.L1Ball(), [4.0, 1.0, 0.0], [1.0, 1.0, 0.0], 0.0, 3.0),
         (sk.ShortestPath([(0, 1), (1, 2), (0, 2)], 0, 2), [5.0, 5.0, 1.0], [1.0, 1.0, 2.0], 0.0, 9.0),
-        # A lone decision for each prediction: nothing to be worst among.
+        # A unique decision for each prediction.
         (sk.Ellipsoid(), [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], 1.0, 1.0),
         # A zero prediction: the centre by the oracle, the far end at worst.
         (sk.Ellipsoid(radius=3.0), [0.0, 0.0, 1.0], [0.0, 0.0, 0.0], 3.0, 6.0),
@@ -111,7 +111,7 @@ def test_wrong_weights(metric):
 )
 def test_ties_by_hand(region, truth, prediction, oracle, worst):
     if isinstance(region, sk.ShortestPath):
-        # The two routes cost the same: which one the oracle takes is its business, the worst is not.
+        # The two routes cost the same: the oracle may return either, the worst one is determined.
         assert sk.spo_loss([truth], [prediction], region) in (oracle, worst)
     else:
         assert sk.spo_loss([truth], [prediction], region) == pytest.approx(oracle)
@@ -126,7 +126,7 @@ def test_ties_by_hand(region, truth, prediction, oracle, worst):
     ids=lambda region: type(region).__name__,
 )
 @pytest.mark.parametrize("metric", [sk.spo_loss, sk.normalized_spo_loss])
-def test_regions_that_cannot_find_the_worst_say_so(region, metric):
+def test_regions_without_worst_argmin_raise(region, metric):
     costs = np.ones((2, 4))
     with pytest.raises(ValueError, match=f"{type(region).__name__} cannot compute"):
         metric(costs, costs, region, ties="worst")
@@ -141,7 +141,7 @@ def test_unknown_ties():
 
 
 def test_best_costs_of_zero():
-    """The loss is then divided by the largest cost of each sample, so that it has no units either."""
+    """The loss is then divided by the largest cost of each sample, so that it has no units."""
     zero, other = np.array([[0.0, 5.0, 2.0], [0.0, 1.0, 3.0]]), np.array([[3.0, 4.0, 0.0]] * 2)
     assert sk.normalized_spo_loss(zero, zero, sk.Simplex()) == 0.0
     assert_array_equal(sk.normalized_spo_loss(zero, zero, sk.Simplex(), per_sample=True), [0.0, 0.0])
@@ -155,7 +155,7 @@ def test_best_costs_of_zero():
     assert loss == pytest.approx((3 * 2.0 + 3.0) / (3 * 5.0 + 3.0))
 
 
-def test_samples_without_weight_do_not_decide_how_to_normalise():
+def test_samples_without_weight_do_not_affect_normalisation():
     truth, prediction = np.array([[0.0, 0.0], [0.0, 5.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -164,7 +164,7 @@ def test_samples_without_weight_do_not_decide_how_to_normalise():
 
 
 def test_best_costs_that_an_oracle_rounds_are_zero():
-    """A solver of linear programs returns 1e-12 where it means 0: that is nothing to divide by."""
+    """A solver of linear programs returns 1e-12 instead of 0, which must not be divided by."""
 
     def rounded(costs):
         W = np.full_like(costs, 1e-12)
@@ -203,11 +203,11 @@ def test_forty_folds_warn_once():
         search = GridSearchCV(sk.TwoStageRegressor(region=sk.Simplex()), {"shared": [False]}, cv=40).fit(X, costs)
         assert [w.category for w in caught] == [UndefinedMetricWarning]
         assert caught[0].filename == __file__
-        search.score(X, costs)  # another line: said again
+        search.score(X, costs)  # another line: another warning
         assert len(caught) == 2
 
 
-def test_a_warning_that_is_an_error_stays_one():
+def test_warnings_as_errors():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(2):

@@ -76,7 +76,7 @@ def test_gradient_against_differences(region):
 
 @pytest.mark.parametrize("region", REGIONS, ids=repr)
 def test_subgradients_are_below_the_loss(region):
-    """At kinks as well: at the true costs both parts of the loss have one."""
+    """Also where the loss is not differentiable: at the true costs both parts are not."""
     loss = SPOPlusWithDistance(region, share=0.3)
     C, C_hat, other = (problem(seed=seed)[1] for seed in range(3))
     C_hat[::2], C_hat[1::4] = C[::2], 0.5 * C[1::4]
@@ -128,7 +128,7 @@ def test_both_ways_agree():
     assert_allclose(loss.value(C, X @ B[:-1] + B[-1]).mean(), value)
 
 
-def test_more_of_the_one_part_is_less_of_the_other():
+def test_trade_off_between_the_two_parts():
     """Minimisers of f and f + share g: the second has no larger g, and the first no larger f."""
     X, C = problem()
     spo_plus, parts = SPOPlusLoss(Ellipsoid()), []
@@ -149,8 +149,8 @@ def test_an_offset_is_part_of_the_prediction():
     assert_allclose(loss.value(C, X @ coef.T + intercept + offset).mean(), value)
 
 
-def test_solvers_refuse_a_loss_that_they_do_not_know():
-    """A bound of the SPO+ loss would be none of this one."""
+def test_solvers_refuse_an_unsupported_loss():
+    """A bound of the SPO+ loss is not a bound of this loss."""
     X, C = problem()
     region = check_region(Ellipsoid(), n_dim=C.shape[1])
     objective = InMemoryObjective(SPOPlusWithDistance(region), X, C)

@@ -1,11 +1,11 @@
-"""Fit many times in one process and see whether memory, files or threads are left behind.
+"""Fit many times in one process and check whether memory, files or threads are left behind.
 
     python tools/leak.py --fits 1000
 
 Fits of every kind (solvers in NumPy, HiGHS, Clarabel and CVXPY, chunks in a temporary file, threads, streams, networks)
-are repeated in turn.  Growth is that of the resident set after a warm-up, in which libraries are loaded and allocators
-find their size, as the median of the last tenth of the fits minus that of the first tenth.  Exits with 1 if it is more
-than ``LIMIT_MB``, or if there are more open files or threads than after the warm-up.
+are repeated in turn.  Growth is the change of the resident set after a warm-up, in which libraries are loaded and
+allocators reach their size: the median of the last tenth of the fits minus that of the first tenth.  The exit code is 1
+if it is more than ``LIMIT_MB``, or if there are more open files or threads than after the warm-up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 import skspo as sk
 from skspo.datasets import make_portfolio, make_shortest_path
 
-#: largest growth of the resident set after the warm-up: 1000 fits that leak one array of theirs each would exceed it
+#: largest growth of the resident set after the warm-up: 1000 fits that leak one array each would exceed it
 LIMIT_MB = 8.0
 
 X, C = make_shortest_path(300, grid=(3, 3), degree=4, noise=0.5, random_state=0)
@@ -99,7 +99,7 @@ def measure(
     keep: list[Any] | None = None,
     patience: float = 5.0,
 ) -> dict[str, Any]:
-    """Figures of so many fits; results are appended to ``keep``, which makes a leak on purpose."""
+    """Measurements of a number of fits; results are appended to ``keep``, which creates a leak for tests."""
     names = list(KINDS) if kinds is None else kinds
     memory, before, start = [], (0, 0, 0), 0.0
     with warnings.catch_warnings():
@@ -110,7 +110,7 @@ def measure(
                 before, start = (open_files(), system_threads(), threading.active_count()), time.perf_counter()
             model = KINDS[names[k % len(names)]]()
             if keep is not None:
-                # Half a megabyte straight from the system: NumPy would take it from what was freed before.
+                # Half a megabyte directly from the system: NumPy would reuse freed memory.
                 page = mmap(-1, 2**19)
                 page.write(b"1" * 2**19)
                 keep.append((model, page))
@@ -121,7 +121,7 @@ def measure(
                 memory.append(resident_mb())
     seconds = time.perf_counter() - start
     gc.collect()
-    # A pool of threads that is told to end does so a little later.
+    # Thread pools end with a short delay.
     deadline = time.perf_counter() + patience
     while system_threads() > before[1] and time.perf_counter() < deadline:
         time.sleep(0.05)
@@ -139,7 +139,7 @@ def measure(
 
 
 def main() -> int:
-    """Measure, print the figures as JSON, and say whether they are fine."""
+    """Measure, print the figures as JSON, and return whether they are within the limits."""
     parser = argparse.ArgumentParser(description="Look for leaks over many fits.")
     parser.add_argument("--fits", type=int, default=1000)
     parser.add_argument("--warm-up", type=int, default=10 * len(KINDS))

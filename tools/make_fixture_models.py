@@ -1,9 +1,9 @@
-"""Write models of this version, for the test that later ones can read them.
+"""Write models of this version, for the test that later versions can read them.
 
     python tools/make_fixture_models.py tests/fixtures
 
-writes ``models-VERSION.pkl.gz``, a dictionary of fitted models, and ``models-VERSION.npz``, what they predicted and
-decided then.  VERSION is without ".dev0": while a version is in the making its models are written anew.
+writes ``models-VERSION.pkl.gz``, a dictionary of fitted models, and ``models-VERSION.npz``, their predictions and
+decisions.  VERSION is without ".dev0": the models are written again until the version is released.
 """
 
 from __future__ import annotations

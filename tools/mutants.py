@@ -1,20 +1,20 @@
-"""Do the tests notice mistakes?  Plant one at a time, in a copy of the source tree, and see whether some test fails.
+"""Mutation testing: insert one mistake at a time into a copy of the source tree, and check whether a test fails.
 
     python tools/mutants.py [FILE ...] [--count N] [--seed K] [--tests ARGUMENT ...] [--timeout SECONDS] [--list]
 
-Mistakes are drawn at random from all places where one of these can be made, so the list needs no upkeep:
+Mistakes are drawn at random from all places where one of these is possible, so there is no list to maintain:
 
     comparison   <  to >=,  == to !=, ...          arithmetic   + to -,  * to /, ...
     logic        and to or, not x to x             number       2.0 to 3.0
     sign         -x to x
 
-Annotations, tuning constants, messages of errors and warnings, and printing are left alone.
+Annotations, tuning constants, messages of errors and warnings, and printing are not changed.
 
     killed     a test failed                              survived   all of them passed
-    timeout    they did not end in time: most likely an endless loop, so it counts as noticed
+    timeout    they did not end in time: most likely an endless loop, so it counts as detected
 
-By default the tests are those that are not slow.  Some survivors change nothing that anybody could observe; the others
-show what is not tested.  The exit code is always 0: a person has to look.
+By default the tests are those that are not slow.  Some survivors do not change the behaviour; the others show what is
+not tested.  The exit code is always 0: a person has to judge the survivors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 
-#: operators and what they are mistaken for
+#: operators and their replacements
 SWAPPED: dict[type[ast.AST], str] = {
     ast.Lt: ">=",
     ast.LtE: ">",
@@ -59,7 +59,7 @@ MESSAGES = {"print", "warn", "progress", "ValueError", "TypeError", "RuntimeErro
 
 
 class Mutant(NamedTuple):
-    """One mistake: what stands between two positions of a file, and what replaces it."""
+    """One mistake: the text between two positions of a file, and its replacement."""
 
     file: Path
     line: int
@@ -70,7 +70,7 @@ class Mutant(NamedTuple):
 
 
 def is_left_alone(node: ast.AST, parent: ast.AST, depth: int) -> bool:
-    """Whether nothing below this node is a mistake that tests should notice."""
+    """Whether no mistake below this node should be detected by tests."""
     if isinstance(node, (ast.Raise, ast.Assert, ast.arguments)) or (isinstance(parent, ast.AnnAssign) and depth == 1):
         return True
     if isinstance(parent, (ast.FunctionDef, ast.arg, ast.AnnAssign)):
@@ -85,7 +85,7 @@ def is_left_alone(node: ast.AST, parent: ast.AST, depth: int) -> bool:
 
 
 def mutants_of(file: Path) -> Iterator[Mutant]:
-    """All mistakes that could be made in a file."""
+    """All possible mistakes in a file."""
     text = file.read_text()
     lines = text.splitlines(keepends=True)
     offsets = [0]
@@ -158,7 +158,7 @@ def planted(mutant: Mutant) -> bytes:
 
 
 def outcome(tree: Path, tests: list[str], timeout: float) -> tuple[str, str]:
-    """Whether the tests notice, and the test that failed first."""
+    """Whether the tests detect it, and the first test that failed."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests]
     # No byte code: two versions of a file of the same length within a second would be taken for the same.
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "Agg"}
@@ -171,7 +171,7 @@ def outcome(tree: Path, tests: list[str], timeout: float) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Plant mistakes and print what came of them."""
+    """Insert mistakes and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path, help="files of skspo (default: all)")
     parser.add_argument("--count", type=int, default=20, help="number of mistakes (default 20)")

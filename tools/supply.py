@@ -1,12 +1,12 @@
-"""What is shipped, and what it is shipped with: source archive and wheel, oldest and newest dependencies, licences.
+"""Packaging checks: source archive and wheel, oldest and newest dependencies, licences.
 
     python tools/supply.py                       build both, install each in an empty environment, check and run it
     python tools/supply.py --oldest [-- ARGS]    the tests with exactly the lower bounds of pyproject.toml
     python tools/supply.py --newest [-- ARGS]    the tests with the newest versions that they allow
-    python tools/supply.py --licences            write docs/licences.md: licences of all that the package needs
+    python tools/supply.py --licences            write docs/licences.md: licences of all dependencies
 
-ARGS are for pytest, ``-n 1`` by default.  Everything happens in a temporary directory, in a copy of the source tree,
-except that the last one writes the page.  Bounds are read from pyproject.toml; there is no second list.
+ARGS are for pytest, ``-n 1`` by default.  Everything runs in a temporary directory, in a copy of the source tree; only
+the last command writes the page.  Bounds are read from pyproject.toml; there is no second list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "licences.md"
 
-#: directories that are made by tools, not by people
+#: generated files and directories
 MADE = ("__pycache__", "*.egg-info", ".*_cache", ".git", ".venv*", ".hypothesis", "build", "dist", "_build", "gallery")
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<extras>\[[^]]*\])?>=(?P<version>[0-9][0-9A-Za-z.]*)")
@@ -98,7 +98,7 @@ def copy_tree(folder: Path) -> Path:
 
 
 def build(work: Path) -> tuple[Path, Path]:
-    """Source archive and wheel, the wheel made of the unpacked archive: what is missing there is missing everywhere."""
+    """Source archive and wheel, the wheel built from the unpacked archive, so that files missing there are detected."""
     system = project()["build-system"]
     python = environment(work / "builder")
     run(python, "-m", "pip", "install", "-q", *system["requires"], cwd=work)
@@ -118,7 +118,7 @@ def build(work: Path) -> tuple[Path, Path]:
 
 
 def missing_from_source(names: set[str]) -> list[str]:
-    """What a source archive should have and has not; names are relative to its one directory."""
+    """Files missing from a source archive; names are relative to its directory."""
     wanted = {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "skspo/py.typed", "examples/quickstart.py"}
     # The tests read these.
     wanted |= {"CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CITATION.cff"}
@@ -129,7 +129,7 @@ def missing_from_source(names: set[str]) -> list[str]:
 
 
 def wrong_in_wheel(names: set[str]) -> list[str]:
-    """What a wheel lacks, and what it should not have."""
+    """Files missing from a wheel, and files that it should not have."""
     code = {str(path.relative_to(ROOT)) for path in (ROOT / "skspo").rglob("*.py")} | {"skspo/py.typed"}
     about = {name for name in names if name.partition("/")[0].endswith(".dist-info")}
     wrong = [f"missing: {name}" for name in sorted(code - names)]
@@ -140,7 +140,7 @@ def wrong_in_wheel(names: set[str]) -> list[str]:
 
 
 def check_archives(work: Path) -> None:
-    """Build, look inside, install each in an environment of its own, and fit a model."""
+    """Build, check the contents, install each in its own environment, and fit a model."""
     source, wheel = build(work)
     with tarfile.open(source) as archive:
         files = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
@@ -157,7 +157,7 @@ def check_archives(work: Path) -> None:
         python = environment(empty)
         run(python, "-m", "pip", "install", "-q", path, cwd=empty)
         run(python, "-m", "pip", "check", cwd=empty)
-        # Away from the source tree, so that what is imported is what was installed.
+        # Outside the source tree, so that the installed package is imported.
         run(python, "-c", "import skspo; print(skspo.__version__, skspo.__file__)", cwd=empty)
         shutil.copy(ROOT / "examples" / "quickstart.py", empty)
         run(python, "quickstart.py", "--samples", "100", cwd=empty)
@@ -181,7 +181,7 @@ def run_tests(work: Path, wanted: list[str], arguments: list[str]) -> None:
 
 
 def write_licences(work: Path) -> None:
-    """Table of everything that an installation of the package brings along, from its metadata."""
+    """Table of all dependencies of the package, from its metadata."""
     python = environment(work / "environment")
     before = {canonical(row[0]) for row in json.loads(run(python, "-c", LIST, cwd=work, capture_output=True).stdout)}
     run(python, "-m", "pip", "install", "-q", *requirements(), cwd=work)
@@ -197,8 +197,8 @@ def write_licences(work: Path) -> None:
     lines = [
         "# Licences",
         "",
-        "skspo is under the BSD 3-Clause License. This is what its installation brings along, without extras, and what",
-        "each package says of its licence. Written by `python tools/supply.py --licences`.",
+        "skspo is under the BSD 3-Clause License. These are all packages that it installs, without extras, and their",
+        "licences, as stated in their metadata. Written by `python tools/supply.py --licences`.",
         "",
         "| package | version | licence | needed by |",
         "|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""How far a reader has to walk: modules, functions and hops between modules of one small fit.
+"""Number of modules, functions and calls between modules in one small fit.
 
     python tools/walk.py [--list]
 
@@ -27,7 +27,7 @@ def main() -> None:
     package = str(Path(skspo.__file__).parent)
     X, C = make_shortest_path(100, grid=(5, 5), degree=4, noise=0.5, random_state=0)
     model = skspo.SPOPlusRegressor(skspo.ShortestPath.grid(5, 5))
-    model.fit(X, C)  # what is imported or cached is not part of the walk
+    model.fit(X, C)  # imports and caches are not counted
 
     functions: dict[str, set[str]] = {}
     hops = 0

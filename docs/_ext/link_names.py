@@ -1,6 +1,6 @@
 """Public names in code font on the pages of the site become links to their documentation.
 
-The pages stay plain Markdown, which reads as well without this site.
+The pages stay plain Markdown, which can also be read without the site.
 """
 
 import importlib

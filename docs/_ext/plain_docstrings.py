@@ -1,4 +1,4 @@
-"""Docstrings are plain text with a little mathematics; this makes reStructuredText take them as they are read.
+"""Docstrings are plain text with a little mathematics; this escapes them for reStructuredText.
 
 Outside of literals, roles and doctests, ``|x|`` is a norm and not a substitution, and ``coef_`` is an attribute and not
 a link.  An indented paragraph after a blank line is a formula, whose lines are kept.  Two more repairs of what autodoc
@@ -15,7 +15,7 @@ LIST = re.compile(r"^\s*([-*+]|\d+\.|\.\.) ")
 
 
 def plain(lines: list[str]) -> list[str]:
-    """Lines of a docstring with everything escaped that is not meant as markup."""
+    """Lines of a docstring with all characters escaped that are not markup."""
     result: list[str] = []
     previous, blank, skip = "", True, None
     for line in lines:
@@ -55,12 +55,12 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
 
 
 def skip(app: Any, what: str, name: str, obj: Any, skipped: bool, options: Any) -> bool | None:
-    """Leave out fields of named tuples that say nothing of themselves: the class describes them."""
+    """Omit fields of named tuples without their own documentation: the class describes them."""
     return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
 def signature(app: Any, what: str, name: str, obj: Any, options: Any, text: str | None, result: str | None) -> Any:
-    """Classes whose base is not installed (PyTorch) still have a constructor of their own."""
+    """Classes whose base is not installed (PyTorch) still have their own constructor."""
     if what == "class" and text == "(*args, **kwargs)" and "__init__" in vars(obj):
         own = inspect.signature(obj.__init__)
         plain_ones = [p.replace(annotation=p.empty) for p in list(own.parameters.values())[1:]]

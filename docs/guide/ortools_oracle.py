@@ -1,4 +1,4 @@
-"""OR-tools as an oracle, in a process of its own that never loads HiGHS.
+"""OR-tools as an oracle, in a separate process that never loads HiGHS.
 
 Imported, this file has the oracle; run as a script, it is the process that the oracle talks to.
 """
@@ -28,7 +28,7 @@ def solve(C):
     solver.parameters.num_workers = 1
     W = np.zeros(C.shape)
     for c, decision in zip(C, W, strict=True):
-        # CP-SAT wants integers; 40 bits are far more than the 1e-6 that an oracle may be wrong by.
+        # CP-SAT needs integers; 40 bits are far more accurate than the 1e-6 that is required of an oracle.
         whole = np.rint(c / (np.abs(c).max() or 1.0) * 2**40).astype(int).tolist()
         model.minimize(sum(k * x for k, x in zip(whole, w, strict=True)))
         if solver.solve(model) != cp_model.OPTIMAL:
@@ -38,9 +38,9 @@ def solve(C):
 
 
 def serve():
-    """Answer arrays of costs from the standard input with decisions on the standard output, until there are no more."""
+    """Read arrays of costs from the standard input and write decisions to the standard output, until the input ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a solver prints must not get between the answers
+    os.dup2(2, 1)  # output of a solver must not be mixed with the decisions
     while True:
         try:
             C = pickle.load(sys.stdin.buffer)
@@ -59,7 +59,7 @@ def serve():
 
 # [oracle]
 class ProcessOracle:
-    """Oracle that asks a script: it reads arrays of costs and writes arrays of decisions, or the text of an error.
+    """Oracle that runs a script, which reads arrays of costs and writes arrays of decisions, or the text of an error.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class ProcessOracle:
                 answer = pickle.load(self._worker.stdout)
             except (EOFError, OSError) as error:
                 raise RuntimeError(f"{self.script} ended with exit code {self._worker.wait()}.") from error
-            except BaseException:  # an interrupt; the answer that is still to come would be that of the next question
+            except BaseException:  # an interrupt: the pending answer would be read by the next call
                 self._worker.kill()
                 self._worker.wait()
                 raise
@@ -97,7 +97,7 @@ class ProcessOracle:
             self._worker = None
 
     def __getstate__(self):
-        return {"script": self.script}  # a copy, in a job for example, has a process of its own
+        return {"script": self.script}  # a copy, for example in a parallel job, starts its own process
 
     def __setstate__(self, state):
         self.__init__(**state)

@@ -1,4 +1,4 @@
-"""Calibration functions and geometry: every value by a second route, every wrong parameter refused."""
+"""Calibration functions and geometry: every value is computed in a second way, every wrong parameter is refused."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_knee_of_the_inverse():
     assert f.inverse(f.constant * 10.0) == pytest.approx(11.5)
 
 
-def test_a_constant_below_all_floats_says_nothing():
+def test_a_constant_that_underflows():
     f = PolyhedralCalibration.from_region(sk.Box(), n_dim=2000, M=1.0)
     assert f.constant == 0.0 and f.log_constant < -1000
     assert f(1.0) == 0.0 and f.inverse(0.1) == np.inf and f.inverse(0.0) == 0.0
@@ -173,7 +173,7 @@ def test_simplex_width_by_the_facets_of_its_differences(d):
         U = directions_of(sk.Simplex(), d)
         brute = width_of_points(U) if d > 2 else np.ptp(U)
         assert_allclose(sk.Simplex().relative_width(d), brute)
-    # Two-valued directions attain it, whatever the dimension.
+    # Two-valued directions attain it, in every dimension.
     best = np.inf
     for p in range(1, d):
         v = np.r_[np.full(p, 1 / p), np.full(d - p, -1 / (d - p))]
@@ -230,7 +230,7 @@ def test_level_set_width_is_at_most_any_extent_and_useful():
         width = region.relative_width(d)
         assert width.kind == "lower bound"
         assert 0.3 * extent <= width <= extent
-        # The ball that proves it, and a slightly larger one that does not fit: it is nearly as large as it can be.
+        # The inscribed ball fits, and a slightly larger one does not: it is nearly the largest.
         for scale, inside in ((1.0, True), (1.2, False)):
             ball = 1 / d + scale * float(width) / 2 * V
             feasible = (ball > 0).all() and (region.level(np.abs(ball))[0] <= region._data(d) + 1e-9).all()
@@ -260,13 +260,13 @@ def test_enumeration_helpers():
 @pytest.mark.parametrize("region", [sk.Ellipsoid(Q, radius=0.7), sk.Ellipsoid(), sk.LqBall(), sk.EntropySimplex(),
                                     sk.LogBarrierSimplex(4.0)], ids=repr)  # fmt: skip
 def test_strong_convexity_in_a_norm_by_second_differences(region):
-    """mu and L are the extreme curvatures of f relative to the A-norm: compare with f itself, along many segments."""
+    """mu and L are the extreme curvatures of f relative to the A-norm: compared with f along many segments."""
     rng = np.random.default_rng(6)
     root = rng.normal(size=(3, 3))
     for A in (None, Q, root @ root.T + 0.1 * np.eye(3)):
         mu, L, r, f_min = region.strong_convexity(3, A)
         W, V = (region.solve_min(rng.normal(size=(4000, 3))) for _ in range(2))
-        # Also short segments, to see the curvature of a single point.
+        # Also short segments, for the curvature at a single point.
         V = W + (V - W) * rng.choice([1.0, 0.05], size=(4000, 1))
         step = V - W
         size = np.einsum("ij,jk,ik->i", step, np.eye(3) if A is None else A, step)

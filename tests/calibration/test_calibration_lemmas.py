@@ -1,4 +1,4 @@
-"""The lemmas one by one: both sides by a second route, and the inequality in at least 100 cases each."""
+"""The lemmas one by one: both sides computed in a second way, and the inequality in at least 100 cases each."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def test_direction_excess_bound_by_hand():
     expected = 0.4 * 0.4 * 2.0 / 4.0 * math.exp(-1.5 * (0.4**2 + 0.3**2) / 0.64) / (0.8 * math.sqrt(2 * math.pi))
     assert bound == pytest.approx(expected)
     unseen = direction_excess_bound(sk.Simplex(), [1.0, 2.0], [0.5, 0.5], sigma=1.0)
-    assert unseen == pytest.approx(0.0, abs=1e-30)  # no decision sees such a Delta
+    assert unseen == pytest.approx(0.0, abs=1e-30)  # such a Delta changes no decision
 
 
 # -- rotationally symmetric costs --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Generalisation, sample sizes, the empirical curve, its picture, and the certificate of a fitted model."""
+"""Generalisation bounds, sample sizes, the empirical curve, its plot, and the risk certificate of a fitted model."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_sample_sizes():
         assert exponent == (0.25 if i % 2 else 0.5)
         for m in (1, 10, 10**4, 10**9, 10**14):
             assert plan.bound(m) <= constant * math.sqrt(math.log(1 / plan.delta)) / m**exponent * (1 + 1e-12)
-        # And no better exponent would do: sixteen times the data halve (quarter) the bound in the end.
+        # The exponent is exact: asymptotically sixteen times the data halve (quarter) the bound.
         factor = plan.bound(16 * 10**18) / plan.bound(10**18)
         assert_allclose(factor, 0.5 if i % 2 else 0.25, rtol=1e-2)
 
@@ -230,7 +230,7 @@ def test_empirical_calibration_against_a_grid():
         assert again.spo[0] == pytest.approx(spo)
         assert low - 3 * again.spo_plus_error[0] <= again.spo_plus[0] <= high + 3 * again.spo_plus_error[0]
     assert (np.diff(found.delta) > 0).all()
-    # The order of eps does not matter to what is found for it beyond the search's own luck.
+    # The order of eps only matters through the randomness of the search.
     again = empirical_calibration(region, normal_sampler(mean), eps[::-1], c_bar=mean, random_state=0)
     assert_allclose(again.delta[::-1], found.delta)
 
@@ -354,7 +354,7 @@ def test_certificate_that_is_not_vacuous():
     assert 0 <= excess <= certificate.excess_spo_risk
 
 
-def test_vacuous_certificate_says_so():
+def test_vacuous_certificate_is_reported():
     X, C = circle_data(100, 2)
     model = sk.SPOPlusRegressor(sk.Ellipsoid(), fit_intercept=False).fit(X, C)
     certificate = risk_certificate(model, X, C, BALL, **BOUNDS)
@@ -423,7 +423,7 @@ def test_certificate_of_other_data_does_not_use_the_fit():
 
 
 def test_a_class_beyond_the_certificate_is_not_covered():
-    """Without a ridge a dual bound reaches only so far; for a larger class something weaker must do."""
+    """Without a ridge a dual bound holds within a radius; for a larger class a weaker bound is used."""
     X, C = circle_data(50, 5, noise=0.9)
     model = sk.SPOPlusRegressor(sk.L1Ball(), fit_intercept=False).fit(X, C)
     calibration = PolyhedralCalibration.from_region(sk.L1Ball(), n_dim=2, M=1.0, domain=0.5)

@@ -28,7 +28,7 @@ def test_stack_items(table):
     np.testing.assert_array_equal(stacked.X, X)
     np.testing.assert_array_equal(stacked.C, C)
     assert list(stacked.items) == ["h1", "h2", "h3", "h4"]
-    # And back, next to the rows in whatever order they are.
+    # And back, for rows in any order.
     np.testing.assert_array_equal(stacked.unstack(stacked.C), mixed["price"])
     mixed["chosen"] = stacked.unstack(Simplex().argmin(stacked.C))
     cheapest = mixed.loc[mixed.groupby("day")["price"].idxmin()]
@@ -55,7 +55,7 @@ def test_stack_items_sorts_by_category_and_by_time(table):
 
 
 def test_stack_items_keeps_the_order_of_time(table):
-    """Folds of a time series are in its order, whatever the order of the table is."""
+    """Folds of a time series are in its order, for any order of the table."""
     df, X, _ = table
     names = {"sample": "day", "item": "hour", "features": ["a", "b", "c"]}
     for mixed in (df.iloc[::-1], df.sample(frac=1.0, random_state=1), df.sort_values("price")):
@@ -64,7 +64,7 @@ def test_stack_items_keeps_the_order_of_time(table):
         for train, test in TimeSeriesSplit(3).split(stacked.X):
             assert stacked.samples[train].max() < stacked.samples[test].min()
         np.testing.assert_array_equal(stacked.unstack(stacked.X[:, ::3]), mixed["a"])
-    # Categories have an order of their own, numbers that of numbers.
+    # Categories keep their own order, numbers are sorted.
     day = pd.Categorical(np.repeat(list("ywxvuz"), 4), list("zywxvu"), ordered=True)
     assert list(stack_items(df.assign(day=day), **names).samples) == list("zywxvu")
     day = np.repeat([10, 9, 100, -1, 2, 3], 4)
@@ -108,7 +108,7 @@ def test_stack_items_of_polars(table, kind):
         frame = frame.with_columns(pl.col("day").dt.date())
     elif kind == "time":
         frame = frame.with_columns(pl.col("day").cast(pl.Datetime("ns")))
-    elif kind == "order":  # not that of the alphabet
+    elif kind == "order":  # not alphabetical
         frame = frame.with_columns(pl.col("hour").cast(pl.Enum(["h4", "h3", "h2", "h1"])))
         X, C = X.reshape(6, 4, 3)[:, ::-1].reshape(6, -1), C[:, ::-1]
     stacked = stack_items(frame, **names)
@@ -122,7 +122,7 @@ def test_stack_items_of_polars(table, kind):
     np.testing.assert_array_equal(other.C, again.C[:, ::-1])
 
 
-def test_stack_items_of_polars_says_what_is_wrong(table):
+def test_stack_items_of_polars_errors(table):
     pl = pytest.importorskip("polars")
     df, _, _ = table
     frame = pl.DataFrame({name: df[name].tolist() for name in df})
@@ -143,7 +143,7 @@ def test_stack_items_of_polars_says_what_is_wrong(table):
         stack_items(frame, **names, items=["h1", "h2", "h3"])
 
 
-def test_stack_items_says_what_is_wrong(table):
+def test_stack_items_errors(table):
     df, _, C = table
     names = {"sample": "day", "item": "hour", "features": ["a"], "cost": "price"}
     with pytest.raises(ValueError, match=r"item 'h3' of sample .*2024-01-01.* is missing \(1 such"):

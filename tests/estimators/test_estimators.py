@@ -1,4 +1,4 @@
-"""Estimators at work: pipelines, searches, data frames, weights, streaming, persistence."""
+"""Estimators in pipelines and searches, with data frames, weights, streaming and pickles."""
 
 import pickle
 import warnings
@@ -37,7 +37,7 @@ from skspo import (
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 from skspo.solvers import Result, Solver, Status
 
-# The right class costs nothing, so the normalized loss of these data falls back to the plain one, and says so.
+# The right class costs nothing, so the normalized loss of these data is not divided by the best costs, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 
 
@@ -58,7 +58,7 @@ def test_pipeline_and_grid_search(classes):
     held_out = search.cv_results_["mean_test_score"]
     assert held_out.argmax() != 2
     assert search.score(X, C) == pytest.approx(-normalized_spo_loss(C, search.predict(X), Simplex()))
-    # A Pipeline has no decide; the region makes decisions of its predictions, or TwoStageRegressor wraps it.
+    # A Pipeline has no decide: use the region, or wrap it in TwoStageRegressor.
     decisions = Simplex().argmin(search.predict(X))
     wrapped = TwoStageRegressor(search.best_estimator_, Simplex()).fit(X, C)
     np.testing.assert_array_equal(wrapped.decide(X), decisions)
@@ -119,7 +119,7 @@ def test_sample_weight_is_routed(classes):
         assert result["test_score"][k] == pytest.approx(expected)
 
 
-def test_spo_plus_beats_least_squares_on_its_own_ground():
+def test_spo_plus_beats_least_squares_for_nonlinear_costs():
     """Degree 8 shortest path: the published ordering, on held-out data."""
     grid = ShortestPath.grid(3, 3)
     X, C, coef = make_shortest_path(300, 5, (3, 3), degree=8, noise=0.5, random_state=0, return_coef=True)
@@ -139,7 +139,7 @@ def test_decide_is_the_oracle_of_predict_and_score_is_the_metric(classes):
         np.testing.assert_allclose(spo_loss(C, model.predict(X), Simplex(), per_sample=True), regret)
 
 
-def test_surrogate_region_trains_elsewhere(classes):
+def test_surrogate_region_is_used_for_training(classes):
     X, C = classes
     model = SPOPlusRegressor(Simplex(), surrogate_region=LogBarrierSimplex(), alpha=0.01).fit(X, C)
     assert set(np.unique(model.decide(X))) == {0.0, 1.0}
@@ -188,7 +188,7 @@ def test_partial_fit_learns_from_a_stream():
     assert model.n_iter_ == 12
     again = SPOPlusRegressor(grid, random_state=0)
     for start in range(0, 3000, 250):
-        again = pickle.loads(pickle.dumps(again))  # a stream survives being stored
+        again = pickle.loads(pickle.dumps(again))  # partial_fit continues after pickling
         again.partial_fit(X[start : start + 250], C[start : start + 250])
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
@@ -320,7 +320,7 @@ def test_a_pass_that_fails_leaves_the_stream_as_it_was():
     assert_array_equal(model.coef_, coef)
 
 
-def test_fit_ends_a_stream():
+def test_fit_resets_partial_fit():
     X, C = noisy_data()
     model = SPOPlusRegressor(Simplex(), random_state=0).partial_fit(X, C)
     fitted = model.fit(X, C).coef_
@@ -330,7 +330,7 @@ def test_fit_ends_a_stream():
 
 
 class Stub(Solver):
-    """Returns what it is told."""
+    """Returns given results."""
 
     name = "stub"
 
@@ -339,11 +339,11 @@ class Stub(Solver):
         self.tol = tol
 
     def solve(self, objective, run, start=None):
-        """As told."""
+        """Return the given result."""
         return self.result
 
 
-def test_of_several_solvers_that_fail_the_best_counts(monkeypatch):
+def test_best_result_of_several_failing_solvers(monkeypatch):
     X, C = noisy_data()
     Theta = spo_plus_objective(X, C).least_squares
     value = spo_plus_objective(X, C).value(Theta)

@@ -1,4 +1,4 @@
-"""What goes wrong in silence on the first day: no region, forgotten offsets and capacities, reordered costs."""
+"""Likely mistakes give a warning or an error: no region, missing offsets and capacities, reordered costs."""
 
 import pickle
 import warnings
@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from marks import rest_is_slow
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
@@ -60,7 +61,7 @@ GIVEN = {"offset": O, "region_params": ROWS}
 
 
 def said(action, category=UserWarning):
-    """Messages of the warnings of an action that are ours to give once; all others are of no interest here."""
+    """Messages of the warnings of skspo that are given once; other warnings are ignored."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         action()
@@ -71,7 +72,7 @@ def said(action, category=UserWarning):
 
 
 @EVERY
-def test_no_region_is_said(estimator):
+def test_missing_region_warns(estimator):
     X, C = make_shortest_path(60, grid=(3, 3), random_state=0)
     model = clone(estimator)
     messages = said(lambda: model.fit(X, C))
@@ -81,7 +82,7 @@ def test_no_region_is_said(estimator):
     assert model.region is None
     for region in (Box(), ShortestPath.grid(3, 3)):
         assert said(lambda region=region: clone(estimator).set_params(region=region).fit(X, C)) == []
-    # Many fits for one line of the user.
+    # One line of the user, many fits.
     messages = said(lambda: cross_val_score(clone(estimator), X, C, cv=4))
     assert len(messages) == 1
     assert len(said(lambda: cross_val_score(make_pipeline(StandardScaler(), clone(estimator)), X, C, cv=4))) == 1
@@ -105,11 +106,11 @@ def test_no_region_elsewhere():
     ):
         messages = said(action)
         assert len(messages) == 1 and "No region was given" in messages[0]
-    # The scorer has said so; its folds need not.
+    # The scorer has warned; its folds do not.
     with pytest.warns(UserWarning, match="No region"):
         scorer = make_spo_scorer()
     assert said(lambda: cross_val_score(LinearRegression(), X, C, scoring=scorer, cv=3)) == []
-    # Losses that do not decide have no use for a region.
+    # Losses that need no decisions need no region.
     assert said(lambda: (SquaredLoss().value(C, C + 1.0), AbsoluteLoss().value(C, C + 1.0))) == []
 
 
@@ -117,7 +118,7 @@ def test_no_region_elsewhere():
 
 
 def uses(model, X, C, **given):
-    """Everything that decides, by name."""
+    """All methods that make decisions, by name."""
     region = {} if hasattr(model, "region_") else {"region": REGION}
     return {
         "decide": lambda: model.decide(X, **given),
@@ -129,7 +130,7 @@ def uses(model, X, C, **given):
 
 @EVERY
 @pytest.mark.parametrize("name", ["offset", "region_params"])
-def test_what_was_given_at_fit_and_is_forgotten(estimator, name):
+def test_argument_of_fit_missing_later(estimator, name):
     fitted = clone(estimator).set_params(region=REGION).fit(X, C, **{name: GIVEN[name]})
     kept = pickle.dumps(fitted)
     for method in ("decide", "score", "report", "RegretDisplay"):
@@ -152,7 +153,7 @@ def test_what_was_given_at_fit_and_is_forgotten(estimator, name):
 
 @EVERY
 @pytest.mark.parametrize("name", ["offset", "region_params"])
-def test_what_is_given_and_was_not_at_fit(estimator, name):
+def test_argument_missing_in_fit(estimator, name):
     fitted = clone(estimator).set_params(region=REGION).fit(X, C)
     kept = pickle.dumps(fitted)
     for method in ("decide", "score", "report", "RegretDisplay"):
@@ -173,7 +174,7 @@ def test_networks_that_do_not_train_on_the_region():
         assert len(said(lambda model=model: model.decide(X, region_params=ROWS))) == count
 
 
-def test_another_fit_is_another_matter():
+def test_warnings_are_reset_by_another_fit():
     model = SPOPlusRegressor(REGION).fit(X, C, offset=O)
     assert len(said(lambda: model.decide(X))) == 1
     assert said(lambda: model.fit(X, C).decide(X)) == []
@@ -181,7 +182,7 @@ def test_another_fit_is_another_matter():
 
 
 @STREAMING
-def test_streams_notice_too(estimator):
+def test_partial_fit_warns_too(estimator):
     model = clone(estimator).set_params(region=REGION).partial_fit(X, C, offset=O)
     assert said(lambda: model.partial_fit(X, C, offset=O)) == []
     assert "fitted with offset, but partial_fit was called without it" in said(lambda: model.partial_fit(X, C))[0]
@@ -197,16 +198,18 @@ def test_chunks_with_an_offset():
 
 @EVERY
 @pytest.mark.parametrize("name", ["offset", "region_params"])
-@pytest.mark.parametrize("scoring", [None, make_spo_scorer(REGION), make_spo_scorer(REGION, metric="spo_loss")])
+@pytest.mark.parametrize(
+    "scoring", rest_is_slow([make_spo_scorer(REGION), None, make_spo_scorer(REGION, metric="spo_loss")], 1)
+)
 def test_search_without_routing(estimator, name, scoring):
-    """It fits every fold with its rows and scores without them: one warning for all folds."""
+    """It fits every fold with its rows and scores without them; there is one warning for all folds."""
     model = clone(estimator).set_params(region=REGION)
     search = GridSearchCV(model, {"region": [REGION]}, cv=4, scoring=scoring)
     messages = said(lambda: search.fit(X, C, **{name: GIVEN[name]}))
     called = "score" if scoring is None else "the scorer"
     assert len(messages) == 1
     assert messages[0].startswith(f"{type(model).__name__} was fitted with {name}, but {called} was called without it")
-    # The model that was found is asked in vain, too.
+    # The best model warns, too.
     assert len(said(lambda: search.score(X, C))) == 1
     pipe = make_pipeline(StandardScaler(), model)
     params = {f"{pipe.steps[-1][0]}__{name}": GIVEN[name]}
@@ -223,7 +226,7 @@ def test_search_with_routing_is_silent(estimator, name):
         given = {name: GIVEN[name]}
         assert said(lambda: GridSearchCV(model, {"region": [REGION]}, cv=3).fit(X, C, **given)) == []
         scorer = scorer.set_score_request(**{name: True})
-        # The scorer asks for predictions without the offset, and adds it itself.
+        # The scorer predicts without the offset, and adds it itself.
         assert said(lambda: cross_val_score(model, X, C, cv=3, scoring=scorer, params=given)) == []
         # Requested for one of the two only.
         model.set_fit_request(**{name: False})
@@ -234,7 +237,7 @@ def test_search_with_routing_is_silent(estimator, name):
         assert said(lambda: cross_val_score(forest, X, C, cv=3, scoring=scorer, params=given)) == []
 
 
-def test_scorers_of_scikit_learn_see_no_offset():
+def test_scorers_of_scikit_learn_do_not_use_the_offset():
     model = SPOPlusRegressor(REGION)
     messages = said(lambda: cross_val_score(model, X, C, cv=3, scoring="r2", params={"offset": O}))
     assert len(messages) == 1 and "offset, but predict was called without it" in messages[0]
@@ -279,7 +282,7 @@ OTHERS = {
 
 
 @EVERY
-def test_names_of_costs_are_remembered(estimator):
+def test_names_of_costs_are_stored(estimator):
     estimator = clone(estimator).set_params(region=REGION)
     model = clone(estimator).fit(X, FRAME)
     assert list(model.cost_names_in_) == NAMES
@@ -301,7 +304,7 @@ def test_names_of_costs_are_remembered(estimator):
                 use()
     reordered = OTHERS["reordered"][0]
     assert model.score(X, reordered[model.cost_names_in_]) == pytest.approx(score, rel=1e-12)  # as the message says
-    # A search keeps frames, and a new fit forgets.
+    # A search keeps data frames, and a new fit resets the names.
     assert np.isfinite(cross_val_score(clone(estimator), X, FRAME, cv=2)).all()
     assert list(pickle.loads(pickle.dumps(model)).cost_names_in_) == NAMES
     assert list(model.fit(X, reordered).cost_names_in_) == NAMES[::-1]

@@ -112,7 +112,7 @@ def test_spo_loss_needs_a_derivative(region):
         SPOMLPRegressor(region, loss="spo").fit(rng.normal(size=(10, 2)), rng.normal(size=(10, 4)))
 
 
-def test_integer_regions_are_served():
+def test_integer_regions():
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(60, 3)), rng.normal(size=(60, 5))
     model = SPOMLPRegressor(Knapsack([3, 4, 5, 2, 1], 7), hidden_layer_sizes=(16,), max_iter=30, random_state=0)
@@ -154,7 +154,7 @@ def test_partial_fit_warm_start_and_pickle(classes):
         model = pickle.loads(pickle.dumps(model.partial_fit(X, C)))
     assert model.n_iter_ == 3
     whole = SPOMLPRegressor(Simplex(), hidden_layer_sizes=(8,), max_iter=3, random_state=0).fit(X, C)
-    np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-9)  # an epoch is an epoch
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-9)  # one call, one epoch
     more = whole.set_params(warm_start=True, max_iter=30).fit(X, C)
     assert more.n_iter_ > 3
     assert more.loss_ < model.loss_

@@ -225,7 +225,7 @@ def splits(fold):
         yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
-def test_manners(portfolio):
+def test_estimator_interface(portfolio):
     X, C = portfolio
     frame = pd.DataFrame(X, columns=list("abcd"))
     region = Ellipsoid()
@@ -308,14 +308,14 @@ def test_one_warning_for_all_folds():
     assert "15 of 20" in caught[-1]
 
 
-def test_surrogate_region_trains_elsewhere():
+def test_surrogate_region_is_used_for_training():
     X, C = make_cost_sensitive_classification(60, degree=2, noise=0.5, random_state=0)
     model = SPOPlusRegressorCV(Simplex(), surrogate_region=EntropySimplex(), n_alphas=4, cv=2).fit(X, C)
     assert model.solver_ in ("newton", "lbfgs", "least_squares")
     assert set(np.unique(model.decide(X))) == {0.0, 1.0}
 
 
-def test_regions_known_only_by_an_oracle(portfolio):
+def test_regions_with_only_an_oracle(portfolio):
     X, C = portfolio
     region = OracleRegion(Simplex().argmin, 5)
     with warnings.catch_warnings():

@@ -112,8 +112,8 @@ def test_models_keep_the_baselines_of_their_fit(model, sense, shared):
     assert report.rows["constant prediction"]["spo_loss"] == pytest.approx(expected)
 
 
-def test_no_gain_is_found_in_noise():
-    """On the samples of the fit, where refitting least squares by folds once made noise look like a gain of a third."""
+def test_no_gain_in_noise():
+    """On the training samples, where an earlier version, with least squares by folds, showed a gain of a third."""
     X, C = noise()
     model = SPOPlusRegressor(Simplex()).fit(X, C)
     rows = model.report(X, C).rows
@@ -181,7 +181,7 @@ def test_weights_equal_repetitions(data):
         assert a.rows[name] == pytest.approx(b.rows[name])
 
 
-def test_text_and_html_say_the_same(data):
+def test_text_and_html_agree(data):
     model, X_train, C_train, X, C = data
     report = model.report(X, C, X_train=X_train, C_train=C_train, name="<mine>")
     text, page = str(report), report._repr_html_()
@@ -211,7 +211,7 @@ def test_any_regressor_with_a_region(data):
 def test_right_class_costs_nothing():
     X, C = make_cost_sensitive_classification(60, degree=2, random_state=0)
     report = SPOPlusRegressor(Simplex()).fit(X, C).report(X, C)
-    # All best costs are zero: there is nothing to divide by, and no warning is needed to say so in a table.
+    # All best costs are zero: the table has no relative regret, and there is no warning.
     assert np.isnan(report.rows["SPOPlusRegressor"]["normalized_spo_loss"])
     assert " - " in str(report)
 
@@ -264,7 +264,7 @@ def test_html_shows_region_and_certificate(data, model):
     assert f"ShortestPath, 12 variables; {model.solver_}, relative gap {model.duality_gap_:.1e}" in page
     assert "relative gap" in model._repr_mimebundle_()["text/html"]
     assert "Fitted attributes" in page  # scikit-learn's own tables are still there
-    # The same inside a diagram of something else.
+    # The same inside the diagram of another estimator.
     assert f"relative gap {model.duality_gap_:.1e}" in make_pipeline(StandardScaler(), model)._repr_html_()
 
 

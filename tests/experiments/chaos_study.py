@@ -1,4 +1,4 @@
-"""A study for ``test_chaos``, in a module of its own that is quick to import: every interrupted run does it again."""
+"""A study for ``test_chaos``, in its own module, which is quick to import: every interrupted run imports it again."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def methods(condition):
 
 
 def fits(condition, seed, optimizer):
-    """Fits with HiGHS and BLAS, so that signals come while libraries are at work."""
+    """Fits with HiGHS and BLAS, so that signals arrive while libraries are running."""
     X, C = make_portfolio(20, 2, 3, degree=condition["degree"], random_state=int(seed.generate_state(1)[0]))
     spo_plus = sk.SPOPlusRegressor(LIMITS, solver="bundle", tol=1e-2)
     models = {"SPO+": spo_plus, "SPO": sk.TwoStageRegressor(region=LIMITS)}

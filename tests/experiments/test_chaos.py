@@ -1,4 +1,4 @@
-"""Long runs that are interrupted, killed, or run out of disk: nothing is lost or left, and the end is the same.
+"""Long runs that are interrupted, killed, or run out of disk space: no data are lost, no files are left, same results.
 
 ``SKSPO_CHAOS=50 pytest tests/experiments/test_chaos.py -s`` interrupts fifty times instead of a few, and prints
 what it did.
@@ -49,7 +49,7 @@ def command(out, jobs=1):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """What the files should be in the end."""
+    """The expected files."""
     out = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(STUDIES, "toy", STUDY)
@@ -70,7 +70,7 @@ def processes_of(session):
 
 @pytest.fixture(autouse=True)
 def interrupts_are_heard():
-    """Shells let what they run in the background ignore SIGINT, and children inherit that."""
+    """Background processes of a shell ignore SIGINT, and children inherit that."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -88,14 +88,14 @@ def wait_until(condition, seconds=60.0):
 
 
 def disturb(out, rng, number, *, jobs, to_group, when_asleep=False):
-    """Start the run, send a signal at a random moment, and look at what is left; return what the process said."""
+    """Start the run, send a signal at a random time, and check what is left; return the output of the process."""
     file, scratch = out / "toy" / "trials.csv", out / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     kept, before = complete_lines(file), len(complete_lines(file))
     environment = os.environ | {"TMPDIR": str(scratch), "JOBLIB_TEMP_FOLDER": str(scratch), "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(command(out, jobs), env=environment, start_new_session=True, stderr=subprocess.PIPE)
     try:
-        if when_asleep:  # at some moment, be it while modules are imported
+        if when_asleep:  # at a random time, possibly during imports
             time.sleep(rng.uniform(0.0, 5.0))
         else:
             more = int(rng.integers(1, 2 * TRIALS))
@@ -105,7 +105,7 @@ def disturb(out, rng, number, *, jobs, to_group, when_asleep=False):
             (os.killpg if to_group else os.kill)(process.pid, number)
         _, said = process.communicate(timeout=60)
         began = len(complete_lines(file)) > before
-        # Workers that were killed in the middle notice it themselves; those that never got work wait for some minutes.
+        # Workers whose parent was killed end by themselves; those that never got work wait for some minutes.
         if number != signal.SIGKILL or began:
             wait_until(lambda: not processes_of(process.pid), 30.0)
             assert not list(scratch.iterdir())
@@ -142,7 +142,7 @@ def finish(out, undisturbed, jobs=1):
     ids=["SIGINT", "SIGTERM, two workers", "SIGINT to all, two workers", "SIGKILL, two workers"],
 )
 def test_interrupted_experiment(tmp_path, undisturbed, jobs, number, to_group):
-    """Once each; then the rest of it, in this process, so that only the disturbed runs cost a start."""
+    """One signal each; then the rest of the run in this process, which saves process starts."""
     rng = np.random.default_rng(number)
     code, said = disturb(tmp_path, rng, number, jobs=jobs, to_group=to_group)
     if number == signal.SIGKILL:
@@ -156,7 +156,7 @@ def test_interrupted_experiment(tmp_path, undisturbed, jobs, number, to_group):
 
 @CHAOS_ONLY
 def test_experiment_interrupted_many_times(tmp_path, undisturbed):
-    """Signals, moments and workers at random, until the study is done; again from the start until there were enough."""
+    """Random signals, times and workers until the study is complete; repeated until there were enough interruptions."""
     rng = np.random.default_rng(CHAOS)
     counts, codes, finished, start = {}, {}, 0, time.monotonic()
     out = tmp_path / "0"
@@ -164,7 +164,7 @@ def test_experiment_interrupted_many_times(tmp_path, undisturbed):
         number = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL][k % 3]
         jobs, to_group, when_asleep = int(rng.integers(1, 3)), bool(rng.integers(2)), bool(rng.random() < 0.4)
         code, said = disturb(out, rng, number, jobs=jobs, to_group=to_group, when_asleep=when_asleep)
-        # A signal while modules are imported finds nobody who could answer it; a run may also have come to its end.
+        # During imports no handler is installed yet; a run may also have ended already.
         assert code in (0, -number, 128 + number), said
         counts[number.name] = counts.get(number.name, 0) + 1
         codes[code] = codes.get(code, 0) + 1
@@ -180,7 +180,7 @@ def test_experiment_interrupted_many_times(tmp_path, undisturbed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_damaged_files_do_not_stop_a_resumed_run(tmp_path, seed):
-    """Cut anywhere, and perhaps filled up, as after a crash of the system; an unfinished new file lies about."""
+    """Files cut at any point, and perhaps padded, as after a system crash, and an unfinished new file."""
     rng = np.random.default_rng(seed)
     file = run_study(PAPER, tmp_path, trials=5, verbose=0)
     whole = file.read_bytes()
@@ -198,7 +198,7 @@ def test_damaged_files_do_not_stop_a_resumed_run(tmp_path, seed):
         assert {path.name for path in file.parent.iterdir()} == {"trials.csv", "manifest.json"}
 
 
-def test_trials_of_another_layout_are_not_thrown_away(tmp_path, capsys, monkeypatch):
+def test_trials_of_another_layout_are_kept(tmp_path, capsys, monkeypatch):
     file = run_study(PAPER, tmp_path, trials=2, verbose=0)
     before = file.read_bytes()
     other = PAPER._replace(conditions=lambda quick: [{"degree": 1, "noise": 0.5}])
@@ -246,7 +246,7 @@ class InterruptAt:
     """Ctrl-C just before the n-th line of skspo's code in this thread; counts lines otherwise.
 
     The module ``_process`` is left out: between the change of a setting and the beginning of the block that it is for,
-    an interrupt would find nobody to undo it, as with every context manager.
+    an interrupt would not be undone, as with every context manager.
     """
 
     def __init__(self, line=None):
@@ -284,7 +284,7 @@ def without_times(model):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_interrupted_fit_leaves_the_model_as_it_was(name):
-    """At its last lines, where what was learned is stored, and at others; not fitted before, and fitted before."""
+    """At its last lines, where the attributes are stored, and at others; with and without an earlier fit."""
     model, fit = FITS[name]
     rng = np.random.default_rng(0)
     unfitted = clone(model)
@@ -307,7 +307,7 @@ def test_interrupted_fit_leaves_the_model_as_it_was(name):
                 done = not same(interrupted, start)
                 outcomes.add(done)
                 assert_same(without_times(interrupted), without_times(complete if done else start), f"{name}, {line}")
-                if not done:  # and a second try ends as if there had been no first one
+                if not done:  # and a second fit gives the result of a first one
                     assert_same(without_times(fit(interrupted)), without_times(complete), f"{name}, {line}, again")
             assert False in outcomes
 
@@ -386,14 +386,14 @@ def test_a_killed_fit_of_chunks_leaves_no_files(tmp_path, number):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         sk.SPOPlusRegressor(TOP, tol=0.0).fit_chunks(read)
         os._exit(0)
-    assert os.waitpid(pid, 0)[1] == number  # it died of the signal, so it was at work
+    assert os.waitpid(pid, 0)[1] == number  # it was ended by the signal, so it was running
     assert not list(tmp_path.iterdir())
 
 
 @CHAOS_ONLY
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_dask_script_interrupted_many_times(tmp_path, number):
-    """A script with two worker processes of its own ends, and they end with it."""
+    """A script with two worker processes ends, and its workers end with it."""
     pytest.importorskip("distributed")
     code = (
         "import dask.array as da, sys, skspo as sk\n"
@@ -436,7 +436,7 @@ def test_dask_script_interrupted_many_times(tmp_path, number):
 
 @contextlib.contextmanager
 def no_file_larger_than(n):
-    """Writes beyond so many bytes fail, after a part of them was written, as on a full disk."""
+    """Writes beyond a number of bytes fail, after a part of them was written, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n, hard))
     try:
@@ -486,7 +486,7 @@ def test_trials_on_a_full_disk(small_disk, tmp_path, capsys, monkeypatch):
     assert "No space left on device" in said and "trials.csv" in said
     kept = (small_disk / "toy" / "trials.csv").read_bytes()
     assert kept.endswith(b"\n") and kept.count(b"\n") > 5
-    assert main(arguments) == 1  # still full: nothing gets lost by trying
+    assert main(arguments) == 1  # still full: another attempt loses nothing
     assert set(kept.splitlines()) <= set((small_disk / "toy" / "trials.csv").read_bytes().splitlines())
     filler.unlink()
     assert main(arguments) == 0
@@ -507,7 +507,7 @@ def test_summaries_and_figures_when_files_cannot_grow(tmp_path):
         assert not list(tmp_path.rglob("*.new"))
 
 
-def test_replacing_a_file_is_all_or_nothing(tmp_path, monkeypatch):
+def test_files_are_replaced_atomically(tmp_path, monkeypatch):
     file = tmp_path / "file"
     write_atomically(file, "old")
 

@@ -1,4 +1,4 @@
-"""The experiments' machinery: nothing is lost, nothing depends on the order, and every study runs."""
+"""The runner of experiments: no trial is lost, results do not depend on the order, and every study runs."""
 
 import json
 import os
@@ -42,8 +42,8 @@ def test_final_file_does_not_depend_on_jobs(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
-    """SIGKILL at some moment, twice; then the rest."""
+def test_a_killed_run_continues_with_the_same_result(tmp_path):
+    """SIGKILL at some time, twice; then the rest."""
     code = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         "from test_experiments import STUDY\nfrom skspo.experiments import run_study\n"
@@ -66,7 +66,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
     assert resumed == run_study(STUDY, tmp_path / "whole", trials=40, verbose=0).read_text()
 
 
-def test_torn_and_unfinished_trials_are_done_again(tmp_path):
+def test_incomplete_trials_are_repeated(tmp_path):
     file = run_study(STUDY, tmp_path, trials=3, verbose=0)
     whole = file.read_text()
     lines = whole.splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""Displays: they show the numbers that the metrics give, on the Axes that they are told to use."""
+"""Displays show the numbers of the metrics, on the given Axes."""
 
 import subprocess
 import sys
@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -51,7 +52,7 @@ def paths():
 
 
 def drawn(ax):
-    """Draw for real: some mistakes only show then."""
+    """Render the figure: some mistakes only occur then."""
     ax.figure.canvas.draw()
     return ax
 
@@ -112,7 +113,7 @@ def test_regret_of_predictions_and_of_estimators_without_a_region(paths):
         RegretDisplay.from_estimators(models["SPO+"], X, C)
 
 
-def test_displays_draw_where_they_are_told(paths):
+def test_displays_draw_on_the_given_axes(paths):
     models, X, C, _ = paths
     figure, axes = plt.subplots(1, 3)
     assert RegretDisplay.from_estimators(models, X, C, ax=axes[0]).ax_ is axes[0]
@@ -178,7 +179,7 @@ def test_simplex_counts():
         display.plot(labels=["too", "few"])
 
 
-@pytest.mark.parametrize("n_constraints", [1, 2])
+@pytest.mark.parametrize("n_constraints", rest_is_slow([1, 2], 1))
 def test_knapsack_items(n_constraints):
     X, C, weights = make_knapsack(40, 5, 10, n_constraints=n_constraints, degree=3, random_state=0, return_weights=True)
     region = Knapsack(weights, 0.4 * weights.sum(axis=-1))

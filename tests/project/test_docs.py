@@ -1,4 +1,4 @@
-"""The documentation keeps its word: code on pages runs, links lead somewhere, and the API reference is complete."""
+"""The documentation: code on pages runs, links are valid, and the API reference is complete."""
 
 import ast
 import doctest
@@ -82,7 +82,7 @@ def test_code_blocks_run(path):
 
 
 def test_only_known_languages():
-    """A block that is neither run nor plain text would be code that nobody tests."""
+    """A block in another language would be code that is not tested."""
     for path in PAGES:
         for language, _, line in fenced(path.read_text()):
             known = language in ("python", "bash", "text") or re.match(r"\{(?!code)", language)
@@ -91,7 +91,7 @@ def test_only_known_languages():
 
 @pytest.mark.slow
 def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
-    """It runs as it is, and prints what the README says, but for the last digits of the gap."""
+    """It runs unchanged, and prints the output shown in the README, except for the last digits of the gap."""
     blocks = fenced((ROOT / "README.md").read_text())
     first = next(k for k, (language, _, _) in enumerate(blocks) if language == "python")
     (tmp_path / "first.py").write_text(blocks[first][1])
@@ -105,7 +105,7 @@ def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["with_torch", "with_pyepo"])
 def test_pages_for_users_of_other_packages(name):
-    """Where PyTorch and PyEPO are installed, the code on these pages runs as well."""
+    """If PyTorch and PyEPO are installed, the code on these pages runs as well."""
     pytest.importorskip("torch")
     if name == "with_pyepo":
         pytest.importorskip("pyepo")
@@ -120,21 +120,21 @@ def test_the_region_of_the_contributing_guide():
     np.testing.assert_array_equal(globs["Orthoplex"]().argmin(C), skspo.L1Ball().argmin(C))
 
 
-def test_files_and_rooms_of_the_contributing_guide():
-    """Every file that it names exists, and its tree has every room, from the bottom up."""
+def test_files_and_packages_of_the_contributing_guide():
+    """Every file that it names exists, and its tree has every package, from the lowest layer to the highest."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     named = re.findall(r"`((?:skspo|tests|docs|tools|\.ci|\.github)/[\w./]+)`", text)
     assert len(named) >= 15
     assert [name for name in named if not (ROOT / name).exists()] == []
     tree = next(code for language, code, _ in fenced(text) if language == "text" and code.startswith("skspo/\n"))
-    rooms = re.findall(r"^  (\w+)(?:/|\.py)  +\S", tree, re.MULTILINE)
+    packages = re.findall(r"^  (\w+)(?:/|\.py)  +\S", tree, re.MULTILINE)
     from test_layers import LAYERS
 
-    assert rooms == [room for layer in LAYERS for room in layer]
+    assert packages == [package for layer in LAYERS for package in layer]
 
 
 def test_included_files():
-    """Every included file and both of its marks are there."""
+    """Every included file and its two markers exist."""
     found = 0
     for path in PAGES:
         for language, options, _ in fenced(path.read_text()):
@@ -229,7 +229,7 @@ def test_tolerance_of_doctests():
 
 
 def test_docstrings_are_read_as_plain_text():
-    """Norms and fitted attributes are no markup; formulas keep their lines; names of parameters stay."""
+    """Norms and fitted attributes are not markup; formulas keep their lines; names of parameters are unchanged."""
     sys.path.insert(0, str(DOCS / "_ext"))
     try:
         from plain_docstrings import plain
@@ -249,7 +249,7 @@ def test_names_of_test_files_are_unique():
 
 def test_paths_of_test_files_exist():
     for path in [*TEXTS, ROOT / "pyproject.toml", ROOT / "tools/make_fixture_models.py"]:
-        if path.name != "CHANGELOG.md":  # which tells what was
+        if path.name != "CHANGELOG.md":  # which also names files of earlier versions
             for name in re.findall(r"\btests(?:/\w+)+(?:\.py)?", path.read_text()):
                 assert (ROOT / name).exists(), f"{name_of(path)} names {name}"
 

@@ -182,7 +182,7 @@ class Disc(sk.Region):
 def test_e10_the_class_must_be_that_of_the_projected_costs():
     rng = np.random.default_rng(1)
     visible = 0.05 * np.array([1.0, -1.0, 0.0])
-    mean = visible + 50.0  # almost all of it is what no decision sees
+    mean = visible + 50.0  # almost all of it changes no decision
     noise = rng.normal(size=(20_000, 3))
     risks = excess_risks(Disc(), mean - 2 * visible, mean + noise, c_bar=mean, symmetric=True)
     spread = math.sqrt(3)
@@ -193,7 +193,7 @@ def test_e10_the_class_must_be_that_of_the_projected_costs():
 
 
 def test_e11_projection_in_another_norm():
-    """{w : w^T A w <= 1, w_1 + w_2 = 0}: with the orthogonal projection Lemma 8 promises too much."""
+    """{w : w^T A w <= 1, w_1 + w_2 = 0}: with the orthogonal projection Lemma 8 is false."""
     A, c = np.diag([1.0, 99.0]), np.array([1.0, 0.0])
     u = np.array([1.0, -1.0]) / math.sqrt(2)
     end = u / math.sqrt(u @ A @ u)  # S is the segment from -end to end; mu = L = 2 in the A-norm, r - f_min = 1
@@ -231,7 +231,7 @@ def test_e14_probability_in_the_plane():
     for s in (0.2, 0.5, 0.8):
         share = float((np.abs(np.cos(angle)) <= s).mean())
         assert share == pytest.approx(2 * math.asin(s) / math.pi, abs=1e-5) and share < s
-        assert mean_cosine_bound(s, 1.0, 2).hold()  # the proposition holds all the same
+        assert mean_cosine_bound(s, 1.0, 2).hold()  # the proposition is still true
 
 
 def test_e15_proposition_two_is_about_the_mean():
@@ -278,7 +278,7 @@ def test_e19_the_window_leaves_the_ball():
     zeta, size = -0.5, 0.5
     assert size**2 + 3 * zeta**2 <= D**2
     assert size**2 + (zeta - 2 * D) ** 2 > 2 * D**2 and size**2 + (zeta - D) ** 2 > 2 * D**2
-    # What the corrected proof uses: sqrt(2/3) D is never too far, and loses less than the factor 3 there is to spare.
+    # The corrected proof uses sqrt(2/3) D, which stays inside and loses less than the available factor 3.
     for z in np.linspace(0, D / math.sqrt(3), 50):
         assert D**2 - 3 * z**2 + (z + math.sqrt(2 / 3) * D) ** 2 <= 2 * D**2 + 1e-12
     assert 1.5 * math.sqrt(2 / 3) > 0.5
@@ -305,7 +305,7 @@ def test_e20_slips():
     assert distance >= math.sqrt(2 * k.mu * k.r) / k.L * 2.0
 
 
-def test_the_table_of_results_is_true():
+def test_table_of_results():
     """Every function and every test named in docs/theory.md exists, and every numbered result has a line."""
     import re
 

@@ -1,4 +1,4 @@
-"""Every example runs as it is, in an empty directory, and ends in a picture."""
+"""Every example runs unchanged in an empty directory and draws a figure."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-# Counts the figures that are there whenever an example shows them.
+# Counts the figures that an example shows.
 COUNT = """
 import runpy, sys
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ def show(*args, **kwargs):
         shown.append(len(figure.axes))
     plt.close("all")
 plt.show = show
-runpy.run_path(sys.argv.pop(), run_name="__main__")  # an example may read arguments of its own
+runpy.run_path(sys.argv.pop(), run_name="__main__")  # an example may read its own arguments
 print("figures:", sum(n > 0 for n in shown))
 """
 

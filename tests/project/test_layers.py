@@ -1,6 +1,6 @@
-"""Which module may import which: layers, from the bottom up, and no cycles.
+"""Which module may import which: layers, from the lowest to the highest, and no cycles.
 
-Imports inside functions count.  Those for type checkers only do not: nothing is loaded by them.
+Imports inside functions count.  Imports for type checkers only do not: they are not executed.
 """
 
 import ast
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-#: a module imports modules of its own room and of layers below
+#: a module imports from its own package and from lower layers
 LAYERS = [
     ["_version"],
     ["_utils"],
@@ -25,7 +25,7 @@ LAYERS = [
     ["experiments"],
 ]
 
-LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 
 
 def modules():
@@ -65,18 +65,18 @@ def graph():
     return {name: set(imports(name, path, known)) - {name} for name, path in known.items()}
 
 
-def room(module):
+def package_of(module):
     return module.split(".")[1] if "." in module else ""
 
 
-def test_every_room_has_a_layer(graph):
-    assert {room(module) for module in graph if room(module)} == set(LEVEL)
+def test_every_package_has_a_layer(graph):
+    assert {package_of(module) for module in graph if package_of(module)} == set(LEVEL)
 
 
 def test_imports_point_down(graph):
     for module, targets in graph.items():
         for target in targets:
-            here, there = room(module), room(target)
+            here, there = package_of(module), package_of(target)
             if here and here != there:
                 assert there and LEVEL[there] < LEVEL[here], f"{module} imports {target}, which is not below it"
 
@@ -98,6 +98,6 @@ def test_no_cycles(graph):
         visit(module)
 
 
-def test_no_room_is_crowded():
-    crowded = {name: lines for name, path in modules() if (lines := len(path.read_text().splitlines())) > 600}
-    assert not crowded
+def test_no_module_is_too_long():
+    too_long = {name: lines for name, path in modules() if (lines := len(path.read_text().splitlines())) > 600}
+    assert not too_long

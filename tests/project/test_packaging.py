@@ -1,4 +1,4 @@
-"""What an installation promises: a quick import, types, a version, and names that exist."""
+"""Properties of an installation: a fast import, types, a version, and public names."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "
 def test_import_is_light():
     """In a fresh interpreter: other tests have imported everything by now.
 
-    scikit-learn imports pandas by itself where pandas is installed, so what it brings along is not counted.
+    scikit-learn imports pandas by itself if pandas is installed, so its imports are not counted.
     """
     code = (
         "import sys, sklearn.utils.validation; before = set(sys.modules); import skspo; "
@@ -32,7 +32,7 @@ def test_import_is_light():
 
 @pytest.mark.slow
 def test_no_module_imports_pandas():
-    """The test above cannot see this one, because scikit-learn was there first; hide pandas and it can."""
+    """The test above cannot check this, because scikit-learn imports pandas first; here pandas is hidden."""
     code = "import sys; sys.modules['pandas'] = None; import skspo"
     root = Path(skspo.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
@@ -118,7 +118,7 @@ def test_every_requirement_has_a_lower_bound_and_a_licence(monkeypatch):
         supply.oldest("numpy<3")
 
 
-def test_what_belongs_into_archives(monkeypatch):
+def test_contents_of_archives(monkeypatch):
     root = Path(__file__).parents[2]
     monkeypatch.syspath_prepend(str(root / "tools"))
     import supply
@@ -132,16 +132,16 @@ def test_what_belongs_into_archives(monkeypatch):
 
 
 def test_settings_of_the_project():
-    """They parse, and call what exists."""
+    """They can be parsed, and call existing files."""
     root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").is_file():
         pytest.skip("no source tree")
-    yaml = pytest.importorskip("yaml")  # dask brings it along
+    yaml = pytest.importorskip("yaml")  # installed with dask
     hooks = yaml.safe_load((root / ".pre-commit-config.yaml").read_text())["repos"]
     assert [repo["repo"] for repo in hooks] == ["local"], "a hook that has to be fetched"
     assert [hook["id"] for hook in hooks[0]["hooks"]] == ["ruff-check", "ruff-format", "mypy"]
     for hook in hooks[0]["hooks"]:
-        # The same commands as in the script that decides, but for what is to be looked at.
+        # The same commands as in .ci/run, apart from the paths.
         assert " ".join(hook["entry"].split()[:4]).removesuffix(" --force-exclude") in (root / ".ci/run").read_text()
 
     jobs = yaml.safe_load((root / ".github/workflows/ci.yml").read_text())["jobs"]

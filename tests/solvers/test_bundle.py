@@ -113,7 +113,7 @@ def test_badly_conditioned_classes_are_certified():
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize(("n_groups", "max_cuts"), [(1, 8), (1, None), (3, 30), (1000, 40)])
 def test_few_groups_and_few_cuts_give_valid_bounds(n_groups, max_cuts, penalty):
-    """Averaged cuts are weaker but remain cuts, whether or not the gap closes."""
+    """Averaged cuts are weaker but valid, whether or not the gap closes."""
     X, C = small_data(4)
     truth = vertices_truth(np.eye(4), X, C, **penalty)
     solver = BundleSolver(tol=1e-5, max_iter=150, n_groups=n_groups, max_cuts=max_cuts)
@@ -197,7 +197,7 @@ def test_extreme_penalties(alpha):
         assert np.isfinite(model.coef_).all()
 
 
-@pytest.mark.parametrize("lasso", [0.0, 0.3, 30.0, 1e6])  # in the end more than any slope: all absolute values vanish
+@pytest.mark.parametrize("lasso", [0.0, 0.3, 30.0, 1e6])  # at last larger than every slope: all coefficients are zero
 @pytest.mark.parametrize("size", [3, 40])
 def test_quadratic_program_meets_its_optimality_conditions(size, lasso):
     rng = np.random.default_rng(0)
@@ -242,7 +242,7 @@ def test_many_samples_start_from_the_fit_to_some(region, monkeypatch):
     assert max(model.duality_gap_, plain.duality_gap_) <= 1e-4
     assert model.objective_ == pytest.approx(plain.objective_, rel=1e-4)
     assert model.n_iter_ < 0.75 * plain.n_iter_
-    # What is reported on the way is about all rows, not about the sample.
+    # Progress is reported for all rows, not for the sample.
     assert model.history_["objective"].min() >= model.objective_ * (1 - 1e-9)
 
 
@@ -250,7 +250,7 @@ def test_many_samples_start_from_the_fit_to_some(region, monkeypatch):
     ("region", "offset"), [(Simplex(), None), (EntropySimplex(), None), (Box(), 0.3), (ShortestPath.grid(2, 3), 0.1)]
 )
 def test_cuts_do_not_depend_on_blocks(region, offset, monkeypatch):
-    """Blocks of two rows, which do not end where groups do, or one block: the same but for rounding."""
+    """Blocks of two rows, which do not align with groups, or one block: the same up to rounding."""
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(23, 3)), rng.normal(size=(23, 7))
     known = None if offset is None else offset * rng.normal(size=C.shape)
@@ -283,8 +283,8 @@ def test_cuts_of_regions_that_vary_by_row_in_blocks(monkeypatch):
 
 @pytest.mark.parametrize("every", [2, 20])
 @pytest.mark.parametrize("max_cuts", [None, 8])
-def test_cuts_with_a_multiplier_stay_while_there_is_room(max_cuts, every):
-    """Idle ones go first, but not all of them at once, and cuts are averaged only where there are as many as may be."""
+def test_active_cuts_are_kept_within_the_memory_limit(max_cuts, every):
+    """Inactive cuts are dropped first, but not all at once, and cuts are averaged only at the limit of their number."""
     X, C = small_data(4)
     model = CutModel(objective_of(Simplex(), X, C), Run(), 2, max_cuts)
     n, enough = ENOUGH_CUTS * 8, ENOUGH_CUTS * 2 - 2
@@ -304,7 +304,7 @@ def test_cuts_with_a_multiplier_stay_while_there_is_room(max_cuts, every):
 
 
 class Halfway(InMemoryObjective):
-    """Whatever the decisions, the bound is half of the value at the point around which it is proved."""
+    """For all decisions, the bound is half of the value at the point around which it is proved."""
 
     def dual_value_from_moments(self, constant, G, Theta):
         return Bound(0.5 * self.value(Theta), np.inf)

@@ -59,7 +59,7 @@ def test_conic_on_modelled_regions_is_certified(region, alpha):
     model = SPOPlusRegressor(region, solver="conic", alpha=alpha).fit(X, C)
     assert model.duality_gap_ <= 1e-6
     assert user_objective(model, X, C) == pytest.approx(model.objective_, rel=1e-7)
-    # No direction leads down: a certificate that does not use ours.
+    # No descent direction: a certificate independent of the package's.
     rng = np.random.default_rng(0)
     region_value = model.objective_
     for step in (1e-3, 1e-1):
@@ -69,8 +69,8 @@ def test_conic_on_modelled_regions_is_certified(region, alpha):
         assert user_objective(other, X, C) >= region_value * (1 - 1e-6)
 
 
-def test_a_lying_back_end_is_found_out(monkeypatch):
-    """A back-end that says "optimal" with a wrong point must end in a warning, never in a small gap."""
+def test_a_wrong_back_end_is_detected(monkeypatch):
+    """A back-end with the status "optimal" and a wrong point must lead to a warning, never to a small gap."""
     X, C = small_data(4)
     truth = SPOPlusRegressor(Simplex()).fit(X, C).objective_
     solve = cp.Problem.solve
@@ -110,7 +110,7 @@ def test_a_failing_back_end_is_replaced(monkeypatch):
 
 
 def test_no_solver_module_reports_a_solvers_objective():
-    """Trap: a status or objective of a back-end must never become ours."""
+    """The status or objective of a back-end must never be reported as the result."""
     assert "problem.value" not in open(conic_module.__file__).read()
 
 

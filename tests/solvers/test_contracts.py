@@ -1,4 +1,4 @@
-"""What solvers promise: why they stopped, what they need, and errors that can be caught by their kind."""
+"""The contract of solvers: why they stopped, what they need, and typed errors."""
 
 import pickle
 import warnings
@@ -131,22 +131,22 @@ def test_gap_and_status_without_an_exact_oracle():
 
 
 class Silent(Solver):
-    """Returns least squares, says that it converged, and knows no gap."""
+    """Returns least squares with the status converged, and computes no gap."""
 
     name = "silent"
     tol = 1e-6
     max_iter = None
 
     def solve(self, objective, run, start=None):
-        """As told."""
+        """Return the given result."""
         return Result(objective.least_squares, -1.0, 0.0, 1, Status.CONVERGED)
 
 
 class Boastful(Silent):
-    """Also has a bound above its objective."""
+    """Also returns a bound above its objective."""
 
     def solve(self, objective, run, start=None):
-        """As told."""
+        """Return the given result."""
         return super().solve(objective, run)._replace(lower_bound=1e9)
 
 
@@ -156,7 +156,7 @@ def test_a_wrong_bound_is_a_failure():
     assert model.status_ == "failed" and model.lower_bound_ == 0.0 and model.duality_gap_ == 1.0
 
 
-def test_a_solver_of_the_users_is_not_believed():
+def test_results_of_user_solvers_are_checked():
     model = fitted(sk.SPOPlusRegressor(sk.Simplex(), solver=Silent()))
     assert model.status_ == "numerical limit" and model.duality_gap_ == 1.0 and model.objective_ > 0.0
 
@@ -197,7 +197,7 @@ def test_tuning_constants_are_not_exported():
 
 
 def test_one_fact_about_oracles_that_are_solvers(monkeypatch):
-    """Blocks of rows and groups of cuts go by ``oracle_is_solver``, not by whether there is a cone form."""
+    """Blocks of rows and groups of cuts depend on ``oracle_is_solver``, not on whether there is a cone form."""
     from skspo.solvers.bundle.cut_model import CutModel
 
     monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", 1_000)

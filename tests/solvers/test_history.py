@@ -1,4 +1,4 @@
-"""The history of a fit: what solvers reported, in units of cost, never too long."""
+"""The history of a fit: the progress of solvers, in units of cost, of bounded length."""
 
 import warnings
 
@@ -27,7 +27,7 @@ def test_history_ends_with_the_result(data, solver):
     model = SPOPlusRegressor(ShortestPath.grid(3, 3), solver=solver, alpha=0.1, max_iter=30, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # In units where a mix-up of scales cannot go unnoticed.
+        # In units that make a wrong scale visible.
         model.fit(X, 1000.0 * C)
     history = model.history_
     assert list(history) == COLUMNS
@@ -52,7 +52,7 @@ def test_a_second_solver_goes_on_where_the_first_stopped(data, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, C)
-    assert "conic: iteration" in capsys.readouterr().err  # whichever of the two came nearer
+    assert "conic: iteration" in capsys.readouterr().err  # the better of the two
     assert len(model.history_["time"]) >= 4
     assert (np.diff(model.history_["time"]) >= 0).all()
     assert (np.diff(model.history_["n_iter"]) >= 0).all()
@@ -91,7 +91,7 @@ def test_what_is_noted_of_each_solver(data, monkeypatch):
     first(3, 2.0, 1.0)
     second = base.Progress("second", objective, run, 0)
     second(1, 1.5, 1.0)
-    assert [row[1] for row in run.history] == [3, 4]  # it goes on counting
+    assert [row[1] for row in run.history] == [3, 4]  # the count continues
     assert run.with_deadline(run.deadline).history == []
     monkeypatch.setattr(base, "HISTORY", 16)
     for n_iter in range(2, 100):

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from numpy.testing import assert_allclose
 from problems import noisy_data
 from sklearn.exceptions import ConvergenceWarning
@@ -32,7 +33,7 @@ from skspo.solvers.interior_point.solver import InteriorPointSolver
 
 _ROOT = np.random.default_rng(0).normal(size=(4, 4))
 COVARIANCE = _ROOT @ _ROOT.T + 0.1 * np.eye(4)
-SMALLEST = 1.0 / float(np.linalg.inv(COVARIANCE).sum())  # or less: the smallest risk may need negative weights
+SMALLEST = 1.0 / float(np.linalg.inv(COVARIANCE).sum())  # or less: the minimum-risk portfolio may need negative weights
 REGIONS = [region for region, _ in POLYTOPES] + [
     Box([0, 0, -1, 2], [1, 0, 2, 5]),  # a fixed variable
     Polyhedron([[1, 1, 1, 1], [-1, 2, 0, 1]], [2, 3], bounds=(-1, 1.5)),
@@ -75,14 +76,14 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
     return ours
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize("penalty", rest_is_slow(PENALTIES, 3, str))
 @pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
 def test_agrees_with_conic(region, penalty):
     X, C = small_data(4, n=20)
     certified_by_both(region, X, C, **penalty)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", rest_is_slow(range(200), 60))
 def test_random_problems(seed):
     """Regions x penalties x weights x shapes: n < p, collinear, constant and zero features, duplicated rows, ties."""
     rng = np.random.default_rng(seed)
@@ -173,7 +174,7 @@ def test_more_samples_than_one_chunk(monkeypatch):
     assert chunked.n_iter_ == whole.n_iter_
 
 
-def test_exhausted_max_iter_gives_the_best_point_and_a_valid_bound():
+def test_max_iter_gives_the_best_point_and_a_valid_bound():
     X, C = make_shortest_path(100, grid=(3, 3), degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(3, 3)
     exact = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
@@ -195,8 +196,8 @@ def test_a_region_of_one_point_and_perfect_fits():
     assert perfect.objective_ == pytest.approx(0.0, abs=1e-8)
 
 
-def test_a_risk_limit_without_room_goes_to_conic():
-    """Only the safest portfolio is feasible: no interior, and nothing to choose."""
+def test_a_risk_limit_without_interior_uses_conic():
+    """Only the minimum-risk portfolio is feasible: there is no interior."""
     X, C = small_data(3, n=20)
     model = SPOPlusRegressor(Markowitz(np.eye(3), 1.0 / 3.0)).fit(X, C)
     assert model.objective_ == pytest.approx(0.0, abs=1e-6)
@@ -216,8 +217,8 @@ def test_reduced_form_is_the_region(region):
     np.testing.assert_allclose(region.equalities(4) @ form.directions, 0.0, atol=1e-9)
 
 
-def test_few_samples_tell_whether_to_start_far_away(monkeypatch):
-    """Ten classes can nearly be separated: a start far away saves the steps that find that out."""
+def test_sample_decides_about_the_starting_point(monkeypatch):
+    """Ten classes are nearly separable: a distant starting point saves iterations."""
     X, C = make_cost_sensitive_classification(4000, degree=2, noise=0.5, random_state=0)
     pilot = SPOPlusRegressor(Simplex()).fit(X, C)
     monkeypatch.setattr("skspo.solvers.interior_point.solver.PILOT", 10_000)
@@ -243,7 +244,7 @@ def test_thinned_objective_is_that_of_the_rows():
 
 
 def test_reduced_form_of_decisions_fixed_at_their_upper_bound():
-    # w_0 + w_1 >= 2 within the unit box leaves w_2 to decide.
+    # w_0 + w_1 >= 2 within the unit box leaves only w_2 free.
     region = Polyhedron(A_ub=[[-1.0, -1.0, 0.0]], b_ub=[-2.0], bounds=(0, 1))
     form = region_form(region, 3)
     assert_allclose((form.offset + form.E @ form.center)[:2], 1.0)

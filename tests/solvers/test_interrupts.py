@@ -25,7 +25,7 @@ PATHS = make_shortest_path(60, 3, (3, 3), degree=6, noise=0.5, random_state=0)
 
 @pytest.fixture
 def processes(monkeypatch):
-    """Solve every program in a process of its own, and list these processes."""
+    """Solve every program in a separate process, and list these processes."""
     started = []
 
     class Popen(subprocess.Popen):
@@ -89,7 +89,7 @@ def test_what_goes_wrong_in_the_process_is_a_failure_of_the_back_end(processes, 
     monkeypatch.setattr(backend_process, "_START", "import os; os.abort()")
     with pytest.raises(BackendFailure, match="its process ended with code"):
         run_worker(program(3), np.inf)
-    # A fit goes on with the next back-end, and says so if there is none.
+    # A fit continues with the next back-end, and warns if there is none.
     with pytest.warns(ConvergenceWarning, match="HIGHS: its process ended with code"):
         model = SPOPlusRegressor(Simplex(), solver=ConicSolver("HIGHS")).fit(*CLASSES)
     assert 0 <= model.lower_bound_ <= model.objective_
@@ -159,7 +159,7 @@ ROWS = """
 @pytest.mark.parametrize(
     "script, which", [(CONIC, "HIGHS"), (CONIC, "CLARABEL"), (ROWS, "HIGHS"), (ROWS, "HIGHS-2"), (ROWS, "CLARABEL")]
 )
-def test_ctrl_c_is_heard(script, which):
+def test_ctrl_c_stops_back_ends(script, which):
     command = [sys.executable, "-c", textwrap.dedent(HEAD) + textwrap.dedent(script), which]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:

@@ -24,8 +24,8 @@ def test_lbfgs_agrees_with_conic(region, penalty):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", **penalty).fit(X, C)
-    # With so few samples some optima interpolate a sample, where the loss has a kink that descent may not get past:
-    # then a warning is due, and its gap tells the truth.  ``auto`` goes on with conic (next test).
+    # With so few samples some optima interpolate a sample, where the loss is not differentiable and descent may stall:
+    # then there is a warning with the correct gap.  ``auto`` continues with conic (next test).
     assert caught or lbfgs.duality_gap_ <= 1e-6
     assert conic.duality_gap_ <= 1e-6
     assert conic.objective_ * (1 - 1e-6) <= lbfgs.objective_
@@ -53,7 +53,7 @@ def test_lbfgs_is_certified_with_an_elastic_net():
         assert LBFGSSolver().solve(objective, Run()).converged
 
 
-def test_lbfgs_asks_for_a_smaller_gradient_as_long_as_that_helps(monkeypatch):
+def test_lbfgs_reduces_its_gradient_tolerance_while_it_helps(monkeypatch):
     objective = spo_plus_objective(*noisy_data(), EntropySimplex())
     results, asked = gaps(objective, 0.5, 0.1, 0.01, 1e-7), []
 

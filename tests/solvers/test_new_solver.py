@@ -48,7 +48,7 @@ class SubgradientSolver(Solver):
             if length == 0.0 or progress.late():
                 break
             step = 1.0 / (length * np.sqrt(k))
-            # Late decisions say more than early ones, hence the factor k.
+            # Later decisions are better, hence the factor k.
             V += k * step * objective.decisions(Theta, run.memory)
             total += k * step
             Theta = Theta - step * G
@@ -109,14 +109,14 @@ def test_only_the_loss_that_it_is_made_for():
 
 
 class Boastful(SubgradientSolver):
-    """Claims an objective of zero, and a bound above what is attainable."""
+    """Returns an objective of zero, and a bound above the optimum."""
 
     def solve(self, objective, run, start=None):
         result = super().solve(objective, run, start)
         return result._replace(objective=0.0, lower_bound=1e3, status=Status.CONVERGED, message="")
 
 
-def test_claims_are_not_believed():
+def test_claims_are_checked():
     X, C = problem()
     model = SPOPlusRegressor(Simplex(), alpha=0.1, solver=Boastful())
     with pytest.warns(ConvergenceWarning, match="bound of the subgradient solver was wrong"):

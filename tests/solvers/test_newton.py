@@ -70,7 +70,7 @@ def test_small_mu_is_the_oracle_and_large_mu_the_middle(name):
     W = region.smoothed(C, 1e-9).W
     np.testing.assert_allclose(np.einsum("ij,ij->i", C, W), np.einsum("ij,ij->i", C, region.argmin(C)), atol=1e-7)
     assert (region.smoothed(C, 1e9).level < 1e-12).all()
-    # Costs that decisions do not distinguish: only f counts.
+    # Costs that do not change decisions: only f matters.
     flat = region.smoothed(np.zeros((1, 4)), 0.1, curvature=True)
     assert flat.level[0] < 1e-14
     assert np.isfinite(flat.M).all()
@@ -101,7 +101,7 @@ def test_loose_entropy_where_gradients_stall():
         warnings.simplefilter("ignore", ConvergenceWarning)
         lbfgs = SPOPlusRegressor(region, solver="lbfgs", max_iter=500).fit(X, C)
     assert lbfgs.duality_gap_ > 1e-4
-    # Several samples have nearly tied costs at the optimum; whether they are told apart must not depend on rounding.
+    # Several samples have nearly tied costs at the optimum; their decisions must not depend on rounding.
     for noise in (0.0, 1e-14, 1e-13):
         C_near = C * (1.0 + noise * np.random.default_rng(0).normal(size=C.shape))
         newton = SPOPlusRegressor(region, solver="newton").fit(X, C_near)
@@ -124,7 +124,7 @@ def test_matrix_where_the_lowest_costs_are_nearly_tied():
 
 @pytest.mark.slow
 def test_cost_per_step_needs_no_cone_program():
-    """Beyond the size that is handed to a conic solver a kink no longer ends in a warning."""
+    """A loss that is not differentiable gives no warning, also for sizes beyond the limit of the conic solver."""
     X, C = make_cost_sensitive_classification(12_000, degree=2, noise=0.5, random_state=0)
     model = SPOPlusRegressor(LogBarrierSimplex()).fit(X, C)
     assert model.solver_ == "newton"

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from marks import rest_is_slow
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from solver_problems import PENALTIES
@@ -13,7 +14,7 @@ from skspo.datasets import make_cost_sensitive_classification, make_shortest_pat
 from skspo.solvers.sgd import AdamState, Stream
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize("penalty", rest_is_slow(PENALTIES, 2, str))
 def test_sgd_comes_close_and_its_bound_holds(penalty):
     X, C = make_cost_sensitive_classification(300, degree=2, noise=0.5, random_state=1)
     exact = SPOPlusRegressor(Simplex(), solver="conic", **penalty).fit(X, C)
@@ -28,7 +29,7 @@ def test_sgd_comes_close_and_its_bound_holds(penalty):
 
 
 @pytest.mark.slow
-def test_sgd_serves_regions_known_only_by_their_oracle():
+def test_sgd_with_an_oracle_only():
     X, C = make_shortest_path(200, degree=4, noise=0.5, random_state=0)
     grid = ShortestPath.grid(5, 5)
     with pytest.warns(ConvergenceWarning):

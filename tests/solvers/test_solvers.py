@@ -1,4 +1,4 @@
-"""Training against independent truths: other programs, other solvers, brute force; and the certificate."""
+"""Training against independent results: other programs, other solvers, brute force; and the certificate."""
 
 import warnings
 
@@ -63,7 +63,7 @@ def test_auto_closes_the_gap_on_smooth_regions(region, penalty):
 @pytest.mark.parametrize("region", [Simplex(), L1Ball(), EntropySimplex()], ids=str)
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 def test_any_decisions_prove_a_bound(region, alpha):
-    """dual_value(V) never exceeds the optimum, whatever decisions V are (with alpha=0: within the stated radius)."""
+    """dual_value(V) never exceeds the optimum, for all decisions V (with alpha=0: within the stated radius)."""
     X, C = small_data(4)
     objective = InMemoryObjective(SPOPlusLoss(region), X, C, alpha=alpha)
     model = SPOPlusRegressor(region, alpha=alpha).fit(X, C)
@@ -77,7 +77,7 @@ def test_any_decisions_prove_a_bound(region, alpha):
 
 
 @pytest.mark.parametrize("region", [Simplex(), ShortestPath.grid(2, 3), TopK(2), EntropySimplex()], ids=str)
-def test_what_decisions_cannot_see_is_set_by_least_squares(region):
+def test_hidden_components_are_set_by_least_squares(region):
     d = region.n_dim or 5
     X, C = small_data(d)
     model = SPOPlusRegressor(region).fit(X, C)
@@ -139,7 +139,7 @@ def test_auto_rule():
     assert auto(Simplex(), n=4_000) == ["interior-point", "bundle", "conic"]
     assert auto(Assignment(2), n=3_999) == ["interior-point", "conic"]
     assert auto(Assignment(2), n=4_000) == ["bundle", "interior-point", "conic"]
-    # A pass is slow where the oracle is a solver.
+    # A pass is slow if the oracle is a solver.
     assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
     two = Knapsack([[1, 2, 3, 4], [4, 3, 2, 1]], [5, 5], integer=False)
     cycle = ShortestPath([(0, 1), (1, 2), (2, 1), (1, 3)], 0, 3)
@@ -153,7 +153,7 @@ def test_auto_rule():
 
 
 def test_oracles_that_are_solvers_are_asked_rarely(monkeypatch):
-    """Interior point asks them for the optimal decisions, for its start, and for the certificate."""
+    """Interior point calls them for the optimal decisions, for its start, and for the certificate."""
     rows = []
     argmin = Polyhedron._argmin
     monkeypatch.setattr(Polyhedron, "_argmin", lambda self, C, data: rows.append(len(C)) or argmin(self, C, data))
@@ -200,7 +200,7 @@ def test_more_features_than_samples_and_constant_columns():
 
 
 def test_linprog_confirms_the_dual():
-    """max sum c.(v - w) over v in S with the same feature moments is the optimum of training (design, section 3)."""
+    """max sum c.(v - w) over v in S with the same feature moments is the optimum of training."""
     X, C = small_data(3, n=12)
     model = SPOPlusRegressor(Simplex()).fit(X, C)
     n, d = C.shape
@@ -216,7 +216,7 @@ def test_linprog_confirms_the_dual():
 @pytest.mark.parametrize("region", [Simplex(), EntropySimplex(), LogBarrierSimplex(), TopK(2)], ids=str)
 @pytest.mark.parametrize("params", [{}, {"alpha": 0.1, "prior": "least_squares"}, {"shared": True}], ids=str)
 def test_costs_that_are_the_same_for_all_decisions(region, params, scale):
-    """The differences are rounding, of which nothing is learned, and least squares predicts the costs themselves."""
+    """The differences are rounding errors, which are not fitted, and least squares predicts the costs."""
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(40, 10)), scale * rng.uniform(size=(40, 1)) * np.ones(5)
     with warnings.catch_warnings():
@@ -230,7 +230,7 @@ def test_costs_that_are_the_same_for_all_decisions(region, params, scale):
 
 
 def test_differences_of_costs_beside_a_large_common_cost():
-    """They are fitted as long as doubles can tell them from rounding."""
+    """They are fitted as long as they exceed rounding errors."""
     X, C = small_data(4)
     plain = SPOPlusRegressor(Simplex()).fit(X, C)
     model = SPOPlusRegressor(Simplex()).fit(X, C + 1e9)
@@ -240,7 +240,6 @@ def test_differences_of_costs_beside_a_large_common_cost():
 
 def test_a_bound_is_never_above_the_value():
     objective = spo_plus_objective(*noisy_data())
-    objective.lower_bound = lambda *args, **kwargs: Bound(1e9, np.inf)
     objective.dual_value_from_moments = lambda constant, G, Theta: Bound(1e9, np.inf)
     for solver in (SGDSolver(max_iter=1, random_state=0), BundleSolver()):
         result = solver.solve(objective, Run())

@@ -88,7 +88,7 @@ def test_derivative_is_that_of_the_oracle(region, seed, size, level):
     rng = np.random.default_rng(seed)
     C, x = rng.normal(size=(2, 4, 5)) * size
     if isinstance(region, (EntropySimplex, LogBarrierSimplex)):
-        C = C + level * size  # decisions do not see it
+        C = C + level * size  # it changes no decision
 
     def difference(h):
         return (region.solve_min(C + h * x) - region.solve_min(C - h * x)) / (2 * h)
@@ -100,7 +100,7 @@ def test_derivative_is_that_of_the_oracle(region, seed, size, level):
 
 @by_name
 def test_derivative_near_the_degenerate_point(region):
-    """Costs that decisions hardly distinguish: the derivative grows as one over their size."""
+    """Costs that hardly differ: the derivative grows as one over their size."""
     rng = np.random.default_rng(1)
     C, x = rng.normal(size=(2, 6, 5))
     base = 1.0 if isinstance(region, (EntropySimplex, LogBarrierSimplex)) else 0.0
@@ -188,7 +188,7 @@ def test_no_gradient_on_a_polyhedron():
 
 
 @pytest.mark.parametrize(("region", "d"), FINITE, ids=str)
-def test_line_search_knows_the_loss_on_the_whole_line(region, d):
+def test_line_search_evaluates_the_whole_line(region, d):
     X, C = random_data(d)
     objective = InMemoryObjective(SPOLoss(region), X, C)
     rng = np.random.default_rng(1)
@@ -214,14 +214,15 @@ def test_never_worse_than_spo_plus(case):
         plus = SPOPlusRegressor(case.region).fit(X, C)
         spo = SPORegressor(case.region, max_iter=16 if slow else 60, random_state=0).fit(X, C)
     start, end = (spo_loss(C, model.predict(X), case.region) for model in (plus, spo))
-    # An oracle that is a solver has a tolerance, and at a tie it decides.
+    # An oracle that is a solver has a tolerance, which decides ties.
     assert end <= start + 1e-7 * max(start, 1e-2)
-    # Coefficients have been brought to other units and back; a conic solver's decisions are only so exact.
+    # Coefficients were converted to other units and back, and a conic solver has a limited accuracy.
     assert spo.objective_ == pytest.approx(end, rel=1e-6, abs=1e-5 if case.id[:5] in ("cvxpy", "marko") else 1e-7)
     assert spo.lower_bound_ == 0.0
     assert spo.solver_ == ("lbfgs" if hasattr(case.region, "derivative") else "line-search")
 
 
+@pytest.mark.slow
 def test_line_searches_reach_the_optimum_of_small_problems():
     reached = 0
     for seed in range(5):
@@ -358,7 +359,7 @@ def test_bad_parameters(params, message):
 
 def test_least_absolute_start():
     X, C = random_data(2, n=200)
-    C[:20] += 50.0  # outliers, which the absolute error hardly sees
+    C[:20] += 50.0  # outliers, which hardly affect the absolute error
     objective = InMemoryObjective(SPOLoss(Box()), X, C)
 
     def error(Theta):
@@ -419,7 +420,7 @@ def test_line_search_walks_along_a_plateau(monkeypatch):
     assert all((b == a + 1.0).all() for a, b in pairwise(seen))
 
 
-def test_a_budget_that_nobody_set_is_no_reason_to_warn(monkeypatch):
+def test_default_iteration_limit_does_not_warn(monkeypatch):
     monkeypatch.setattr(descent.LineSearchSolver, "_limit", lambda self, size: self.max_iter or 3)
     X, C = make_cost_sensitive_classification(200, degree=2, noise=0.9, random_state=0)
     with warnings.catch_warnings():
@@ -447,7 +448,7 @@ def test_milp_counts_weights():
 
 
 def test_milp_bound_is_not_above_a_start_without_margin():
-    # The first two samples can be told apart, but by less than the margin.
+    # The first two samples can be separated, but by less than the margin.
     x = np.array([0.0, 1e-5, 10.0])
     C = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     region = Simplex()
@@ -459,7 +460,7 @@ def test_milp_bound_is_not_above_a_start_without_margin():
 
 
 def test_gradient_on_the_sphere_of_given_norm(monkeypatch):
-    """With a penalty, which sees the length that is kept fixed, and at a point of another length."""
+    """With a penalty, which depends on the fixed norm, and at a point of another norm."""
     X, C = make_portfolio(30, 3, 4, degree=2, random_state=0)
     region = EntropySimplex()
     objective = InMemoryObjective(SPOLoss(region), X, C, alpha=0.3)

@@ -1,4 +1,4 @@
-"""The judge of fitted models: objective, least squares, distances and optima by hand (see ``certificate_problems.py``).
+"""Independent checks of fitted models: objective, least squares, distances, optima (see ``certificate_problems.py``).
 
     loss_i = support(c - 2 c_hat) + 2 c_hat.w*(c) - c.w*(c)          the SPO+ loss, with ``Set.support``
 
@@ -13,7 +13,7 @@ from typing import Any
 import clarabel
 import numpy as np
 import scipy.sparse as sp
-from adversarial import run
+from adversarial_judge import run
 from certificate_problems import Problem, fit
 from scipy.optimize import linprog
 from sklearn.base import clone
@@ -25,15 +25,15 @@ from skspo.regions.check import check_region
 #: multiplications of a prediction up to which it is computed in long double
 LONG_WORK = 2e6
 
-#: rows and unknowns of a program that is solved by hand
+#: largest numbers of rows and unknowns of a program that is solved directly
 MOST_ROWS, MOST_UNKNOWNS = 2500, 150
 
-#: what rounding may do to an objective or a bound, relative to max(objective, 1 % of the zero model's loss)
+#: rounding error of an objective or a bound, relative to max(objective, 1 % of the zero model's loss)
 ROUNDING = 1e-9
 
 
 class Exact:
-    """The training problem, by hand.  Models are pairs of coefficients and intercept in the user's units."""
+    """Independent implementation of the training problem.  Models are pairs (coefficients, intercept) in user units."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, params = problem, problem.params
@@ -51,7 +51,7 @@ class Exact:
         self.offset = 0.0 if problem.offset is None else (self.sign * problem.offset).astype(self.number)
         weight = np.ones(n) if problem.weight is None else problem.weight
         self.weight = (weight / weight.sum()).astype(self.number)
-        # Where several decisions are optimal the loss depends on which one is taken: the package's, if it is optimal.
+        # If several decisions are optimal, the loss depends on the choice: use that of the package, if it is optimal.
         self.W = self.region.argmin(problem.C).astype(self.number)
         self.best = -problem.set.support(-self.C)
         size = np.abs(self.C).sum(axis=1) * np.abs(self.W).max(initial=1.0)
@@ -84,7 +84,7 @@ class Exact:
         return self.loss(coef, intercept) + self.penalty(coef, intercept)
 
     def size(self, coef, intercept):
-        """What the loss is a difference of: rounding errors are relative to this."""
+        """Size of the terms whose difference is the loss: rounding errors are relative to this."""
         parts = np.abs(self.rows) @ np.abs(np.asarray(coef, dtype=float)).T + np.abs(np.asarray(intercept, dtype=float))
         total = np.abs(self.C) + 2 * (parts.reshape(self.C.shape) + np.abs(self.offset))
         return float(self.weight @ total.sum(axis=1)) * float(np.abs(self.W).max(initial=1.0))
@@ -145,11 +145,11 @@ class Exact:
         return Theta - self.normals.T @ (self.normals @ Theta)
 
     def distance(self, coef, intercept):
-        """Distance from least squares, as the certificate measures it: of what the objective can see."""
+        """Distance from least squares as in the certificate: only components that change the objective."""
         D = self.theta(coef, intercept) - self.least_squares
         if not self.shared and not self.prior_is_least_squares:
             if self.alpha * self.l1_ratio:
-                # The l1 norm of slopes sees them all.
+                # The l1 norm depends on all slopes.
                 p = self.rows.shape[1]
                 D[:, :p] += (self.least_squares - self.visible(self.least_squares))[:, :p]
                 D[:, p:] = self.visible(D[:, p:])
@@ -160,7 +160,7 @@ class Exact:
         return float(np.linalg.norm(D))
 
     def towards(self, model, radius):
-        """The model, or where the way to it from least squares leaves the radius."""
+        """The model, or the last point within the radius on the line from least squares to it."""
         distance = self.distance(*model)
         if distance <= radius:
             return model
@@ -171,7 +171,7 @@ class Exact:
     # -- optimum -------------------------------------------------------------------------------------------------------
 
     def program(self):
-        """Optimal model, by HiGHS or Clarabel; None if nothing is known of the set, or there is too much of it.
+        """Optimal model, by HiGHS or Clarabel; None if the set has no description, or is too large.
 
         min  sum_i a_i (t_i + 2 c_hat_i.w_i) + sum_jk (l1_k s_jk + l2_k / 2 D_jk^2),    D = Theta - Theta0
         s.t. t_i >= (c_i - 2 c_hat_i).v for all vertices v,   or t_i >= center.u_i + |M^T u_i|, u_i = c_i - 2 c_hat_i,
@@ -258,7 +258,7 @@ def models_to_try(exact: Exact, model: Any, second_opinion: bool):
 
 
 def judge(problem: Problem) -> str:
-    """Fit SPOPlusRegressor; raise an AssertionError if it claims anything wrong."""
+    """Fit SPOPlusRegressor; raise an AssertionError if an attribute is wrong."""
     model = sk.SPOPlusRegressor(problem.set.region, **problem.params)
     outcome, _ = run(lambda: fit(model, problem))
     if outcome != "refused":
@@ -267,7 +267,7 @@ def judge(problem: Problem) -> str:
 
 
 def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool = False) -> None:
-    """What a fitted SPO+ model claims."""
+    """Check the attributes of a fitted SPO+ model."""
     if model.objective_ == np.inf:
         judge_unknown(problem, model, warned)
         return
@@ -313,7 +313,7 @@ def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool
 
 
 def judge_unknown(problem: Problem, model: Any, warned: bool) -> None:
-    """Without the time for one pass of a slow oracle no loss is known: there is a warning, and no claim.
+    """If the time is too short for one pass of a slow oracle, no loss is known: there is a warning, and no bound.
 
     The model is the one that training starts from: least squares, a warm start, or the SPO+ model.
     """
@@ -328,7 +328,7 @@ def judge_unknown(problem: Problem, model: Any, warned: bool) -> None:
 
 
 def judge_zeros(exact: Exact, model: Any, trivial: Any) -> None:
-    """With an l1 penalty nothing is nearly zero that could just as well be zero."""
+    """With an l1 penalty no coefficient is nearly zero if exact zero is as good."""
     Theta = exact.theta(model.coef_, 0.0)[:, : exact.rows.shape[1]]
     tiny = (np.abs(Theta) <= 1e-6 * np.abs(Theta).max()) & (Theta != 0)
     if tiny.any():
@@ -364,7 +364,7 @@ def judge_spo(problem: Problem) -> str:
     C_hat = model.predict(problem.X, problem.offset).reshape(exact.C.shape)
     assert np.isfinite(C_hat).all()
     value = regret(C_hat)
-    # Predictions that tie, but for rounding, may be decided either way.
+    # Ties up to rounding may be decided either way.
     if problem.set.vertices is not None:
         low, high = regret_range(exact, exact.sign * C_hat)
     else:
@@ -386,7 +386,7 @@ def judge_spo(problem: Problem) -> str:
 
 
 def regret_range(exact: Exact, C_hat: np.ndarray) -> tuple[float, float]:
-    """Smallest and largest SPO loss of decisions that are optimal for the predictions but for rounding."""
+    """Smallest and largest SPO loss of decisions that are optimal for the predictions up to rounding."""
     vertices = exact.problem.set.vertices
     if vertices is None:
         return -np.inf, np.inf
@@ -425,7 +425,7 @@ def judge_stream(problem: Problem, chunks: int) -> str:
 
 
 def judge_network(problem: Problem, **params: Any) -> str:
-    """SPOMLPRegressor: with steps that do not count, its loss is the loss at its weights; nothing is NaN."""
+    """SPOMLPRegressor: with negligible steps, its loss is the loss at its weights; nothing is NaN."""
     model = sk.SPOMLPRegressor(problem.set.region, shared=problem.params["shared"], random_state=0, **params)
     try:
         outcome, _ = run(lambda: fit(model, problem))

@@ -1,13 +1,13 @@
-"""Training problems of which a good model is known, for ``test_certificate.py``.
+"""Training problems with a known good model, for ``test_certificate.py``.
 
-Data are made from a model, so that its objective, computed by hand, is an upper bound of the optimum:
+Data are generated from a model, whose objective, computed independently, is an upper bound of the optimum:
 
     linear     c = B x + b: no loss at the model
     near       the same with little noise
     scaled     c = s (B x + b) with s > 0 of heavy tails: no loss at the model times max s / 2, far from least squares
     noisy, cauchy, lognormal, sinh, ties, classes     with a loss of unknown size
 
-or from a small problem that is solved by hand: its rows repeated, once for each of many one-hot features, or its costs
+or from a small problem that is solved directly: its rows repeated, once for each of many one-hot features, or its costs
 repeated on a box.  ``choose(name, options)`` makes every choice, so that Hypothesis and a random generator can.
 """
 
@@ -136,7 +136,7 @@ def assemble(kinds: dict[str, Any], the_set: Set, params: dict[str, Any]) -> Pro
         offset = None if offset is None else offset * kinds["unit"]
     weight = make_weights(rng, n, kinds["weight"])
     if params.get("alpha") and params["prior"] == "least_squares":
-        # Of several least-squares models only the package knows which one it shrinks to.
+        # If least squares is not unique, only the package knows its prior.
         rows = (X if weight is None else X[weight > 0]).reshape(-1, p)
         rows = np.column_stack([rows, np.ones(len(rows))]) if params["fit_intercept"] else rows
         rows = rows / np.linalg.norm(rows, axis=0).clip(1e-300)
@@ -195,7 +195,7 @@ def choose_limits(choose, solver: str, place: str) -> dict[str, Any]:
 
 
 def small(choose) -> Problem:
-    """A small problem on any region, with any solver, wherever the rows live."""
+    """A small problem on any region, with any solver and any storage of the rows."""
     name = choose("set", sorted(SMALL))
     sizes, make = SMALL[name]
     d = choose("d", sizes)
@@ -295,7 +295,7 @@ def large(choose) -> Problem:
 
 
 def grown(choose, how: str) -> Problem:
-    """A small problem, solved by hand, and a large one with the same optimum (see ``grow``)."""
+    """A small problem, solved directly, and a large one with the same optimum (see ``grow``)."""
     name = "box" if how == "coordinates" else choose("set", ["simplex", "box", "top-3", "grid", "knapsack", "oracle"])
     sizes, make = MEDIUM[name]
     d = choose("d", sizes)
@@ -350,7 +350,7 @@ def grow(problem: Problem, how: str, times: int) -> Problem:
 
 @contextlib.contextmanager
 def mapped(*arrays):
-    """The arrays in files, memory-mapped, and no array too small to be read in chunks."""
+    """The arrays as memory-mapped files, which are read in chunks whatever their size."""
     with tempfile.TemporaryDirectory() as folder, mock.patch("skspo.data.chunks.IN_MEMORY_LIMIT", 0):
         maps = []
         for k, array in enumerate(arrays):
@@ -361,7 +361,7 @@ def mapped(*arrays):
 
 
 def fit(model: Any, problem: Problem) -> Any:
-    """Fit a model to rows that live where the problem says."""
+    """Fit a model to rows in the storage of the problem."""
     X, C, weight, offset = problem.arrays
     n = X.shape[0]
     step = max(1, n // 3)

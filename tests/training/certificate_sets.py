@@ -1,4 +1,4 @@
-"""Regions next to their support functions, written down from the mathematics (used by ``certificate_problems.py``).
+"""Regions and independent implementations of their support functions (used by ``certificate_problems.py``).
 
     support(U) = max_{w in S} u.w,  one number per row of U,  where costs are minimised
 
@@ -17,12 +17,13 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
+from small_sets import cheapest, corners, dearest, packings
 
 import skspo as sk
 
 
 class Set(NamedTuple):
-    """A region, the support function of the same set, and its vertices where they are few."""
+    """A region, the support function of the same set, and its vertices if there are few."""
 
     region: sk.Region
     support: Callable[[np.ndarray], np.ndarray]
@@ -86,15 +87,6 @@ def grid_paths(rows, cols):
             w[edges[node, after]], node = 1.0, after
         paths.append(w)
     return np.array(paths)
-
-
-def corners(d):
-    return np.array(list(itertools.product((0.0, 1.0), repeat=d)))
-
-
-def packings(weights, capacity):
-    points = corners(len(weights))
-    return points[points @ np.asarray(weights, dtype=float) <= capacity]
 
 
 def permutations(n):
@@ -228,15 +220,7 @@ def cvxpy_simplex(w):
     return [w >= 0, cp.sum(w) == 1]
 
 
-def cheapest(C):
-    return np.eye(C.shape[1])[C.argmin(axis=1)]
-
-
-def dearest(V):
-    return np.eye(V.shape[1])[V.argmax(axis=1)]
-
-
-#: HiGHS takes decisions for optimal that are so by a tolerance
+#: HiGHS returns decisions that are optimal up to a tolerance
 LP = 1e-9
 
 A_EQ = np.array([[1.0, 1.0, 1.0, 1.0]])
@@ -326,7 +310,7 @@ MEDIUM: dict[str, tuple[list[int], Callable[[int], Set]]] = {
     "oracle": ([5], lambda d: listed(sk.OracleRegion(cheapest), np.eye(d))),
 }
 
-#: with as many costs as one likes
+#: for any number of costs
 LARGE: dict[str, tuple[list[int], Callable[[int], Set]]] = {
     "simplex": ([100, 1000], simplex),
     "box": ([100, 1000], lambda d: box(0.0, 1.0, d)),
@@ -342,7 +326,7 @@ LARGE: dict[str, tuple[list[int], Callable[[int], Set]]] = {
 
 
 def varying(name, n, rng):
-    """A region with parameters of its own for each of n samples."""
+    """A region with its own parameters for each of n samples."""
     if name == "box":
         low = rng.normal(size=(n, 3))
         high = low + rng.exponential(size=(n, 3))

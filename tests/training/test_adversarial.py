@@ -1,4 +1,4 @@
-"""Numbers that break numerics: every problem ends certified, warned about, or refused by name (see ``adversarial``).
+"""Numerically difficult problems: every fit is certified, warns, or is refused with the cause (see ``adversarial``).
 
 By default the same 210 generated problems in every run;
 ``HYPOTHESIS_PROFILE=nightly pytest tests/training/test_adversarial.py`` makes twelve times as many, new ones each time.
@@ -12,14 +12,17 @@ import time
 import warnings
 
 import adversarial
+import adversarial_judge
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from adversarial import judge_cv, judge_spo, judge_spo_plus, judge_two_stage, problems
+from adversarial import problems
+from adversarial_judge import judge_cv, judge_spo, judge_spo_plus, judge_two_stage
 from hypothesis import HealthCheck, given, settings
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from small_sets import cheapest
 
 from skspo import (
     Box,
@@ -50,7 +53,7 @@ needs_long_double = pytest.mark.skipif(
 
 
 def generated(count, family, estimator="spo+"):
-    """Run a judge on so many problems, or on TIMES as many."""
+    """Run the checks on ``count`` generated problems, or on TIMES as many."""
 
     def decorate(judge):
         health = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -65,7 +68,7 @@ def counts():
     yield
     path = os.environ.get("SKSPO_ADVERSARIAL_COUNTS")
     if path:
-        total = {name: dict(sorted(outcomes.items())) for name, outcomes in adversarial.COUNTS.items()}
+        total = {name: dict(sorted(outcomes.items())) for name, outcomes in adversarial_judge.COUNTS.items()}
         with open(path, "w") as file:
             json.dump(total, file, indent=1)
 
@@ -73,34 +76,34 @@ def counts():
 @pytest.mark.slow
 @generated(75, "polyhedra")
 def test_polyhedra(problem):
-    adversarial.count("SPO+ on polyhedra", judge_spo_plus(problem))
+    adversarial_judge.count("SPO+ on polyhedra", judge_spo_plus(problem))
 
 
 @pytest.mark.slow
 @generated(50, "smooth")
 def test_smooth_regions(problem):
-    adversarial.count("SPO+ on smooth regions", judge_spo_plus(problem))
+    adversarial_judge.count("SPO+ on smooth regions", judge_spo_plus(problem))
 
 
 @generated(30, "oracles")
 def test_oracles(problem):
-    adversarial.count("SPO+ on oracles", judge_spo_plus(problem))
+    adversarial_judge.count("SPO+ on oracles", judge_spo_plus(problem))
 
 
 @generated(15, "all", "cv")
 def test_cross_validation_and_path(problem):
-    adversarial.count("SPO+ cross-validation and path", judge_cv(problem))
+    adversarial_judge.count("SPO+ cross-validation and path", judge_cv(problem))
 
 
 @pytest.mark.slow
 @generated(20, "all", "spo")
 def test_spo(problem):
-    adversarial.count("SPO", judge_spo(problem))
+    adversarial_judge.count("SPO", judge_spo(problem))
 
 
 @generated(20, "all", "two-stage")
 def test_two_stage(problem):
-    adversarial.count("two-stage", judge_two_stage(problem))
+    adversarial_judge.count("two-stage", judge_two_stage(problem))
 
 
 # -- by hand -----------------------------------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
-    "region", [Simplex(), EntropySimplex(), OracleRegion(adversarial.cheapest)], ids=lambda region: region.label
+    "region", [Simplex(), EntropySimplex(), OracleRegion(cheapest)], ids=lambda region: region.label
 )
 def test_the_layout_of_arrays_changes_nothing(layout, region):
     change = LAYOUTS[layout]
@@ -155,7 +158,7 @@ def test_the_type_of_numbers_changes_nothing(dtype):
     assert_array_equal(other.predict(X_cast), model.predict(X_cast.astype(float)))
 
 
-def test_polars_frames_are_what_their_numbers_are():
+def test_polars_frames_equal_arrays():
     pl = pytest.importorskip("polars")
     names, costs = list("abc"), list("wxyz")
     X_pl, C_pl = pl.DataFrame(X, schema=names), pl.DataFrame(C, schema=costs)
@@ -196,7 +199,7 @@ def test_sparse_features(form):
     ):
         with pytest.raises(TypeError, match=r"Sparse data was passed.*dense data is required.*toarray"):
             action()
-    # What the regressor accepts, the two-stage estimator accepts.
+    # The two-stage estimator accepts the input of its regressor.
     model = TwoStageRegressor(None, Simplex()).fit(S, C)
     np.testing.assert_allclose(model.predict(S), TwoStageRegressor(None, Simplex()).fit(X, C).predict(X), atol=1e-6)
     assert model.decide(S).shape == C.shape
@@ -213,7 +216,7 @@ def test_the_unit_of_weights_does_not_matter(unit):
     assert strict(lambda: model.score(X, C, weight * unit)) == model.score(X, C, weight)
 
 
-def test_a_weight_that_is_nothing_is_none():
+def test_negligible_weights_are_zero():
     weight = np.ones(20)
     weight[:5] = 1e-300
     assert_array_equal(fit(sample_weight=weight).coef_, fit(X[5:], C[5:]).coef_)
@@ -222,12 +225,12 @@ def test_a_weight_that_is_nothing_is_none():
 @pytest.mark.parametrize("unit", [2.0**900, 2.0**-900])
 @pytest.mark.parametrize("prior", ["zero", "least_squares"])
 @pytest.mark.parametrize("region", [Simplex(), EntropySimplex(), Knapsack([1, 1, 2, 3], 4)], ids=str)
-def test_units_far_from_one_change_nothing_but_the_exponent(region, prior, unit):
+def test_extreme_units_only_scale_the_result(region, prior, unit):
     model = fit(region=region, prior=prior)
     costs, features = fit(X, C * unit, region, prior=prior), fit(X * unit, C, region, prior=prior)
     assert costs.objective_ == pytest.approx(model.objective_ * unit, rel=2e-6)
     assert features.objective_ == pytest.approx(model.objective_, rel=2e-6)
-    both = fit(X * unit, C * unit, region, prior=prior)  # rows are in the same order, so that nothing is rounded anew
+    both = fit(X * unit, C * unit, region, prior=prior)  # rows are in the same order, so that rounding is the same
     assert_array_equal(both.coef_, model.coef_)
     assert_array_equal(both.intercept_, model.intercept_ * unit)
 
@@ -247,7 +250,7 @@ def test_units_far_from_one_change_nothing_but_the_exponent(region, prior, unit)
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_sizes_that_leave_the_range_of_doubles_are_named(change, pattern):
+def test_numbers_outside_the_range_of_doubles_are_refused(change, pattern):
     model = fit()
     before = model.coef_.copy()
     data = {name: change.get(name) for name in ("X", "y", "offset")}
@@ -265,7 +268,7 @@ def test_chunks_have_the_same_limits():
         SPOPlusRegressor(Simplex()).fit_chunks([(X * 1e-310, C)] * 2)
 
 
-# -- what the generated problems found ---------------------------------------------------------------------------------
+# -- mistakes found by generated problems ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", ["auto", "interior-point", "conic", "bundle"])
@@ -277,7 +280,7 @@ def test_a_region_of_one_decision(region, alpha, solver):
     assert_array_equal(model.decide(X), np.tile(region.argmin(C[0]), (20, 1)))
 
 
-def test_the_back_end_does_not_go_round_in_circles():
+def test_the_back_end_does_not_cycle():
     """HiGHS never stopped on this badly scaled program."""
     kinds = {"X": "entries-12", "C": "subnormal-beside-normal", "offset": "normal", "weight": "none", "layout": "C"}
     kinds |= {"n": 6, "p": 1, "d": 7, "repeated": True, "seed": 23506113}
@@ -291,7 +294,7 @@ def test_the_back_end_does_not_go_round_in_circles():
     assert time.perf_counter() - start < 120.0  # it is a fraction of a second
 
 
-def test_back_ends_know_nothing_about_samples_that_hardly_count():
+def test_back_ends_ignore_samples_of_tiny_weight():
     weight = np.where(np.arange(20) < 10, 1.0, 1e-200)
     model = fit(sample_weight=weight, solver="conic")
     assert model.duality_gap_ <= 1e-6
@@ -300,7 +303,7 @@ def test_back_ends_know_nothing_about_samples_that_hardly_count():
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_nothing_to_see_is_no_error(shared):
+def test_costs_without_a_visible_component(shared):
     nothing = np.zeros((20, 8))
     for region in (Simplex(), EntropySimplex(), L1Ball()):
         fit(nothing, C, region, fit_intercept=False, shared=shared)
@@ -314,7 +317,7 @@ def test_costs_of_zero_with_an_offset():
     for solver in ("line-search", "auto"):
         region = Simplex() if solver == "line-search" else EntropySimplex()
         model = SPORegressor(region, solver=solver, alpha=0.1, max_iter=20, random_state=0)
-        outcome, _ = adversarial.run(lambda model=model: model.fit(X, 0 * C, offset=offset))
+        outcome, _ = adversarial_judge.run(lambda model=model: model.fit(X, 0 * C, offset=offset))
         assert outcome != "refused"
         assert np.isfinite(model.coef_).all()
         assert model.objective_ >= 0.0
@@ -330,19 +333,19 @@ def test_constant_columns_have_no_penalty():
         assert model.objective_ == pytest.approx(loss + 10.0 * penalty, rel=1e-9)
 
 
-def test_best_costs_that_are_nothing_beside_the_loss_do_not_normalize_it():
+def test_negligible_best_costs_do_not_normalize_the_loss():
     C_true, C_hat = np.array([[1e-310, 1.0]]), np.array([[1.0, 0.0]])
     with pytest.warns(UndefinedMetricWarning, match="best costs are zero") as caught:
         assert normalized_spo_loss(C_true, C_hat, Simplex()) == 1.0
-    assert len(caught) == 1  # and nothing about an overflow
+    assert len(caught) == 1  # and no warning about an overflow
 
 
 @pytest.mark.parametrize("region", [LqBall(), LqBall(1.5), Ellipsoid()], ids=str)
-def test_decisions_of_balls_have_no_derivative_at_costs_of_nothing(region):
+def test_decisions_of_balls_have_no_derivative_at_zero_costs(region):
     costs = np.array([[1e-310, 2e-310], [1.0, 2.0], [0.0, 0.0]])
     moved = strict(lambda: region.derivative(costs, np.array([[1.0, 0.0]] * 3)))
     assert_array_equal(moved[[0, 2]], 0.0)
-    # The other row by a difference quotient.
+    # The other row, by finite differences.
     step = 1e-6 * np.array([[1.0, 0.0]])
     quotient = (region.argmin(costs[1:2] + step) - region.argmin(costs[1:2] - step)) / 2e-6
     np.testing.assert_allclose(moved[1:2], quotient, rtol=1e-6)

@@ -1,9 +1,9 @@
-"""The certificate must not be wrong: bounds, objectives and warnings against models that are known to be good.
+"""Certificates are valid: bounds, objectives and warnings against known good models.
 
 By default the same 320 generated problems in every run;
 ``HYPOTHESIS_PROFILE=nightly pytest tests/training/test_certificate.py`` makes more than 10,000, new ones each time,
-with up to 1000 costs or features and 20,000 samples.  What is a problem: see ``certificate_problems``; what is judged,
-and how: see ``certificate_judge``.
+with up to 1000 costs or features and 20,000 samples.  The problems are in ``certificate_problems``, the checks in
+``certificate_judge``.
 """
 
 import os
@@ -14,7 +14,7 @@ import certificate_problems
 import certificate_sets
 import numpy as np
 import pytest
-from adversarial import run
+from adversarial_judge import run
 from certificate_judge import Exact, judge, judge_model, judge_network, judge_spo, judge_stream
 from certificate_problems import Problem, fit
 from hypothesis import HealthCheck, Phase, event, given, settings
@@ -36,11 +36,11 @@ def problems(draw, kind):
 
 
 def generated(count, nightly, *strategies):
-    """Run a test on so many problems."""
+    """Run a test on ``count`` generated problems, or on ``nightly`` ones."""
 
     def decorate(test):
         health = [HealthCheck.too_slow, HealthCheck.data_too_large]
-        # Where a solver stops for lack of time differs from run to run, so that shrinking gets nowhere.
+        # A solver with a time limit stops at a different point in every run, so that shrinking does not work.
         phases = [Phase.explicit, Phase.reuse, Phase.generate]
         limits = settings(max_examples=nightly if NIGHTLY else count, suppress_health_check=health, phases=phases)
         return limits(given(*strategies)(test))
@@ -124,7 +124,7 @@ def test_large_problems_with_the_optimum_of_a_small_one(how, place):
 @pytest.mark.parametrize("place", ["memory", "chunks", "memmap", "dask"])
 @pytest.mark.parametrize("name", ["simplex", "grid", "oracle", pytest.param("entropy", marks=pytest.mark.slow)])
 def test_costs_of_any_size_have_no_loss_far_from_least_squares(name, place):
-    """c = s (B x + b), s > 0 of heavy tails: the model times max s / 2 has no loss, however large that is."""
+    """c = s (B x + b), s > 0 of heavy tails: the model times max s / 2 has no loss, for any size of it."""
     sizes, make = certificate_sets.SMALL[name]
     kinds = {"n": 40, "p": 3, "d": sizes[-1], "X": "normal", "C": "scaled", "weight": "none", "offset": "none"}
     for seed, limit in ((0, 3), (3, 30), (4, None)):
@@ -137,7 +137,7 @@ def test_costs_of_any_size_have_no_loss_far_from_least_squares(name, place):
 
 @pytest.mark.slow
 def test_rows_on_a_cluster():
-    """A LocalCluster instead of dask's threads: the same judge."""
+    """A LocalCluster instead of dask's threads: the same checks."""
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(n_workers=2, processes=False, dashboard_address=None, silence_logs=50)
     with cluster, distributed.Client(cluster):
@@ -170,7 +170,7 @@ def test_a_large_l1_penalty_gives_zeros(solver):
 
 
 def fitted(X, C, the_set, **params):
-    """A model that the judge has accepted, and whether there was a warning."""
+    """A model that passed the checks, and whether there was a warning."""
     problem = Problem(X, C, the_set, PLAIN | params)
     model = SPOPlusRegressor(the_set.region, **problem.params)
     outcome, _ = run(lambda: fit(model, problem))
@@ -215,7 +215,7 @@ def test_top_k_never_ends_above_least_squares():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_solvers_of_the_spo_plus_loss_are_refused_for_the_spo_loss(solver):
-    """The bound of such a solver is one of the SPO+ loss: above the SPO loss."""
+    """The bound of such a solver is for the SPO+ loss, which is above the SPO loss."""
     X, C = make_cost_sensitive_classification(20, random_state=0)
     for region, names in ((Simplex(), "'line-search', 'milp'"), (EntropySimplex(), "'lbfgs', 'line-search'")):
         with pytest.raises(ValueError, match=rf"solver='{solver}'.* minimises.*Solvers that can: {names}"):
@@ -255,7 +255,7 @@ def test_the_judge_sees_false_claims(verdict, claims, complaint):
     for name, factor in claims.items():
         setattr(false, name, factor * getattr(model, name))
     if "lower_bound_" in claims:
-        # A worse model with this bound: that alone is no contradiction.
+        # A worse model with this bound is no contradiction.
         false.coef_ = 1.01 * model.coef_
         false.objective_ = float(Exact(problem).value(false.coef_, false.intercept_))
         false.duality_gap_ = 1.0 - false.lower_bound_ / false.objective_
@@ -263,7 +263,7 @@ def test_the_judge_sees_false_claims(verdict, claims, complaint):
         judge_model(problem, false, warned="lower_bound_" in claims)
 
 
-def test_the_judge_misses_warnings_and_zeros(verdict):
+def test_the_judge_requires_warnings_and_zeros(verdict):
     problem, model = verdict
     with pytest.raises(AssertionError, match="warned: True"):
         judge_model(problem, model, warned=True)
@@ -293,8 +293,8 @@ def test_optima_by_hand_agree_with_each_other():
             assert float(exact.value(*exact.program())) == pytest.approx(model.objective_, rel=1e-5)
 
 
-def test_losses_of_nothing_but_rounding_are_not_negative():
-    """An oracle's rounding may put the loss of a perfect fit below zero, where no loss is."""
+def test_losses_of_rounding_size_are_not_negative():
+    """Rounding errors of an oracle may make the loss of a perfect fit negative."""
     for region, d in ((EntropySimplex(-0.3, sense="max"), 4), (Ellipsoid(sense="max"), 2), (EntropySimplex(), 3)):
         for seed in range(10):
             rng = np.random.default_rng(seed)
@@ -330,7 +330,7 @@ def test_exact_zeros_do_not_end_above_least_squares():
 
 
 def test_least_squares_with_all_its_components_is_a_reference():
-    """The component of least squares that decisions cannot see may make its l1 norm smaller."""
+    """The hidden component of least squares may make its l1 norm smaller."""
     kinds = {"n": 12, "p": 1, "d": 4, "X": "lognormal", "C": "lognormal", "weight": "none", "offset": "none"}
     params = PLAIN | {"alpha": 0.1, "l1_ratio": 0.5, "tol": 1e-3, "max_iter": 1, "solver": "bundle"}
     the_set = certificate_sets.SMALL["polyhedron"][1](4)
@@ -339,7 +339,7 @@ def test_least_squares_with_all_its_components_is_a_reference():
 
 @pytest.mark.parametrize("prior", ["zero", "least_squares"])
 def test_constant_features_in_chunks(prior):
-    """Least squares took what rounding leaves of a constant column for a feature, with a coefficient of 1e15."""
+    """Least squares fitted the rounding errors of a constant column, with a coefficient of 1e15."""
     kinds = {"n": 5, "p": 9, "d": 4, "X": "one-hot", "C": "noisy", "weight": "zeros", "offset": "none", "unit": 1.0}
     params = PLAIN | {"prior": prior, "tol": 0.1, "max_iter": 1, "solver": "bundle"}
     the_set = certificate_sets.SMALL["polyhedron"][1](4)
@@ -350,7 +350,7 @@ def test_constant_features_in_chunks(prior):
 
 
 def test_networks_decide_ties_of_the_costs_as_given():
-    """Costs were divided by their typical size first, and rounding then decided some ties differently."""
+    """Dividing the costs by their typical size changed some ties by rounding."""
     kinds = {"n": 5, "p": 30, "d": 9, "X": "lognormal", "C": "classes", "weight": "uniform", "offset": "none"}
     the_set = certificate_sets.SMALL["assignment-max"][1](9)
     problem = certificate_problems.assemble(kinds | {"unit": 1.0, "seed": 801}, the_set, PLAIN)
@@ -360,7 +360,7 @@ def test_networks_decide_ties_of_the_costs_as_given():
 @pytest.mark.parametrize("place", ["memory", "chunks"])
 @pytest.mark.parametrize("solver", ["auto", "bundle"])
 def test_shared_models_with_unused_features(place, solver):
-    """Hidden directions that no feature sees were divided by rounding: objective 0 for a model with a loss of 0.3."""
+    """Directions without features were divided by rounding errors: objective 0 for a model with a loss of 0.3."""
     kinds = {"n": 12, "p": 30, "d": 4, "X": "one-hot", "C": "scaled", "weight": "none", "offset": "none", "unit": 1.0}
     params = PLAIN | {"shared": True, "solver": solver, "tol": 1e-3, "max_iter": 20}
     for seed in (246, 247, 248):
@@ -370,7 +370,7 @@ def test_shared_models_with_unused_features(place, solver):
 
 
 def test_decisions_that_cannot_be_moved_into_the_region():
-    """A back-end that fails in the proof costs the proof, not the fit."""
+    """If a back-end fails in the certificate, only the certificate is lost, not the fit."""
     kinds = {"n": 5, "p": 4, "d": 3, "X": "far", "C": "linear", "weight": "span-3", "offset": "none", "unit": 1e-6}
     params = {"shared": False, "fit_intercept": True, "alpha": 10.0, "l1_ratio": 0.5, "prior": "zero", "tol": 1e-3}
     params["max_iter"] = 1
@@ -380,7 +380,7 @@ def test_decisions_that_cannot_be_moved_into_the_region():
 
 
 def test_zeros_that_appear_together():
-    """Entries that vanish at the same length along a direction that decisions do not see."""
+    """Entries that become zero at the same point along a hidden direction."""
     kinds = {"n": 2, "p": 4, "d": 9, "X": "normal", "C": "ties", "weight": "zeros", "offset": "normal", "unit": 1.0}
     params = {"shared": False, "fit_intercept": True, "alpha": 1e-3, "l1_ratio": 1.0, "prior": "zero", "tol": 0.1}
     params |= {"max_iter": 3, "random_state": 0}

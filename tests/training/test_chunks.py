@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data, spo_plus_objective
+from same import assert_same_fit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -40,13 +41,6 @@ from skspo.solvers import BundleSolver
 @pytest.fixture(scope="module")
 def paths():
     return make_shortest_path(600, grid=(3, 3), degree=4, noise=0.5, random_state=0)
-
-
-def assert_same_fit(one, other):
-    """Both are certified to 1e-6, so neither objective can be better by more than that."""
-    for model in (one, other):
-        assert model.duality_gap_ <= 1e-6
-    assert_allclose(other.objective_, one.objective_, rtol=1e-6)
 
 
 PENALTIES = {
@@ -104,7 +98,7 @@ def test_shared_model_with_hidden_intercept():
     local = SPOPlusRegressor(Simplex(), shared=True).fit(X, C)
     chunked = SPOPlusRegressor(Simplex(), shared=True).fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=60))
     assert_same_fit(local, chunked)
-    # Decisions on the simplex cannot see the intercept: least squares sets it, from all rows.
+    # On the simplex the intercept changes no decision: it is set by least squares, from all rows.
     assert_allclose(chunked.intercept_, local.intercept_, rtol=1e-4)
 
 
@@ -125,7 +119,7 @@ def test_coordinates_are_those_of_local_data(center, prior, fit_intercept):
         assert_allclose(chunked.design.mean, local.design.mean, rtol=1e-12)
         assert_allclose(chunked.design.scale, local.design.scale, rtol=1e-9)
         assert_allclose(chunked.trivial_value(), local.trivial_value(), rtol=1e-12)
-        # Predictions, not coefficients: a column around 1e3 with a spread of 1e-2 leaves few digits to the latter.
+        # Predictions, not coefficients, which have few correct digits for a column around 1e3 with a deviation of 1e-2.
         assert_allclose(
             local.design.predict(chunked.least_squares), local.design.predict(local.least_squares), atol=1e-5
         )
@@ -151,7 +145,7 @@ def test_cuts_of_groups_do_not_depend_on_chunks(paths, chunk_rows):
         assert_allclose(mine, whole, atol=1e-12)
 
 
-def test_a_sample_is_every_so_manieth_row(monkeypatch):
+def test_a_sample_has_equally_spaced_rows(monkeypatch):
     """Value, cuts and rows of a sample that stays in chunks are those of the same rows in memory."""
     monkeypatch.setattr(skspo._training.objective, "MANY_SAMPLES", 30)
     monkeypatch.setattr(skspo._training.objective, "ENOUGH_SAMPLES", 4)
@@ -241,7 +235,7 @@ def test_large_memory_maps_are_read_in_chunks(paths, tmp_path, monkeypatch):
     large = SPOPlusRegressor(region).fit(X_map, C_map)
     assert large.solver_ == "bundle"
     assert_same_fit(small, large)
-    # Whoever asks for another solver gets it.
+    # Another solver is used if it is requested.
     assert SPOPlusRegressor(region, solver="interior-point").fit(X_map, C_map).solver_ == "interior-point"
     assert SPOPlusRegressor(region).fit(X, C).solver_ == "interior-point"
 
@@ -308,7 +302,7 @@ def test_temporary_files_are_removed(paths, tmp_path, monkeypatch):
             return super().solve(objective, run, start)
 
     SPOPlusRegressor(ShortestPath.grid(3, 3), solver=Spy()).fit_chunks(ChunkedData.from_arrays(X, C, chunk_rows=200))
-    assert present == [C.size]  # a byte for each decision, which is yes or no
+    assert present == [C.size]  # one byte for each binary decision
     assert not list(tmp_path.iterdir())
 
 
@@ -369,7 +363,7 @@ def test_one_cost(paths):
     assert chunked.predict(X).shape == y.shape
 
 
-#: fits a memory-mapped twin of 38 MB, with so many more MB of memory than the process has after its imports
+#: fits memory-mapped arrays of 38 MB, with a limit on the memory beyond that after the imports
 LIMITED = """
     import resource, sys
     import numpy as np
@@ -430,7 +424,7 @@ def test_sample_of_rows_does_not_depend_on_chunks(monkeypatch):
         assert_allclose(sample.design.Z, samples[0].design.Z, atol=1e-12)
 
 
-def test_parts_forget_what_the_oracle_found():
+def test_parts_do_not_keep_oracle_results():
     X, C = make_portfolio(20, 3, 4, degree=2, random_state=0)
     part = spo_plus_objective(X, C, EntropySimplex())
     before = set(vars(part))
@@ -441,7 +435,7 @@ def test_parts_forget_what_the_oracle_found():
     assert memory
 
 
-def test_a_chunk_may_weigh_nothing():
+def test_a_chunk_with_zero_weight():
     X, C = noisy_data(30)
     weight = np.repeat([1.0, 0.0, 2.0], 10)
     chunks = ChunkedData.from_arrays(X, C, weight, chunk_rows=10)

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data
+from same import assert_same_fit
 from sklearn.model_selection import GridSearchCV
 
 from skspo import EntropySimplex, ShortestPath, Simplex, SPOPlusRegressor, TwoStageRegressor, make_spo_scorer
@@ -63,18 +64,12 @@ def lazy(*arrays, rows=300):
     return [da.from_array(array, chunks=(rows, -1) if array.ndim == 2 else rows) for array in arrays]
 
 
-def assert_same_fit(one, other):
-    for model in (one, other):
-        assert model.duality_gap_ <= 1e-6
-    assert_allclose(other.objective_, one.objective_, rtol=1e-6)
-
-
 def test_fit_on_two_workers(client, local):
     model = SPOPlusRegressor(REGION).fit(*lazy(X, C))
     assert len(client.scheduler_info()["workers"]) == 2
     assert_same_fit(local, model)
     assert model.solver_ == "bundle"
-    # Without a cluster dask's threads do the work, in the same order.
+    # Without a cluster dask's threads are used, in the same order.
     with dask.config.set(scheduler="threads"):
         assert_array_equal(SPOPlusRegressor(REGION).fit(*lazy(X, C)).coef_, model.coef_)
 
@@ -179,7 +174,7 @@ def test_bytes_per_pass_do_not_grow_with_rows(client, monkeypatch):
             assert rows.n_passes - passes == 10
             per_pass[n] = (traffic.bytes - before) / 10
             sizes[n] = len(pickle.dumps(result))
-    # Loss, constants and slopes; what else arrives are dask's messages about tasks and workers.
+    # Loss, constants and slopes; the rest are dask's messages about tasks and workers.
     assert sizes[1_000] == sizes[16_000]
     assert per_pass[16_000] >= sizes[16_000]  # the result itself was counted
     assert per_pass[16_000] <= 1.25 * per_pass[1_000]
@@ -187,7 +182,7 @@ def test_bytes_per_pass_do_not_grow_with_rows(client, monkeypatch):
 
 
 def kill_worker_at(monkeypatch, client, number):
-    """SIGKILL one of the workers just before some pass: its parts are lost, and nobody knows yet."""
+    """SIGKILL one of the workers just before some pass: its parts are lost, which is not yet known."""
     original, killed = DaskRows.reduce, []
 
     def reduce(self, task, *args, **every):
@@ -216,7 +211,7 @@ def test_worker_killed_in_the_middle_of_fit(monkeypatch):
 
 
 def fit_without(monkeypatch, number, remove):
-    """Fit while ``remove`` takes the cluster away before some pass; return the error and how long it took to come."""
+    """Fit while ``remove`` removes the cluster before some pass; return the error and the time until it is raised."""
     original, began = DaskRows.reduce, []
 
     def reduce(self, task, *args, **every):

@@ -1,4 +1,4 @@
-"""The linear map from features to costs: what decisions cannot see, curvature, and least squares."""
+"""The linear map from features to costs: hidden components, curvature, and least squares."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_a_column_that_is_constant_up_to_rounding_has_no_coefficient():
 
 
 def shared_design(n=12, d=3, weight=None, seed=0):
-    """A shared model whose second feature is the same for all items of a sample, so that decisions cannot see it."""
+    """A shared model whose second feature is the same for all items of a sample and changes no decision."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d, 2))
     X[:, :, 1] = rng.normal(size=(n, 1))
@@ -82,7 +82,7 @@ def test_design_contract(cls, normals):
         value = (weight * room) @ (design.predict(Theta) ** 2).sum(axis=1)
         assert (Theta @ design.gram(room) @ Theta.T).item() == pytest.approx(value)
     np.testing.assert_allclose(design.from_user(*design.to_user(Theta)), Theta, atol=1e-12)
-    # What is hidden changes no visible prediction, and is all that is missing from the visible part.
+    # The hidden part changes no visible prediction, and both parts together are the prediction.
     see = np.eye(4) - normals.T @ normals
     np.testing.assert_allclose(design.predict(design.visible(Theta)) @ see, design.predict(Theta) @ see, atol=1e-12)
     np.testing.assert_allclose(design.visible(design.visible(Theta)), design.visible(Theta), atol=1e-12)

@@ -34,7 +34,7 @@ def test_another_penalty_leaves_the_first_objective_as_it_was():
 
 @pytest.mark.parametrize("prior", ["zero", "least_squares"])
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
-def test_coefficients_there_and_back(alpha, prior):
+def test_coefficients_to_user_units_and_back(alpha, prior):
     objective = spo_plus_objective(*noisy_data(), alpha=alpha, prior=prior)
     Theta = objective.canonical(objective.least_squares)
     assert_allclose(objective.from_user(*objective.to_user(Theta)), Theta, atol=1e-12)
@@ -50,7 +50,7 @@ def test_a_sample_of_rows_has_a_trivial_loss_of_its_own():
     assert few.trivial_value() != pytest.approx(objective.trivial_value(), rel=1e-6)
 
 
-def test_another_loss_knows_the_offset():
+def test_another_loss_uses_the_offset():
     X, C = noisy_data()
     offset = np.random.default_rng(1).normal(size=C.shape)
     region = sk.Simplex()
@@ -81,7 +81,7 @@ def test_rows_of_a_batch_have_their_own_regions():
 def test_decisions_outside_the_region_prove_nothing(alpha):
     objective = spo_plus_objective(*noisy_data(), alpha=alpha)
     best = InteriorPointSolver().solve(objective, Run())
-    # Moments that match, far off the simplex: as they are they would prove anything.
+    # Matching moments, far outside the simplex: unrepaired they would prove wrong bounds.
     fit = np.linalg.lstsq(objective.design.Z, objective.C, rcond=None)[0]
     outside = objective.W + 10.0 * (objective.C - objective.design.Z @ fit)
     assert objective.dual_value(outside, best.coef).value > 2.0 * best.objective
@@ -89,7 +89,7 @@ def test_decisions_outside_the_region_prove_nothing(alpha):
 
 
 def test_residual_moments_vanish_at_an_optimum():
-    """Dual decisions of an optimum have the moments that the penalty asks for, so nothing is left to correct."""
+    """Dual decisions of an optimum have the moments that the penalty requires, so there is no residual."""
     for params in ({"alpha": 0.1}, {"alpha": 0.1, "prior": "least_squares"}, {"alpha": 0.05, "l1_ratio": 0.5}):
         X, C = make_portfolio(60, 3, 5, degree=2, random_state=0)
         objective = spo_plus_objective(X, C, sk.EntropySimplex(), **params)
@@ -102,7 +102,7 @@ def test_residual_moments_vanish_at_an_optimum():
 
 @pytest.mark.parametrize("prior", ["zero", "least_squares"])
 def test_bound_without_penalty_is_the_smallest_value_of_a_line_in_a_ball(prior):
-    """min of a + <T, G> over |T - least squares| <= CERTIFICATE_RADIUS, whatever the penalty would shrink to."""
+    """min of a + <T, G> over |T - least squares| <= CERTIFICATE_RADIUS, for every prior."""
     objective = spo_plus_objective(*noisy_data(), prior=prior)
     rng = np.random.default_rng(0)
     Theta, V = rng.normal(size=objective.shape), rng.dirichlet(np.ones(4), size=objective.n_samples)

@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from small_sets import packings
 
 from skspo import (
     Box,
@@ -38,7 +39,7 @@ from skspo._training.inputs import TrainingData
 from skspo.estimators._mlp import LOSSES, _Network
 from skspo.losses import check_offset
 
-# Predictions with and without the known part are compared here; test_first_steps.py looks at the warning.
+# Predictions with and without the offset are compared here; test_first_steps.py tests the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*was fitted with offset, but (predict|score) was called without")
 
 ESTIMATORS = [
@@ -51,16 +52,11 @@ ESTIMATORS = [
 
 
 def known_data(d, n=25, p=2, seed=0):
-    """Costs whose known part is large and useless to predict from features."""
+    """Costs whose known part is large and unrelated to the features."""
     rng = np.random.default_rng(seed)
     X, O = rng.normal(size=(n, p)), 2.0 * rng.normal(size=(n, d))
     C = O + np.sinh(X @ rng.normal(size=(p, d))) + 0.5 * rng.normal(size=(n, d))
     return X, C, O
-
-
-def packings(weights, capacity):
-    sets = np.array(list(itertools.product((0.0, 1.0), repeat=len(weights))))
-    return sets[sets @ weights <= capacity]
 
 
 WEIGHTS = np.array([3, 4, 5, 2])
@@ -114,9 +110,9 @@ def test_exact_training(region, vertices, penalty):
         if not penalty:
             loss = spo_plus_loss(C, model.predict(X, offset=O), region)
             assert loss == pytest.approx(model.objective_, rel=1e-9)
-            # It is what the metrics make of the two parts.
+            # It agrees with the metrics.
             assert spo_plus_loss(C, model.predict(X), region, offset=O) == pytest.approx(loss, rel=1e-12)
-            # Not knowing the known part is worse.
+            # Without the offset the loss is larger.
             assert SPOPlusRegressor(region, solver=solver).fit(X, C).objective_ > 1.5 * truth
 
 
@@ -129,7 +125,7 @@ def test_smooth_regions(region):
     ]
     assert all(model.duality_gap_ <= 1e-6 for model in models)
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-6)
-    # The definition, by a minimiser that knows nothing of our objective.
+    # The definition, with an independent minimiser.
     from scipy.optimize import minimize
 
     def value(theta):
@@ -156,7 +152,7 @@ def test_shared_model():
     assert both.objective_ * (1 - 1e-6) <= model.objective_ <= 1.2 * both.objective_
 
 
-def test_offset_of_nothing_and_of_everything():
+def test_zero_offset_and_complete_offset():
     X, C, O = known_data(4)
     plain = SPOPlusRegressor(Simplex()).fit(X, C)
     zero = SPOPlusRegressor(Simplex()).fit(X, C, offset=np.zeros(4))
@@ -178,7 +174,7 @@ def test_large_alpha_is_least_squares_of_the_rest():
     np.testing.assert_allclose(model.intercept_, ls.intercept_, atol=1e-6)
 
 
-def test_what_decisions_cannot_see_is_fitted_to_the_rest():
+def test_hidden_components_are_fitted_to_the_rest():
     X, C, O = known_data(4)
     O = O + 1000.0
     C = C + 1000.0
@@ -232,7 +228,7 @@ def test_spo_is_never_worse_than_its_start(region, init):
         assert model.objective_ <= spo_loss(C, start, region) * (1 + 1e-9) + 1e-9
 
 
-def test_milp_says_that_it_cannot():
+def test_milp_refuses_offsets():
     X, C, O = known_data(3)
     with pytest.raises(ValueError, match=r"milp' cannot serve an offset\. Use solver='line-search'"):
         SPORegressor(Simplex(), solver="milp").fit(X, C, offset=O)
@@ -308,7 +304,7 @@ def test_streaming():
     assert exact.objective_ * (1 - 1e-6) <= rough.objective_ <= exact.objective_ * (1 + 1e-4)
 
 
-# -- manners -----------------------------------------------------------------------------------------------------------
+# -- interface ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -229,7 +229,7 @@ def test_exact_training(case, solver, alpha):
         if alpha == 0:
             loss = spo_plus_loss(C, model.predict(X), region, region_params=params)
             assert loss == pytest.approx(model.objective_, rel=1e-9)
-            # Not knowing the differences is worse.
+            # Without the differences the loss is larger.
             plain = SPOPlusRegressor(region).fit(X, C).predict(X)
             assert spo_plus_loss(C, plain, region, region_params=params) > truth * (1 + 1e-3)
 
@@ -299,14 +299,14 @@ def test_sgd_and_streaming():
         ("polyhedron", "conic", "'bundle', 'sgd'"),
     ],
 )
-def test_solvers_that_cannot_say_so(case, solver, able):
+def test_solvers_without_support_raise(case, solver, able):
     region, params, _ = CASES[case]
     name = type(region).__name__
     with pytest.raises(ValueError, match=rf"{solver}.*{name} that varies by sample \(region_params\).*can: {able};"):
         SPOPlusRegressor(region, solver=solver).fit(*data(), region_params=params)
 
 
-def test_milp_says_so():
+def test_milp_refuses_region_params():
     region, params, _ = CASES["box"]
     with pytest.raises(ValueError, match=r"milp.*Box that varies by sample.*line-search"):
         SPORegressor(region, solver="milp").fit(*data(), region_params=params)
@@ -356,7 +356,7 @@ def test_every_estimator(case, estimator):
     regret = np.abs((C * W).sum(axis=1) - best)
     assert model.score(X, C, region_params=params) == pytest.approx(-regret.sum() / np.abs(best).sum())
     assert spo_loss(C, C_hat, region, region_params=params) == pytest.approx(regret.mean())
-    # The fitted region is the plain one: new samples bring their own parameters.
+    # The fitted region has no rows: new samples have their own parameters.
     assert type(model.region_) is type(region)
     some = row(params, slice(0, 3))
     np.testing.assert_allclose(model.decide(X[:3], region_params=some), W[:3], atol=1e-8)
@@ -477,7 +477,7 @@ def test_bad_row_params():
             row_params(**bad)
 
 
-def test_view_says_no_to_the_worst_case_it_cannot_compute():
+def test_view_without_worst_argmin_raises():
     _, C = data()
     region, params, _ = CASES["knapsack"]
     with pytest.raises(ValueError, match="Knapsack that varies by sample"):

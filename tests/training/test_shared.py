@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from small_sets import packings
 
 from skspo import (
     Box,
@@ -46,11 +47,6 @@ PENALTIES = [
     {"alpha": 0.2, "l1_ratio": 1.0},
     {"alpha": 0.2, "l1_ratio": 0.5, "prior": "least_squares"},
 ]
-
-
-def packings(weights, capacity):
-    sets = np.array(list(itertools.product((0.0, 1.0), repeat=len(weights))))
-    return sets[sets @ weights <= capacity]
 
 
 def paths():
@@ -246,7 +242,7 @@ def test_one_cost_is_the_other_layout():
         assert shared.objective_ == pytest.approx(plain.objective_, rel=2e-6)
 
 
-# -- what decisions cannot see -----------------------------------------------------------------------------------------
+# -- hidden components -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", ["interior-point", "conic", "bundle"])
@@ -260,7 +256,7 @@ def test_hidden_coefficients_are_least_squares_given_the_others(solver):
     assert error.sum() == pytest.approx(0.0, abs=1e-8 * np.abs(error).sum())
     constant = X.reshape(-1, 4, 3)[:, :, 2]
     assert (error * constant).sum() == pytest.approx(0.0, abs=1e-8 * np.abs(error).sum())
-    # The objective does not know them.
+    # The objective does not depend on them.
     moved = model.predict(X) + 3.0 - 5.0 * constant
     assert spo_plus_loss(C, moved, Simplex(), sample_weight=weight) == pytest.approx(model.objective_, rel=1e-9)
 
@@ -287,8 +283,8 @@ def test_only_the_features_of_an_item_make_its_cost():
     np.testing.assert_allclose(model.predict(X), X.reshape(-1, 4, 3) @ model.coef_ + model.intercept_)
 
 
-def test_nothing_to_see():
-    """All features are those of the sample: decisions see nothing of them, and the fit is least squares."""
+def test_only_hidden_features():
+    """All features are those of the sample: they change no decision, and the fit is least squares."""
     X, C = items_data(4)
     X = np.tile(X.reshape(-1, 4, 3)[:, :1, :], (1, 4, 1)).reshape(len(X), -1)
     model = SPOPlusRegressor(Simplex(), shared=True).fit(X, C)
@@ -405,7 +401,7 @@ def test_network_without_hidden_layers_reaches_the_exact_optimum():
     assert spo_plus_loss(C, model.predict(X), Ellipsoid()) == pytest.approx(exact.objective_, rel=1e-3)
 
 
-def test_network_goes_on():
+def test_network_continues_training():
     X, C = items_data(4)
     model = SPOMLPRegressor(Simplex(), shared=True, hidden_layer_sizes=(4,), random_state=0)
     model.partial_fit(X, C).partial_fit(X, C)
@@ -441,7 +437,7 @@ def test_stream_and_warm_start():
         model.partial_fit(X, C[:, :3])
 
 
-# -- manners -----------------------------------------------------------------------------------------------------------
+# -- interface ---------------------------------------------------------------------------------------------------------
 
 
 def test_clone_pickle_search_and_pipeline():
@@ -465,7 +461,7 @@ def test_oracle_regions():
     region = OracleRegion(lambda C: np.eye(C.shape[1])[C.argmin(axis=1)], 4)
     model = SPOPlusRegressor(region, shared=True, alpha=0.1).fit(X, C)
     assert model.solver_ == "bundle"
-    # The oracle does not say that the sum is constant, but a free intercept is the only thing that could tell.
+    # The oracle does not reveal that the sum is constant, which only matters for a free intercept.
     assert model.objective_ == pytest.approx(
         SPOPlusRegressor(Simplex(), shared=True, alpha=0.1).fit(X, C).objective_, rel=2e-6
     )

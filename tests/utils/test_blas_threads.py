@@ -1,4 +1,4 @@
-"""Solvers that do many products of small matrices use one BLAS thread, and give the others back."""
+"""Solvers with many products of small matrices use one BLAS thread, and restore the number of threads."""
 
 import warnings
 
@@ -33,7 +33,7 @@ def blas_threads():
         (smoothed_proof.SmoothedLoss, "weights", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20}),
     ],
 )
-def test_one_thread_inside_and_as_many_as_before_outside(where, name, region, data, params, monkeypatch):
+def test_one_thread_inside_and_restored_outside(where, name, region, data, params, monkeypatch):
     seen = []
     original = getattr(where, name)
 
@@ -53,7 +53,7 @@ def test_one_thread_inside_and_as_many_as_before_outside(where, name, region, da
     assert seen and set(seen) == {1}
 
 
-def test_given_back_after_an_error(monkeypatch):
+def test_restored_after_an_error(monkeypatch):
     def fail(self):
         raise RuntimeError("on purpose")
 

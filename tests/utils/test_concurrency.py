@@ -1,4 +1,4 @@
-"""Fits at the same time share nothing, leave what belongs to the process as it was, and leave nothing behind."""
+"""Simultaneous fits are independent, restore the state of the process, and leave nothing behind."""
 
 import importlib.util
 import json
@@ -11,25 +11,22 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from small_sets import capped
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import skspo as sk
 from skspo._utils.threads import SharedContext, one_blas_thread, quiet
 from skspo.datasets import make_portfolio, make_shortest_path
 
-TOOLS = Path(__file__).parents[2] / "tools"
+TESTS = Path(__file__).parents[1]
+TOOLS = TESTS.parent / "tools"
 X, C = make_shortest_path(80, grid=(3, 3), degree=4, noise=0.5, random_state=0)
 P, R = make_portfolio(60, 3, 5, degree=2, random_state=0)
-
-
-def capped(w):
-    return [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.7]
 
 
 #: one object each, used by all fits at the same time
@@ -102,7 +99,7 @@ def impatient():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_threads(alone, impatient):
-    """Every fit twice, in an order that puts different ones side by side, four at a time, on shared regions."""
+    """Every fit twice, in random order, four at a time, on shared regions."""
     names = np.random.default_rng(0).permutation([*FITS, *FITS]).tolist()
     with ThreadPoolExecutor(4) as pool:
         assert_equal_results(zip(names, pool.map(run, names), strict=True), alone)
@@ -124,10 +121,10 @@ def test_processes(alone, method):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_fork_while_threads_fit():
-    """With two BLAS threads, and other threads in the middle of fits: the child can fit all the same."""
+    """With two BLAS threads, and other threads in the middle of fits: the child can still fit."""
     code = (
         "import os, sys, threading, time, warnings\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"sys.path[:0] = {[str(TESTS), str(TESTS / 'utils')]!r}\n"
         "from test_concurrency import FITS\n"
         "warnings.simplefilter('ignore')\n"
         "names = ['bundle', 'conic, HiGHS', 'HiGHS oracle']\n"
@@ -154,8 +151,9 @@ def test_fork_while_threads_fit():
     assert done.stdout.strip() == "[0, 0]", done.stderr
 
 
+@pytest.mark.slow
 def test_one_region_in_several_dimensions(impatient):
-    """A region that exists in every dimension, asked for several of them at the same time."""
+    """A region without a fixed dimension, used in several dimensions at the same time."""
     regions = [sk.Simplex(), sk.Box(), sk.TopK(2), sk.L1Ball(), sk.EntropySimplex(), sk.Assignment()]
 
     def ask(region, d):
@@ -173,7 +171,7 @@ def test_one_region_in_several_dimensions(impatient):
                 assert_array_equal(answer, truth, err_msg=str(tasks[k]))
 
 
-# -- what must not matter ----------------------------------------------------------------------------------------------
+# -- irrelevant settings -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -207,7 +205,7 @@ def test_number_of_blas_threads(name):
     assert_allclose(two.score(data, costs), one.score(data, costs), atol=1e-6)
 
 
-# -- what belongs to the process ---------------------------------------------------------------------------------------
+# -- state of the process ----------------------------------------------------------------------------------------------
 
 
 def blas_threads():
@@ -253,7 +251,7 @@ def overlap(context, first_leaves_first):
 
 
 @pytest.mark.parametrize("first_leaves_first", [True, False])
-def test_blas_threads_are_put_back_by_the_last(two_blas_threads, first_leaves_first):
+def test_blas_threads_are_restored_by_the_last_fit(two_blas_threads, first_leaves_first):
     seen = overlap(one_blas_thread, first_leaves_first)
     assert {count for counts in seen for count in counts} == {1}
     assert set(blas_threads()) == {2}
@@ -314,7 +312,7 @@ def test_a_limit_set_by_somebody_else_is_kept(two_blas_threads):
 
 
 @pytest.mark.parametrize("first_leaves_first", [True, False])
-def test_filters_of_warnings_are_put_back_by_the_last(first_leaves_first):
+def test_warning_filters_are_restored_by_the_last_fit(first_leaves_first):
     before = list(warnings.filters)
     overlap(quiet, first_leaves_first)
     assert warnings.filters == before
@@ -327,7 +325,7 @@ def test_other_threads_still_warn():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_child_is_not_waiting_for_threads_it_does_not_have():
+def test_fork_does_not_wait_for_other_threads():
     class Context:
         def __enter__(self):
             entered.append(os.getpid())
@@ -347,7 +345,7 @@ def test_a_child_is_not_waiting_for_threads_it_does_not_have():
     thread = threading.Thread(target=other)
     thread.start()
     assert inside.wait(10)
-    with context:  # this thread is inside as well, and the child goes on from here
+    with context:  # this thread is inside as well, and the child continues here
         pid = os.fork()
         if pid == 0:
             me = os.getpid()
@@ -362,7 +360,7 @@ def test_a_child_is_not_waiting_for_threads_it_does_not_have():
     assert entered == left == [os.getpid()]
 
 
-# -- nothing is left behind --------------------------------------------------------------------------------------------
+# -- leaks -------------------------------------------------------------------------------------------------------------
 
 
 def leak_tool():
@@ -387,7 +385,7 @@ def leak_tool():
     ],
 )
 def test_nothing_leaks(fits):
-    """In a process of its own: the tests before this one are not to be measured."""
+    """In a separate process, so that earlier tests are not measured."""
     done = subprocess.run(
         [sys.executable, str(TOOLS / "leak.py"), "--fits", str(fits), "--warm-up", "14"],
         capture_output=True,
@@ -400,8 +398,8 @@ def test_nothing_leaks(fits):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks into /proc")
-def test_a_leak_would_be_seen():
-    """Half a megabyte kept by each of thirty fits, if one may call them so."""
+def test_a_leak_is_detected():
+    """Half a megabyte kept by each of thirty fits."""
     leak = leak_tool()
     leak.KINDS["nothing"] = float
     assert leak.measure(30, 4, ["nothing"], patience=0.0)["growth MB"] < leak.LIMIT_MB

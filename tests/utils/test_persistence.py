@@ -1,4 +1,4 @@
-"""Models that are kept: by every pickler, in other processes, by later versions, and without running foreign code."""
+"""Saved models: with every pickler, in other processes, by later versions, and without running foreign code."""
 
 import gzip
 import importlib
@@ -102,12 +102,12 @@ def test_fitted_models(models, pickler):
     dump, load = PICKLERS[pickler]
     for name, model in models.items():
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # the same version: there is nothing to warn of
+            warnings.simplefilter("error")  # the same version: no warning
             other = load(dump(model))
         assert_same_model(name, model, other)
 
 
-def test_streams_go_on_as_if_nothing_had_happened(models):
+def test_partial_fit_continues_after_loading(models):
     for name in ("spo+ partial", "spo+ partial generator", "network partial"):
         one, other = pickle.loads(pickle.dumps(models[name])), pickle.loads(pickle.dumps(models[name]))
         assert_same_model(name, partly(one), partly(pickle.loads(pickle.dumps(other))))
@@ -127,7 +127,7 @@ def test_regions(case):
 
 @pytest.mark.slow
 def test_fresh_process(models, tmp_path):
-    """What is loaded where nothing has been fitted yet; only the solvers' functions of the tests are shared."""
+    """Loading in a process without any fit; only functions of the tests are shared."""
     cases = {case.id: (case.region, np.random.default_rng(0).normal(size=(4, case.d))) for case in REGIONS}
     (tmp_path / "in.pkl").write_bytes(pickle.dumps((models, cases)))
     code = (
@@ -196,7 +196,7 @@ def test_restricted_loading_of_models(models):
 
 @pytest.mark.parametrize("case", REGIONS, ids=[case.id for case in REGIONS])
 def test_restricted_loading_of_regions(case):
-    """Of a region that holds a function of the user this function, and nothing else, has to be allowed."""
+    """For a region with a user-defined function only this function has to be allowed in addition."""
     functions = {(f.__module__, f.__qualname__) for f in vars(case.region).values() if callable(f)}
     assert bool(functions) == isinstance(case.region, (sk.CvxpyRegion, sk.OracleRegion))
 
@@ -287,11 +287,11 @@ def test_a_state_without_a_version_is_refused():
         sk.Simplex().__setstate__(state)
 
 
-def test_models_that_are_kept():
+def test_saved_models_of_this_series():
     """Written by tools/make_fixture_models.py."""
     then = np.load(DATA / "models-0.3.0.npz")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sk.InconsistentVersionWarning)  # once a later version reads them
+        warnings.simplefilter("ignore", sk.InconsistentVersionWarning)  # when a later version reads them
         models = pickle.loads(gzip.decompress((DATA / "models-0.3.0.pkl.gz").read_bytes()))
     assert len(models) == 10
     assert {name.split("/")[0] for name in then} == set(models)
@@ -299,7 +299,7 @@ def test_models_that_are_kept():
         # Coefficients are the same, products with them depend on the processor in the last digit.
         assert_allclose(model.predict(then[f"{name}/X"]), then[f"{name}/prediction"], rtol=1e-12, atol=1e-12)
         assert_allclose(model.decide(then[f"{name}/X"]), then[f"{name}/decision"], rtol=1e-9, atol=1e-9)
-        # Saved again, it is of this version.
+        # Saved again, it has this version.
         with warnings.catch_warnings():
             warnings.simplefilter("error", sk.InconsistentVersionWarning)
             assert_same(model, pickle.loads(pickle.dumps(model)))

@@ -1,6 +1,6 @@
-"""``time_limit``, by a clock that advances with the work and not with the machine's load.
+"""``time_limit``, with a clock that advances with the work and does not depend on the load of the machine.
 
-How well it is kept in seconds is measured by ``benchmarks/time_limit.py``.
+``benchmarks/time_limit.py`` measures it in seconds.
 """
 
 import time
@@ -9,21 +9,19 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
+from clock_problems import ASSETS, CLASSES, GRID, PATHS, Clock
+from marks import rest_is_slow
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression
+from small_sets import cheapest
 
-import skspo._utils.deadline as deadline_module
 from skspo import (
     ChunkedData,
-    CvxpyRegion,
     EntropySimplex,
     Knapsack,
     LqBall,
     Markowitz,
-    MixedInteger,
     OracleRegion,
-    Polyhedron,
     ShortestPath,
     Simplex,
     SPOPlusLoss,
@@ -33,35 +31,13 @@ from skspo import (
     spo_plus_path,
 )
 from skspo._training.chunked import ChunkedObjective
-from skspo._training.design import LinearDesign, quick_regression
-from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
-from skspo._training.mixture import Mixture
+from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo._utils.deadline import Deadline, StepTimer
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.regions._oracles import highs
-from skspo.regions._oracles.clarabel import ConicSet
 from skspo.regions.base import Region
-from skspo.solvers import InteriorPointSolver, choose_solvers, make_solvers
-from skspo.solvers.interior_point.blocks import Block
+from skspo.solvers import InteriorPointSolver, make_solvers
 from skspo.solvers.interior_point.state import State
-
-
-class Clock:
-    """What ``skspo`` takes for the time."""
-
-    def __init__(self, monkeypatch):
-        self.now = 1000.0
-        monkeypatch.setattr("skspo._utils.deadline.perf_counter", lambda: self.now)
-
-    def count(self, monkeypatch, where, name, seconds=1.0):
-        original = getattr(where, name)
-
-        def counted(*args, **kwargs):
-            self.now += seconds
-            return original(*args, **kwargs)
-
-        monkeypatch.setattr(where, name, counted)
 
 
 @pytest.fixture
@@ -74,17 +50,9 @@ def clock(monkeypatch):
     return clock
 
 
-def cheapest(C):
-    return np.eye(C.shape[1])[C.argmin(axis=1)]
-
-
-CLASSES = make_cost_sensitive_classification(60, 3, 5, degree=2, noise=0.5, random_state=0)
-PATHS = make_shortest_path(60, 3, (3, 3), degree=6, noise=0.5, random_state=0)
-ASSETS = make_portfolio(60, 3, 5, degree=4, noise=0.5, random_state=0)
-GRID = ShortestPath.grid(3, 3)
 LASSO = {"alpha": 0.01, "l1_ratio": 0.9}
 
-# region, data, parameters, seconds within which the fit cannot end but for the limit
+# region, data, parameters, limit in seconds, which is too short for the fit
 CASES = {
     "interior-point": (Simplex(), CLASSES, {"solver": "interior-point"}, 20),
     "interior-point-l1": (GRID, PATHS, {"solver": "interior-point", **LASSO}, 20),
@@ -100,20 +68,20 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_best_so_far_comes_back_in_time_with_a_valid_bound(name, clock):
+def test_best_model_so_far_in_time_with_a_valid_bound(name, clock):
     region, (X, C), params, seconds = CASES[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # sgd has no proof to the last digit
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sgd does not reach tol
         free = SPOPlusRegressor(region, **params).fit(X, C)
     before = clock.now
     with pytest.warns(ConvergenceWarning, match=rf"because time_limit={seconds} s was reached.*Increase time_limit"):
         model = SPOPlusRegressor(region, time_limit=seconds, **params).fit(X, C)
     assert clock.now - before <= 1.2 * seconds
-    assert clock.now - before >= 0.4 * seconds  # it was used, too
+    assert clock.now - before >= 0.4 * seconds  # most of the time was used
     assert model.lower_bound_ <= free.objective_ * (1 + 1e-9)
     assert free.lower_bound_ <= model.objective_ * (1 + 1e-9)
     nothing = SPOPlusRegressor(region, **params)
-    # Never worse than where every solver starts.
+    # Never worse than the starting point of all solvers.
     with pytest.warns(ConvergenceWarning):
         nothing.set_params(time_limit=1e-9).fit(X, C)
     assert model.objective_ <= nothing.objective_ * (1 + 1e-12)
@@ -221,7 +189,7 @@ def test_path_shares_the_time(clock):
     assert 15 <= clock.now - before <= 36
     np.testing.assert_array_equal(free[0], limited[0])
     assert (limited[3] >= free[3] * (1 - 1e-6)).all()
-    assert (limited[4] > free[4]).sum() >= 2  # the time did not all go into the first ones
+    assert (limited[4] > free[4]).sum() >= 2  # the first ones did not use all of the time
     assert np.isfinite(limited[1]).all()
 
 
@@ -242,7 +210,7 @@ def test_spo_regressor(region, data, solver, clock):
     assert 0 <= model.objective_ <= start.objective_
 
 
-def test_milp_gets_what_the_start_left(clock, monkeypatch):
+def test_milp_gets_the_remaining_time(clock, monkeypatch):
     import skspo.solvers.spo.milp as module
 
     X, C = make_cost_sensitive_classification(15, 2, 3, degree=2, random_state=0)
@@ -252,16 +220,16 @@ def test_milp_gets_what_the_start_left(clock, monkeypatch):
     before = clock.now
     SPORegressor(Simplex(), solver="milp", time_limit=1000).fit(X, C)
     assert 0.5 * 1000 <= given[0] <= 0.95 * (1000 - 10)
-    assert clock.now - before > 10  # what the start took
+    assert clock.now - before > 10  # time for the start
 
 
 @pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
-def test_back_ends_get_the_seconds_that_are_left(backend, clock, monkeypatch):
+def test_back_ends_get_the_remaining_time(backend, clock, monkeypatch):
     from skspo.solvers import ConicSolver
 
     X, C = CLASSES
     original, given = cp.Problem.solve, []
-    clock.count(monkeypatch, cp.Problem, "get_problem_data", 30.0)  # CVXPY at work
+    clock.count(monkeypatch, cp.Problem, "get_problem_data", 30.0)  # time of CVXPY
 
     def solve(self, **options):
         given.append(options.get("time_limit", options.get("highs_options", {}).get("time_limit")))
@@ -280,7 +248,7 @@ def test_back_ends_get_the_seconds_that_are_left(backend, clock, monkeypatch):
     SPOPlusRegressor(Simplex(), solver=ConicSolver(backend)).fit(X, C)
     assert given == [None]
     given.clear()
-    # No time for anything but the model itself.
+    # Only enough time to build the model.
     with pytest.warns(ConvergenceWarning, match="time_limit=20 s was reached"):
         model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend), time_limit=20).fit(X, C)
     assert given == []
@@ -288,7 +256,7 @@ def test_back_ends_get_the_seconds_that_are_left(backend, clock, monkeypatch):
 
 
 def test_a_back_end_stops_by_itself():
-    # By the real clock, and with a limit that is hopeless on any machine.
+    # With the real clock, and a limit that is too short on any machine.
     from skspo.solvers import ConicSolver
 
     X, C = make_cost_sensitive_classification(1000, degree=2, noise=0.5, random_state=0)
@@ -341,7 +309,7 @@ def test_steps_are_predicted(clock):
     while not timer.late():
         clock.now += 1.0
         taken += 1
-    assert taken == 90 and deadline.reached  # another one would eat into the last tenth
+    assert taken == 90 and deadline.reached  # another one would use the last tenth
     timer = StepTimer(Deadline(100.0))
     taken = 0
     while not timer.late():
@@ -362,185 +330,6 @@ def test_a_fit_that_fails_half_way_does_not_stop_the_next_one(clock):
     assert model.duality_gap_ <= 1e-6
 
 
-# -- inside a step -----------------------------------------------------------------------------------------------------
-
-
-def spent(clock, model, X, C, seconds):
-    """Fit within a limit; return the seconds that it took."""
-    before = clock.now
-    with pytest.warns(ConvergenceWarning, match=rf"time_limit={seconds} s was reached"):
-        model.set_params(time_limit=seconds).fit(X, C)
-    return clock.now - before
-
-
-def box(**params):
-    """A polyhedron that HiGHS is asked about, row by row."""
-    return Polyhedron(A_ub=np.ones((1, 5)), b_ub=[2.0], bounds=(0, 1), **params)
-
-
-ROW_BY_ROW = {
-    "HiGHS": (box(), highs._LinearModel, "optimum"),
-    "HiGHS-threads": (box(n_jobs=2), highs._LinearModel, "optimum"),
-    "branch-and-bound": (
-        MixedInteger([[3, 4, 5, 3, 4.5]], [9], bounds=(0, 1), integrality=1, sense="max"),
-        highs,
-        "_integer_solution",
-    ),
-    "Clarabel": (CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8], 5), ConicSet, "_solve"),
-}
-
-
-@pytest.mark.parametrize("name", ROW_BY_ROW)
-def test_oracles_look_at_the_clock_between_rows(name, monkeypatch):
-    region, where, method = ROW_BY_ROW[name]
-    X, C = ASSETS
-    region.argmin(C)  # what is prepared once is no part of this
-    free = SPOPlusRegressor(region).fit(X, C)
-    clock = Clock(monkeypatch)
-    clock.count(monkeypatch, where, method)  # a second per row
-    model = SPOPlusRegressor(region)
-    # The best decisions of 60 samples are not known after 20 s: nothing can be evaluated.
-    assert spent(clock, model, X, C, 20) <= 26
-    assert model.objective_ == np.inf and model.duality_gap_ == np.inf and model.lower_bound_ == 0.0
-    expected = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), C, rcond=None)[0]
-    np.testing.assert_allclose(model.predict(X), np.column_stack([np.ones(len(X)), X]) @ expected, atol=1e-8)
-    # In the middle of the last pass, what was known before comes back.
-    before = clock.now
-    model.set_params(time_limit=None).fit(X, C)
-    for seconds in (int(clock.now - before) - 10, int(clock.now - before) - 40):
-        assert spent(clock, model, X, C, seconds) <= 1.1 * seconds
-        assert np.isfinite(model.objective_)
-        assert model.lower_bound_ <= free.objective_ * (1 + 1e-6) <= model.objective_ * (1 + 2e-6)
-
-
-@pytest.mark.parametrize("make", [SPORegressor, SPOPlusRegressorCV])
-@pytest.mark.parametrize("seconds", [20, 150, 260])
-def test_other_estimators_with_slow_oracles(make, seconds, monkeypatch):
-    X, C = ASSETS
-    region = box()
-    region.argmin(C)
-    clock = Clock(monkeypatch)
-    clock.count(monkeypatch, highs._LinearModel, "optimum")
-    model = make(region, random_state=0)
-    assert spent(clock, model, X, C, seconds) <= 1.1 * seconds
-    assert np.isfinite(model.predict(X)).all()
-    assert 0.0 == model.lower_bound_ <= model.objective_
-
-
-@pytest.mark.parametrize("where, limits", [("prepare", (7, 30, 90)), ("center", (7, 17)), ("factor", (7, 90, 200))])
-def test_interior_point_looks_at_the_clock_between_blocks(where, limits, monkeypatch):
-    X, C = PATHS
-    free = SPOPlusRegressor(GRID, solver="interior-point").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.interior_point.state.CHUNK_ELEMENTS", 12 * 3)  # three samples per block
-    clock = Clock(monkeypatch)
-    clock.count(monkeypatch, Block, where)
-    model = SPOPlusRegressor(GRID, solver="interior-point")
-    for seconds in limits:  # an iteration takes 20 s, and so does the start
-        assert spent(clock, model, X, C, seconds) <= 1.1 * seconds + 1.0
-        assert model.lower_bound_ <= free.objective_ * (1 + 1e-9) <= model.objective_ * (1 + 1e-8)
-
-
-def test_newton_looks_at_the_clock_between_blocks(monkeypatch):
-    X, C = ASSETS
-    free = SPOPlusRegressor(EntropySimplex(), solver="newton").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.newton.BLOCK_ELEMENTS", 25 * 3)
-    clock = Clock(monkeypatch)
-    clock.count(monkeypatch, LinearDesign, "curvature")
-    model = SPOPlusRegressor(EntropySimplex(), solver="newton")
-    for seconds in (7, 30, 50):
-        assert spent(clock, model, X, C, seconds) <= 1.1 * seconds + 1.0
-        assert model.lower_bound_ <= free.objective_ * (1 + 1e-9) <= model.objective_ * (1 + 1e-8)
-
-
-# -- before a step -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def slow_machine(monkeypatch):
-    """A machine on which nothing but the smallest products fits into a limit, as far as predictions go."""
-    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 1e-3)
-
-
-def test_the_speed_of_the_machine_is_measured(monkeypatch):
-    monkeypatch.setattr("skspo._utils.deadline.perf_counter", None)  # a clock of a test has no part in it
-    assert 1e7 < deadline_module._speed.__wrapped__() < 1e14
-    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 100.0)
-    assert deadline_module.predicted_seconds(250.0) == 2.5
-
-
-def test_auto_takes_a_solver_that_gets_somewhere(slow_machine):
-    X, C = CLASSES
-    for region, first in ((Simplex(), "interior-point"), (LqBall(1.2), "newton")):
-        objective = InMemoryObjective(SPOPlusLoss(region), X, C)
-        assert first in choose_solvers(objective) and "conic" in choose_solvers(objective)
-        assert not {first, "conic"} & set(choose_solvers(objective, Run(Deadline(10.0))))
-    model = SPOPlusRegressor(Simplex(), time_limit=1.0, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="The sgd solver"):
-        model.fit(X, C)
-    assert model.solver_ == "sgd" and model.lower_bound_ <= model.objective_
-
-
-@pytest.mark.parametrize("solver", ["interior-point", "newton", "conic"])
-def test_a_step_that_does_not_fit_is_not_begun(solver, slow_machine, monkeypatch):
-    X, C = ASSETS
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skspo.solvers.interior_point.state.State.__init__", None)  # an error if it is called
-        patch.setattr("skspo.solvers.newton.cho_factor", None)
-        patch.setattr(cp.Problem, "get_problem_data", None)
-        patch.setattr("skspo.solvers.conic.ConicSolver._model", None)
-        region = Simplex() if solver != "newton" else EntropySimplex()
-        with pytest.warns(ConvergenceWarning, match="time_limit=60 s was reached"):
-            model = SPOPlusRegressor(region, solver=solver, time_limit=60).fit(X, C)
-    assert 0.0 <= model.lower_bound_ <= model.objective_
-    free = SPOPlusRegressor(region, solver=solver).fit(X, C)
-    assert free.duality_gap_ <= 1e-6  # without a limit nothing is predicted
-
-
-def test_certificates_are_computed_only_in_time(slow_machine, monkeypatch):
-    X, C = ASSETS
-    monkeypatch.setattr(InMemoryMoves, "gram", None)
-    monkeypatch.setattr(Mixture, "_solve_directly", None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = SPOPlusRegressor(LqBall(1.5), solver="lbfgs", time_limit=60).fit(X, C)
-    assert 0.0 <= model.lower_bound_ <= model.objective_
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("one_cost", [True, False])
-@pytest.mark.parametrize("kind", ["full rank", "collinear", "wide"])
-def test_least_squares_in_a_hurry(kind, fit_intercept, one_cost):
-    """Normal equations where they are accurate, else a pivoted factorisation: the same as scikit-learn's."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 4)) * [1.0, 1e3, 1e-3, 1.0] + [0.0, 5.0, 0.0, 1.0]
-    if kind == "collinear":
-        X = np.column_stack([X, X[:, 0] - X[:, 3]])
-    if kind == "wide":
-        X = rng.normal(size=(80, 100)) + 1.0
-    C, weight = rng.normal(size=(80, 3)), rng.uniform(0.5, 2.0, 80)
-    C = C[:, 0] if one_cost else C
-    expected = LinearRegression(fit_intercept=fit_intercept).fit(X, C, sample_weight=weight)
-    coef, intercept = quick_regression(X, C, weight, fit_intercept)
-    np.testing.assert_allclose(coef, expected.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(intercept, expected.intercept_, rtol=1e-6, atol=1e-8)
-
-
-def test_least_squares_takes_the_quick_way_only_in_a_hurry(monkeypatch):
-    X, C = CLASSES
-    calls = []
-    monkeypatch.setattr(
-        "skspo._training.design.quick_regression", lambda *args: calls.append(1) or quick_regression(*args)
-    )
-    free = SPOPlusRegressor(Simplex()).fit(X, C)
-    SPOPlusRegressor(Simplex(), time_limit=1e6).fit(X, C)
-    assert not calls
-    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 1.0)
-    with pytest.warns(ConvergenceWarning):
-        model = SPOPlusRegressor(Simplex(), time_limit=1.0, solver="sgd", random_state=0).fit(X, C)
-    assert calls
-    assert model.lower_bound_ <= free.objective_ <= model.objective_ * (1 + 1e-9)
-
-
 # -- many fits ---------------------------------------------------------------------------------------------------------
 
 
@@ -553,7 +342,7 @@ def test_many_candidates(clock):
     assert clock.now - before <= 330
     results = model.cv_results_
     assert np.isfinite(results["mean_test_score"]).all() and len(model.alphas_) == 500
-    # Several candidates were fitted in each fold, from all over the grid, and each stands for some others.
+    # Several candidates, spread over the grid, were fitted in each fold, and each is used for some others.
     for k in range(5):
         changes = np.flatnonzero(np.diff(results[f"split{k}_test_score"]))
         assert 2 <= len(changes) <= 100
@@ -566,7 +355,7 @@ def test_a_path_of_many_models(clock):
     with pytest.warns(ConvergenceWarning, match="fits on the path stopped.*time_limit=100 s"):
         alphas, coefs, intercepts, values, gaps = spo_plus_path(X, C, Simplex(), n_alphas=300, time_limit=100)
     assert clock.now - before <= 110
-    # Objectives are those of the models that came back, also where one stands for others.
+    # Objectives are those of the returned models, also where one is used for others.
     data = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="least_squares", standardized=True)
     assert sum((coefs[k] == coefs[k - 1]).all() for k in range(1, 300)) > 100
     for k in (1, 50, 299):
@@ -576,7 +365,7 @@ def test_a_path_of_many_models(clock):
         assert 0 <= gaps[k] <= 1
 
 
-# -- by the real clock -------------------------------------------------------------------------------------------------
+# -- with the real clock -----------------------------------------------------------------------------------------------
 
 LARGE = {
     "costs": lambda: (Simplex(), make_cost_sensitive_classification(2000, 100, 300, degree=2, random_state=0)),
@@ -592,9 +381,9 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", rest_is_slow(LARGE, 1))
 def test_large_problems_keep_the_limit(name):
-    # The promise is 2.7 s; the rest is for a busy machine.  Without looks inside steps it was 20 to 60 s and more.
+    # The guarantee is 2.7 s; the rest is for a busy machine.  Without checks inside steps it took 20 to 60 s and more.
     region, (X, C) = LARGE[name]()
     model = SPOPlusRegressor(region, time_limit=2.0, random_state=0)
     start = time.perf_counter()

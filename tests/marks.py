@@ -1,0 +1,10 @@
+"""Marks for tests of all parts."""
+
+import pytest
+
+
+def rest_is_slow(values, quick, ids=None):
+    """Parameters of a test of which the first ``quick`` run always; the others have the mark ``slow``."""
+    names = [None if ids is None else ids(value) for value in values]
+    marks = [[] if k < quick else [pytest.mark.slow] for k in range(len(names))]
+    return [pytest.param(value, marks=mark, id=name) for value, mark, name in zip(values, marks, names, strict=True)]
