@@ -17,17 +17,14 @@ features, noise), and asking for extras does not change the data.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.utils import check_random_state
 
-__all__ = ["make_cost_sensitive_classification", "make_knapsack", "make_portfolio", "make_shortest_path"]
+from ._utils.params import RandomState, is_integer, is_number
 
-RandomState: TypeAlias = int | np.random.RandomState | None
+__all__ = ["make_cost_sensitive_classification", "make_knapsack", "make_portfolio", "make_shortest_path"]
 
 
 def make_portfolio(
@@ -409,7 +406,7 @@ def _expected_ceil(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 def _check_sizes(**sizes: int) -> tuple[int, ...]:
     """Return the arguments as ints, if they are integers of at least one."""
     for name, value in sizes.items():
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        if not is_integer(value):
             raise TypeError(f"{name} must be an integer, got {value!r}.")
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value!r}.")
@@ -419,7 +416,7 @@ def _check_sizes(**sizes: int) -> tuple[int, ...]:
 def _check_degree_and_noise(degree: int, noise: float) -> tuple[int, float]:
     """Return the degree as an int of at least one and the noise as a finite, nonnegative float."""
     (degree,) = _check_sizes(degree=degree)
-    if isinstance(noise, (bool, np.bool_)) or not isinstance(noise, Real):
+    if not is_number(noise):
         raise TypeError(f"noise must be a number, the half-width of the multiplicative noise; got {noise!r}.")
     if not 0.0 <= noise < np.inf:
         raise ValueError(f"noise must be finite and at least 0, got {noise!r}.")

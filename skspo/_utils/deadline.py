@@ -170,10 +170,3 @@ class StepTimer:
         if left - self.step < max(self.keep, self.steps * self.step):
             self.deadline.reached = True
         return self.deadline.reached
-
-
-def check_time_limit(value: Any) -> None:
-    """Raise an error if a parameter ``time_limit`` is no positive number."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if value is not None and not (number and value > 0):
-        raise ValueError(f"time_limit must be None or a positive number of seconds, got {value!r}.")

@@ -30,7 +30,7 @@ from .._utils.threads import quiet
 from ..estimators._spo_plus import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs
 from ..regions.base import Region
-from ._checks import check_delta, check_number, need, region_geometry
+from ._checks import check_delta, check_positive, need, region_geometry
 from .functions import CalibrationFunction, LeastSquaresCalibration, PolyhedralCalibration, StronglyConvexCalibration
 from .generalization import check_finite_range, generalization_bound, spo_plus_range
 
@@ -194,7 +194,8 @@ def risk_certificate(
         if value is None:
             used[name] = observed[name]
             continue
-        used[name] = check_number(name, value, low=0.0)
+        check_positive(name, value)
+        used[name] = float(value)
         if value < observed[name] * (1.0 - 1e-12):
             what = "the model" if name == "radius" else "a row of the data"
             raise ValueError(f"{name} is {value!r}, but {what} has {observed[name]:.6g}: the bound would not apply.")

@@ -23,9 +23,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
+from .._utils.params import integer, number
 from ..regions.base import Region, directions_of
 from ..regions.check import check_region
-from ._checks import check_count, check_levels, check_number, rows
+from ._checks import check_count, check_levels, rows
 
 #: costs solved in one call of the oracle
 _CHUNK = 1 << 19
@@ -213,10 +214,10 @@ def empirical_calibration(
     levels = np.atleast_1d(check_levels("eps", eps, allow_zero=False))
     if levels.ndim != 1:
         raise ValueError(f"eps must be a number or one-dimensional, got shape {levels.shape}.")
-    check_count("n_samples", n_samples, 2)
+    integer(2)("n_samples", n_samples)
     check_count("n_directions", n_directions)
     check_count("n_rounds", n_rounds)
-    check_number("confidence", confidence, low=0.0, high=1.0, high_open=True)
+    number(above=0.0, below=1.0)("confidence", confidence)
     rng = check_random_state(random_state)
 
     def draw() -> np.ndarray:

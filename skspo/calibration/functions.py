@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
+from .._utils.params import integer, number
 from ..regions.base import CertifiedFloat, Region
 from ..regions.check import check_region
-from ._checks import check_count, check_levels, check_number, need, region_geometry
+from ._checks import check_count, check_levels, check_positive, check_share, need, region_geometry
 
 
 class CalibrationFunction:
@@ -129,16 +130,16 @@ class PolyhedralCalibration(CalibrationFunction):
     domain: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("diameter", self.diameter, low=0.0, why="a region with one decision leaves nothing to decide")
-        check_number("width", self.width, low=0.0, why="a degenerate region: use the width in its affine hull")
+        check_positive("diameter", self.diameter, "a region with one decision leaves nothing to decide")
+        check_positive("width", self.width, "a degenerate region: use the width in its affine hull")
         if self.width > self.diameter * (1.0 + 1e-9):
             raise ValueError(f"width {self.width} is above diameter {self.diameter}: no region has both.")
         check_count("n_dim", self.n_dim)
-        check_number("M", self.M, low=1.0, low_open=False)
-        check_number("alpha", self.alpha, low=0.0, high=1.0, why="no density is above alpha > 1 times another")
-        check_number("beta", self.beta, low=0.0)
+        number(1.0)("M", self.M)
+        check_share("alpha", self.alpha, "no density is above alpha > 1 times another")
+        check_positive("beta", self.beta)
         if self.domain is not None:
-            check_number("domain", self.domain, low=0.0)
+            check_positive("domain", self.domain)
 
     @classmethod
     def from_region(
@@ -250,14 +251,14 @@ class StronglyConvexCalibration(CalibrationFunction):
     alpha: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("mu", self.mu, low=0.0, why="the region must be a level set of a strongly convex function")
-        check_number("L", self.L, low=0.0, why="the function must be smooth on the region")
+        check_positive("mu", self.mu, "the region must be a level set of a strongly convex function")
+        check_positive("L", self.L, "the function must be smooth on the region")
         if self.mu > self.L * (1.0 + 1e-12):
             raise ValueError(f"mu {self.mu} is above L {self.L}: no function has both.")
-        check_count("n_dim", self.n_dim, 2, why="in one dimension the SPO+ risk is not calibrated in this class")
-        check_number("beta", self.beta, low=0.0)
+        integer(2)("n_dim", self.n_dim, "in one dimension the SPO+ risk is not calibrated in this class")
+        check_positive("beta", self.beta)
         if self.alpha is not None:
-            check_number("alpha", self.alpha, low=0.0, high=1.0, why="a probability")
+            check_share("alpha", self.alpha, "a probability")
 
     @classmethod
     def from_region(
@@ -330,7 +331,7 @@ class LeastSquaresCalibration(CalibrationFunction):
     surrogate: str = field(default="least squares", init=False)
 
     def __post_init__(self) -> None:
-        check_number("diameter", self.diameter, low=0.0, why="a region with one decision leaves nothing to decide")
+        check_positive("diameter", self.diameter, "a region with one decision leaves nothing to decide")
 
     @classmethod
     def from_region(cls, region: Region, *, n_dim: int | None = None) -> LeastSquaresCalibration:

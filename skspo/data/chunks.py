@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from .._utils.params import integer, optional
 from .._utils.scaling import check_largest
 from ..losses import check_offset, check_weight
 
@@ -164,7 +165,8 @@ class ChunkedData:
         X, y = (array if hasattr(array, "shape") else np.asarray(array) for array in (X, y))
         check_consistent_length(X, y, sample_weight)
         n = X.shape[0]
-        step = default_rows(X, y) if chunk_rows is None else check_chunk_rows(chunk_rows)
+        optional(integer(1))("chunk_rows", chunk_rows)
+        step = default_rows(X, y) if chunk_rows is None else int(chunk_rows)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         known = None if offset is None else np.asarray(offset)
         by_row = known is not None and known.ndim > 0 and known.shape[0] == n and known.ndim == y.ndim
@@ -244,7 +246,8 @@ class ChunkedData:
         missing = [name for name in columns if name not in table.schema.names]
         if missing:
             raise ValueError(f"There are no columns {missing} in {path}; it has {table.schema.names}.")
-        step = max(1, CHUNK_ELEMENTS // len(columns)) if chunk_rows is None else check_chunk_rows(chunk_rows)
+        optional(integer(1))("chunk_rows", chunk_rows)
+        step = max(1, CHUNK_ELEMENTS // len(columns)) if chunk_rows is None else int(chunk_rows)
 
         def read() -> Iterator[Chunk]:
             # Few batches are read ahead: chunks, not files, are what must fit into memory.
@@ -261,13 +264,6 @@ def default_rows(X: Any, y: Any) -> int:
     """Rows of a chunk of some 8 MB."""
     width = int(np.prod(X.shape[1:])) + int(np.prod(y.shape[1:]))
     return max(1, CHUNK_ELEMENTS // width)
-
-
-def check_chunk_rows(chunk_rows: Any) -> int:
-    """Return a positive integer."""
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int | np.integer) or chunk_rows < 1:
-        raise ValueError(f"chunk_rows must be None or an integer of at least 1, got {chunk_rows!r}.")
-    return int(chunk_rows)
 
 
 def is_large_memmap(X: Any, y: Any) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,8 @@ from .._training.baselines import fit_baselines
 from .._training.fitted import check_metadata
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
+from .._utils.adam import Adam
+from .._utils.params import BOOL, Check, RandomState, check_params, integer, is_integer, number, one_of
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
 from ..regions.check import check_region
@@ -35,35 +37,20 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 
+ArrayFunction: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
 def _relu_slope(a: np.ndarray) -> np.ndarray:
     return (a > 0).astype(a.dtype)
 
 
 #: activations: the function, and its slope in terms of its value
-ACTIVATIONS: dict[str, tuple[Any, Any]] = {
+ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
     "relu": (lambda z: np.maximum(z, 0.0), _relu_slope),
     "tanh": (np.tanh, lambda a: 1.0 - a * a),
     "logistic": (expit, lambda a: a * (1.0 - a)),
     "identity": (lambda z: z, np.ones_like),
 }
-
-
-class Adam:
-    """Adam (Kingma and Ba, 2015) on a list of arrays, which are changed in place."""
-
-    def __init__(self, params: list[np.ndarray], rate: float) -> None:
-        self.rate, self.step = rate, 0
-        self.first = [np.zeros_like(p) for p in params]
-        self.second = [np.zeros_like(p) for p in params]
-
-    def update(self, params: list[np.ndarray], grads: list[np.ndarray]) -> None:
-        """Take one step."""
-        self.step += 1
-        rate = self.rate * np.sqrt(1.0 - 0.999**self.step) / (1.0 - 0.9**self.step)
-        for p, g, m, v in zip(params, grads, self.first, self.second, strict=True):
-            m += 0.1 * (g - m)
-            v += 0.001 * (g * g - v)
-            p -= rate * m / (np.sqrt(v) + 1e-8)
 
 
 class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -156,8 +143,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     intercepts_: list[np.ndarray]
     loss_curve_: list[float]
     best_loss_: float
-    _rng: Any
-    _adam: Adam
+    _rng: np.random.RandomState
+    _adam: list[Adam]
     _scale: float
     _center: np.ndarray
     _y_is_1d: bool
@@ -167,7 +154,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         region: Region | None = None,
         *,
         loss: str = "spo+",
-        hidden_layer_sizes: Any = (256,),
+        hidden_layer_sizes: ArrayLike = (256,),
         activation: str = "relu",
         shared: bool = False,
         learning_rate_init: float = 0.001,
@@ -178,7 +165,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
         warm_start: bool = False,
     ) -> None:
@@ -227,14 +214,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         -------
         self : SPOMLPRegressor
         """
-        sizes = self._check_params()
+        check_params(self)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain = self._check_region(data.C.shape[1])
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = check_random_state(self.random_state)
         again = self.warm_start and hasattr(self, "coefs_")
         train, test = self._split(data.X.shape[0], rng)
-        network = _Network(self, region.take(train), data.take(train), sizes, rng, self if again else None)
+        network = _Network(self, region.take(train), data.take(train), rng, self if again else None)
         held_out = None if test is None else (region.take(test), data.take(test))
         curve: list[float] = list(self.loss_curve_) if again else []
         validation: list[float] = []
@@ -308,7 +295,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         -------
         self : SPOMLPRegressor
         """
-        sizes = self._check_params()
+        check_params(self)
         first = not hasattr(self, "coefs_")
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
         known = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
@@ -320,7 +307,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         plain = self._check_region(data.C.shape[1])
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
-        network = _Network(self, region, data, sizes, rng, None if first else self)
+        network = _Network(self, region, data, rng, None if first else self)
         with restore_rng_on_failure(rng, lambda: self.__dict__.get("_adam") is network.adam):
             loss = network.epoch(rng)
             curve = [*getattr(self, "loss_curve_", []), loss]
@@ -359,32 +346,24 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
-    def _check_params(self) -> list[int]:
-        sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=object)).ravel().tolist()
-        if not all(_is_whole(size) and size >= 1 for size in sizes):
-            raise ValueError(f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}.")
-        for name, allowed in (("loss", LOSSES), ("activation", ACTIVATIONS)):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in allowed:
-                raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}.")
-        for name in ("max_iter", "n_iter_no_change"):
-            if not (_is_whole(getattr(self, name)) and getattr(self, name) >= 1):
-                raise ValueError(f"{name} must be an integer of at least 1, got {getattr(self, name)!r}.")
-        if not isinstance(self.shared, (bool, np.bool_)):
-            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
-        if self.batch_size != "auto" and not (_is_whole(self.batch_size) and int(self.batch_size) >= 1):
-            raise ValueError(f"batch_size must be 'auto' or an integer of at least 1, got {self.batch_size!r}.")
-        for name, low, high, what in (
-            ("learning_rate_init", np.nextafter(0, 1), np.finfo(float).max, "a positive number"),
-            ("alpha", 0.0, np.finfo(float).max, "a number of at least 0"),
-            ("tol", 0.0, np.finfo(float).max, "a number of at least 0"),
-            ("validation_fraction", np.nextafter(0, 1), np.nextafter(1, 0), "a number between 0 and 1"),
-        ):
-            value = getattr(self, name)
-            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not real or not low <= float(value) <= high:
-                raise ValueError(f"{name} must be {what}, got {value!r}.")
-        return [int(size) for size in sizes]
+    _parameter_checks: ClassVar[dict[str, Check]] = {
+        "hidden_layer_sizes": Check(
+            lambda value: all(is_integer(size) and size >= 1 for size in _layer_sizes(value)), "positive integers"
+        ),
+        "loss": one_of(*LOSSES),
+        "activation": one_of(*ACTIVATIONS),
+        "max_iter": integer(1),
+        "n_iter_no_change": integer(1),
+        "shared": BOOL,
+        "batch_size": Check(
+            lambda value: (is_integer(value) and value >= 1) or (isinstance(value, str) and value == "auto"),
+            "'auto' or an integer of at least 1",
+        ),
+        "learning_rate_init": number(above=0.0),
+        "alpha": number(0.0),
+        "tol": number(0.0),
+        "validation_fraction": number(above=0.0, below=1.0),
+    }
 
     def _check_region(self, d: int) -> Region:
         region = check_region(self.region, n_dim=d)
@@ -402,7 +381,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region.row_table(data.X.shape[0]))
         return region.take(rows), data.take(rows)._replace(weight=weight)
 
-    def _split(self, n: int, rng: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _split(self, n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows to train on and rows to hold out."""
         if not self.early_stopping:
             return np.arange(n), None
@@ -447,8 +426,7 @@ class _Network:
         model: SPOMLPRegressor,
         region: Region,
         data: TrainingData,
-        hidden: list[int],
-        rng: Any,
+        rng: np.random.RandomState,
         previous: SPOMLPRegressor | None,
     ) -> None:
         self.model, self.region = model, region
@@ -458,14 +436,15 @@ class _Network:
         self.weight: np.ndarray = data.weight  # type: ignore[assignment]
         unknown = y if data.offset is None else y - data.offset
         items = y.shape[1] if model.shared else 1  # how often the network is applied to a sample
-        sizes = [X.shape[1] // items, *hidden, y.shape[1] // items]
+        hidden = np.atleast_1d(model.hidden_layer_sizes).astype(int)
+        sizes = [X.shape[1] // items, *hidden.ravel().tolist(), y.shape[1] // items]
         self.n_inputs = sizes[0]
         if previous is None:
             self.center = np.average(unknown.reshape(-1, sizes[-1]), axis=0, weights=np.repeat(self.weight, items))
             size = float(np.sqrt(np.average(np.square(y).sum(axis=1), weights=self.weight)))
             self.scale = size if size > 0 else 1.0
             self.params = _glorot(sizes, model.activation, rng)
-            self.adam = Adam(self.params, model.learning_rate_init)
+            self.adam = [Adam(p.shape) for p in self.params]
         else:
             shapes = [coef.shape for coef in previous.coefs_]
             if shapes != list(pairwise(sizes)):
@@ -478,7 +457,6 @@ class _Network:
             coefs[-1], intercepts[-1] = coefs[-1] / self.scale, (intercepts[-1] - self.center) / self.scale
             self.params = [p.copy() for pair in zip(coefs, intercepts, strict=True) for p in pair]
             self.adam = deepcopy(previous._adam)  # should training fail, the old one is as it was
-            self.adam.rate = model.learning_rate_init
         self.X = X
         self.C = region.to_min(y) / self.scale
         self.offset = self.known_part(region, data)
@@ -525,7 +503,7 @@ class _Network:
                 delta = (delta @ self.params[2 * i].T) * self.slope(values[i])
         return float(weight @ losses) / total, grads
 
-    def epoch(self, rng: Any) -> float:
+    def epoch(self, rng: np.random.RandomState) -> float:
         """Train on every sample once; return the mean loss met on the way, in the user's units."""
         n = self.X.shape[0]
         batch = min(200, n) if self.model.batch_size == "auto" else min(int(self.model.batch_size), n)
@@ -535,7 +513,8 @@ class _Network:
             rows = order[start : start + batch]
             share = float(self.weight[rows].sum())
             loss, grads = self.gradients(rows)
-            self.adam.update(self.params, grads)
+            for param, grad, adam in zip(self.params, grads, self.adam, strict=True):
+                param -= adam.step(grad, self.model.learning_rate_init)
             total, mass = total + share * loss, mass + share
         return total / mass * self.unit()
 
@@ -551,7 +530,7 @@ class _Network:
         return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
 
 
-def _glorot(sizes: list[int], activation: str, rng: Any) -> list[np.ndarray]:
+def _glorot(sizes: list[int], activation: str, rng: np.random.RandomState) -> list[np.ndarray]:
     """Uniform weights of the size that keeps the variance of the layers (Glorot and Bengio, 2010)."""
     params = []
     factor = 2.0 if activation == "logistic" else 6.0
@@ -561,5 +540,6 @@ def _glorot(sizes: list[int], activation: str, rng: Any) -> list[np.ndarray]:
     return params
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+def _layer_sizes(value: object) -> list[object]:
+    """Sizes of the hidden layers as they were given: one number, or a sequence."""
+    return np.atleast_1d(np.asarray(value, dtype=object)).ravel().tolist()

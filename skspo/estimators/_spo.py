@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from .._training.inputs import check_training_data
 from .._training.objective import LinearObjective
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
+from .._utils.params import Check, integer, one_of, optional
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status, check_solver_serves, make_solvers
@@ -240,13 +240,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
                 return unknown(start, str(error))
             return guarded(objective, best, references, solver.tol)
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        if not isinstance(self.init, str) or self.init not in INITS:
-            raise ValueError(f"init must be one of {INITS}, got {self.init!r}.")
-        whole = isinstance(self.n_restarts, numbers.Integral) and not isinstance(self.n_restarts, bool)
-        if self.n_restarts is not None and not (whole and self.n_restarts >= 0):
-            raise ValueError(f"n_restarts must be None or an integer of at least 0, got {self.n_restarts!r}.")
+    _parameter_checks: ClassVar[dict[str, Check]] = {"init": one_of(*INITS), "n_restarts": optional(integer(0))}
 
     def _choose_solver(self, region: Region) -> Solver:
         if isinstance(self.solver, Solver):

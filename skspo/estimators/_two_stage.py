@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from .._training.baselines import Baselines, fit_baselines, mean_cost
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
 from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
+from .._utils.params import BOOL, Check, check_params
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.check import check_region
@@ -70,6 +71,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     True
     """
 
+    _parameter_checks: ClassVar[dict[str, Check]] = {"shared": BOOL}
+
     def __init__(self, regressor: Any = None, region: Region | None = None, *, shared: bool = False) -> None:
         self.regressor = regressor
         self.region = region
@@ -105,6 +108,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
                 f"regressor must be a scikit-learn regressor, got {self.regressor!r}. The region is the second "
                 "parameter: TwoStageRegressor(regressor, region)."
             )
+        check_params(self)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_ndim(y)
@@ -126,8 +130,6 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
                     "without sample_weight."
                 )
             fit_params["sample_weight"] = weight
-        if not isinstance(self.shared, (bool, np.bool_)):
-            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
         if self.shared:
             fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
             regressor.fit(self._items(X, d), C.ravel(), **fit_params)
