@@ -45,8 +45,8 @@ def test_gradients(loss, activation, hidden, region):
     """Against central differences in a random direction of all weights and biases."""
     rng = np.random.RandomState(0)
     X, y, weight = rng.normal(size=(15, 3)), 10 * rng.normal(size=(15, 4)), rng.rand(15)
-    model = SPOMLPRegressor(region, loss=loss, activation=activation, alpha=0.3)
-    network = _Network(model, region, TrainingData(X, y, weight, None, {}), list(hidden), rng, None)
+    model = SPOMLPRegressor(region, loss=loss, hidden_layer_sizes=hidden, activation=activation, alpha=0.3)
+    network = _Network(model, region, TrainingData(X, y, weight, None, {}), rng, None)
     rows = np.arange(2, 12)
 
     def value():
