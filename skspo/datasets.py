@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.utils import check_random_state
 
-from ._utils.params import RandomState, is_integer, is_number
+from ._utils.params import is_integer, is_number
+from ._utils.types import RandomState
 
 __all__ = ["make_cost_sensitive_classification", "make_knapsack", "make_portfolio", "make_shortest_path"]
 

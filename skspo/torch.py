@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .losses import SPOPlusLoss as _SPOPlusLoss
@@ -15,7 +13,7 @@ from .regions.check import check_region
 
 try:
     import torch
-    from torch.autograd.function import once_differentiable
+    from torch.autograd.function import FunctionCtx, once_differentiable
 except ImportError as error:
     raise ImportError("skspo.torch needs PyTorch: pip install skspo[torch]") from error
 
@@ -26,7 +24,9 @@ class _Differentiable(torch.autograd.Function):
     """Loss of each sample; the gradient is found with the value, by the same call of the oracle."""
 
     @staticmethod
-    def forward(ctx: Any, C_hat: torch.Tensor, C: np.ndarray, W: np.ndarray | None, region: Region) -> torch.Tensor:
+    def forward(
+        ctx: FunctionCtx, C_hat: torch.Tensor, C: np.ndarray, W: np.ndarray | None, region: Region
+    ) -> torch.Tensor:
         predicted = _to_numpy(C_hat)
         if not np.isfinite(predicted).all():
             raise ValueError("The predicted costs are not finite: training may have diverged. Lower the learning rate.")
@@ -38,7 +38,7 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+    def backward(ctx: FunctionCtx, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         (G,) = ctx.saved_tensors
         return grad[:, None] * G, None, None, None
 
@@ -80,7 +80,7 @@ class SPOPlusLoss(torch.nn.Module):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
         self.region = region
         self.reduction = reduction
-        self._checked: tuple[Any, int, Region] | None = None
+        self._checked: tuple[Region | None, int, Region] | None = None
 
     def forward(self, C_hat: torch.Tensor, C: torch.Tensor, W: torch.Tensor | None = None) -> torch.Tensor:
         """Loss of predictions.
@@ -119,6 +119,6 @@ class SPOPlusLoss(torch.nn.Module):
         return f"region={region}, reduction={self.reduction!r}"
 
 
-def _to_numpy(T: Any) -> np.ndarray:
+def _to_numpy(T: torch.Tensor | np.ndarray) -> np.ndarray:
     """Double precision on the CPU; W may be an array already."""
     return torch.as_tensor(T).detach().to("cpu", torch.float64).numpy()

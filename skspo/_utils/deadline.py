@@ -18,9 +18,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from time import perf_counter
-from typing import Any
+from typing import Generic, ParamSpec, TypeVar
 
 import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: multiplications of a matrix product that measures the speed of the machine
 PROBE = 192**3
@@ -97,7 +100,7 @@ def time_left() -> float:
     return np.inf if deadline is None else deadline.left()
 
 
-class carry_deadline:
+class carry_deadline(Generic[P, R]):
     """A function that runs under the caller's deadline, whichever thread or process calls it.
 
     Parameters
@@ -105,10 +108,10 @@ class carry_deadline:
     func : callable
     """
 
-    def __init__(self, func: Callable[..., Any]) -> None:
+    def __init__(self, func: Callable[P, R]) -> None:
         self.func, self.deadline = func, _enforced.get()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         if self.deadline is None:
             return self.func(*args, **kwargs)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import ModuleType
 
 
-def import_cvxpy() -> Any:
+def import_cvxpy() -> ModuleType:
     """Return CVXPY, or say how to get it."""
     try:
         import cvxpy
@@ -16,7 +16,7 @@ def import_cvxpy() -> Any:
     return cvxpy
 
 
-def import_clarabel() -> Any:
+def import_clarabel() -> ModuleType:
     """Return Clarabel, or say how to get it."""
     try:
         import clarabel

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
-
-#: what the parameter ``random_state`` may be
-RandomState: TypeAlias = int | np.random.RandomState | None
 
 
 class Check(NamedTuple):

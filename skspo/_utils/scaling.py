@@ -7,7 +7,7 @@ the range of doubles, or nearly so, no fit is possible and the user is told whic
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def relative_weight(weight: np.ndarray | None) -> np.ndarray | None:
     return np.where(weight < SMALLEST, 0.0, weight)
 
 
-def check_largest(**arrays: Any) -> None:
+def check_largest(**arrays: np.ndarray | None) -> None:
     """Raise an error if an array has numbers that leave no room for sums and products."""
     for name, array in arrays.items():
         size = 0.0 if array is None else largest(array)
@@ -51,13 +51,22 @@ def check_largest(**arrays: Any) -> None:
             )
 
 
-def check_units(standardization: Any, cost_scale: float) -> None:
+class Spread(Protocol):
+    """Spread of the features, and which of them vary."""
+
+    @property
+    def scale(self) -> np.ndarray: ...
+
+    @property
+    def used(self) -> np.ndarray: ...
+
+
+def check_units(standardization: Spread, cost_scale: float) -> None:
     """Raise an error if coefficients, which are costs per feature, cannot be represented.
 
     Parameters
     ----------
     standardization : Standardization
-        Spread of the features, and which of them vary.
     cost_scale : float
         Typical cost.
     """

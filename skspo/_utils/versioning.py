@@ -47,11 +47,11 @@ class InconsistentVersionWarning(UserWarning):
 class VersionedState:
     """Mixin that notes the version of skspo in the state and checks it on loading; to stand before BaseEstimator."""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state: Any = super().__getstate__()
         return {**state, _KEY: __version__}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         state = dict(state)
         written = str(state.pop(_KEY, UNNAMED))
         if written != __version__:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import joblib
@@ -23,10 +22,10 @@ _LIBRARIES = (_OURS, *(os.path.join(os.path.dirname(os.path.abspath(m.__file__))
 _said: set[tuple[str, str, int]] = set()
 
 #: what was said about which object
-_said_about: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+_said_about: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 
 
-def warn_once(message: str, category: type[Warning] = UserWarning, *, about: Any = None, topic: str = "") -> None:
+def warn_once(message: str, category: type[Warning] = UserWarning, *, about: object = None, topic: str = "") -> None:
     """Warn at the line of the user's code that led here.
 
     Where scikit-learn or joblib stands between, one call of the user may lead here many times: the same message is

@@ -18,7 +18,7 @@ is at least R_hat(model) + <B - B_model, subgradient>; and R_hat(model) itself, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,14 @@ from ..regions.base import Region
 from ._checks import check_delta, check_positive, need, region_geometry
 from .functions import CalibrationFunction, LeastSquaresCalibration, PolyhedralCalibration, StronglyConvexCalibration
 from .generalization import check_finite_range, generalization_bound, spo_plus_range
+
+
+class LinearModel(Protocol):
+    """Fitted linear model of costs."""
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    region_: Region
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ class RiskCertificate:
 
 
 def risk_certificate(
-    estimator: Any,
+    estimator: LinearModel,
     X: ArrayLike,
     y: ArrayLike,
     calibration: CalibrationFunction,
@@ -252,7 +260,7 @@ def _check_same_region(calibration: CalibrationFunction, region: Region, d: int)
 
 
 def _gap(
-    estimator: Any, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, G: np.ndarray, radius: float
+    estimator: LinearModel, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, G: np.ndarray, radius: float
 ) -> tuple[float, str]:
     """Upper bound on the training risk minus the least one in the class, and what proves it."""
     choices = [(risk, "losses are not negative")]
@@ -262,7 +270,7 @@ def _gap(
     own = _own_bound(estimator, risk, Z, C, coef, radius)
     if own is not None:
         choices.append((risk - own, "the estimator's dual bound"))
-    if own is None or estimator.alpha > 0:
+    if not isinstance(estimator, SPOPlusRegressor) or own is None or estimator.alpha > 0:
         reference = _reference_bound(estimator, Z, C, radius)
         if reference is not None:
             choices.append((risk - reference, "the dual bound of a reference without penalty"))
@@ -271,7 +279,7 @@ def _gap(
 
 
 def _own_bound(
-    estimator: Any, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
+    estimator: LinearModel, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
 ) -> float | None:
     """Lower bound on the training risk over the class, from the estimator's own certificate; None if it has none."""
     if not isinstance(estimator, SPOPlusRegressor) or estimator.surrogate_region is not None:
@@ -297,7 +305,7 @@ def _own_bound(
     return float(estimator.lower_bound_) - penalty
 
 
-def _reference_bound(estimator: Any, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
+def _reference_bound(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
     """Lower bound on the training risk over the class, from a fit without penalty; None if it does not reach so far."""
     reference = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
     with quiet:  # the bound is valid all the same
@@ -306,7 +314,7 @@ def _reference_bound(estimator: Any, Z: np.ndarray, C: np.ndarray, radius: float
     return float(reference.lower_bound_) if _covers(reference, Z, C, coef, radius) else None
 
 
-def _covers(estimator: Any, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
+def _covers(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
     """Whether every model of the class is where a bound without ridge is proved (see ``skspo._training.objective``)."""
     d = C.shape[1]
     E = estimator.region_.equalities(d) if hasattr(estimator.region_, "equalities") else np.zeros((0, d))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import exp, log, log1p, pi, sqrt
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,9 @@ from .._utils.params import integer, number
 from ..regions.base import CertifiedFloat, Region
 from ..regions.check import check_region
 from ._checks import check_count, check_levels, check_positive, check_share, need, region_geometry
+
+#: one number, or an array of the shape of the argument
+Levels: TypeAlias = np.float64 | np.ndarray
 
 
 class CalibrationFunction:
@@ -59,15 +62,15 @@ class CalibrationFunction:
     def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def __call__(self, eps: ArrayLike) -> Any:
+    def __call__(self, eps: ArrayLike) -> Levels:
         """Smallest excess surrogate risk that an excess SPO risk of ``eps`` > 0 allows."""
         return self.constant * self._shape(check_levels("eps", eps, allow_zero=False))
 
-    def biconjugate(self, eps: ArrayLike) -> Any:
+    def biconjugate(self, eps: ArrayLike) -> Levels:
         """Convex envelope of the function, at ``eps`` >= 0."""
         return self.constant * self._envelope(check_levels("eps", eps, allow_zero=True))
 
-    def inverse(self, excess: ArrayLike) -> Any:
+    def inverse(self, excess: ArrayLike) -> Levels:
         """Largest excess SPO risk that is compatible with the given excess surrogate risk."""
         excess_arr = check_levels("excess_surrogate_risk", excess, allow_zero=True)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -363,7 +366,7 @@ class LeastSquaresCalibration(CalibrationFunction):
         return np.sqrt(height)
 
 
-def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFunction) -> Any:
+def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFunction) -> Levels:
     """Upper bound on the excess SPO risk that an excess surrogate risk implies.
 
     Parameters

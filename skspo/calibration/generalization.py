@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from .._utils.params import RandomState, integer, one_of
+from .._utils.params import integer, one_of
+from .._utils.types import RandomState
 from ._checks import check_count, check_delta, check_levels, check_nonnegative, check_positive
 from .functions import CalibrationFunction, LeastSquaresCalibration, PolyhedralCalibration
 

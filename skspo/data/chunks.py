@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,7 +105,7 @@ class ChunkedData:
     ('bundle', True)
     """
 
-    def __init__(self, source: Callable[[], Iterable[Any]] | Iterable[Any]) -> None:
+    def __init__(self, source: Callable[[], Iterable[object]] | Iterable[object]) -> None:
         if not callable(source):
             try:
                 once = iter(source) is source
@@ -132,8 +132,8 @@ class ChunkedData:
     @classmethod
     def from_arrays(
         cls,
-        X: Any,
-        y: Any,
+        X: ArrayLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         *,
@@ -162,7 +162,7 @@ class ChunkedData:
         >>> [chunk.n_rows for chunk in data]
         [4, 4, 2]
         """
-        X, y = (array if hasattr(array, "shape") else np.asarray(array) for array in (X, y))
+        X, y = _sliceable(X), _sliceable(y)
         check_consistent_length(X, y, sample_weight)
         n = X.shape[0]
         optional(integer(1))("chunk_rows", chunk_rows)
@@ -206,13 +206,13 @@ class ChunkedData:
         -------
         data : ChunkedData
         """
-        arrays = [None if path is None else np.load(path, mmap_mode="r") for path in (X, y, sample_weight, offset)]
-        return cls.from_arrays(*arrays, chunk_rows=chunk_rows)
+        rest = [None if path is None else np.load(path, mmap_mode="r") for path in (sample_weight, offset)]
+        return cls.from_arrays(np.load(X, mmap_mode="r"), np.load(y, mmap_mode="r"), *rest, chunk_rows=chunk_rows)
 
     @classmethod
     def from_parquet(
         cls,
-        path: Any,
+        path: str | Path | Sequence[str | Path],
         features: Sequence[str],
         costs: Sequence[str],
         sample_weight: str | None = None,
@@ -260,18 +260,23 @@ class ChunkedData:
         return cls(read)
 
 
-def default_rows(X: Any, y: Any) -> int:
+def _sliceable(array: ArrayLike) -> np.ndarray:
+    """Return an array as it is, also if it is memory-mapped or a frame; make one of anything else."""
+    return cast("np.ndarray", array) if hasattr(array, "shape") else np.asarray(array)
+
+
+def default_rows(X: np.ndarray, y: np.ndarray) -> int:
     """Rows of a chunk of some 8 MB."""
     width = int(np.prod(X.shape[1:])) + int(np.prod(y.shape[1:]))
     return max(1, CHUNK_ELEMENTS // width)
 
 
-def is_large_memmap(X: Any, y: Any) -> bool:
+def is_large_memmap(X: object, y: object) -> bool:
     """Whether arrays are memory-mapped, and too large to be copied without being asked."""
     mapped = any(isinstance(array, np.memmap) for array in (X, y))
     return mapped and sum(getattr(array, "nbytes", 0) for array in (X, y)) > IN_MEMORY_LIMIT
 
 
-def is_dask(*arrays: Any) -> bool:
+def is_dask(*arrays: object) -> bool:
     """Whether any of the arguments is a dask collection; dask is not imported for that."""
     return any(type(array).__module__.partition(".")[0] in ("dask", "dask_expr") for array in arrays)

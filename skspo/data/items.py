@@ -6,10 +6,17 @@ Tables are data frames of pandas or polars; neither package is imported unless t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    Column: TypeAlias = pd.Series | pl.Series
+    Names: TypeAlias = Sequence[object] | pd.Index | pl.Series
 
 
 class StackedItems(NamedTuple):
@@ -59,13 +66,13 @@ class StackedItems(NamedTuple):
 
 
 def stack_items(
-    df: Any,
+    df: pd.DataFrame | pl.DataFrame,
     *,
     sample: str,
     item: str,
     features: Sequence[str],
     cost: str | None = None,
-    items: Sequence[Any] | None = None,
+    items: Sequence[object] | None = None,
 ) -> StackedItems:
     """Turn a table with one row per sample and item into the arrays of a model with ``shared=True``.
 
@@ -163,18 +170,18 @@ def stack_items(
     return StackedItems(X, C, samples, names, rows.reshape(samples.size, d))
 
 
-def _is_pandas(table: Any) -> bool:
+def _is_pandas(table: object) -> TypeGuard[pd.DataFrame | pd.Series]:
     """Whether a data frame or column is one of pandas; else it is one of polars."""
     return hasattr(table, "iloc")
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """A value as the user would write it: 'a', 3 or 2024-01-01 00:00:00, not np.str_('a')."""
     value = _unboxed(value)
     return str(value) if hasattr(value, "isoformat") else repr(value)
 
 
-def _unboxed(value: Any) -> Any:
+def _unboxed(value: object) -> object:
     """A value of an array as plain Python has it."""
     if not isinstance(value, np.generic):
         return value
@@ -184,13 +191,13 @@ def _unboxed(value: Any) -> Any:
     return plain
 
 
-def _has_missing(column: Any) -> bool:
+def _has_missing(column: Column) -> bool:
     if _is_pandas(column):
         return bool(column.isna().any())
     return any(value is None or value != value for value in column.unique().to_list())
 
 
-def _sorted(column: Any, remedy: str) -> Any:
+def _sorted(column: Column, remedy: str) -> pd.Index | pl.Series:
     """Different values of a column, sorted as its package sorts them: categories by their own order."""
     try:
         if _is_pandas(column):
@@ -202,7 +209,7 @@ def _sorted(column: Any, remedy: str) -> Any:
         raise ValueError(f"The values of column {column.name!r} cannot be sorted. {remedy}") from error
 
 
-def _number(column: Any, names: Any) -> tuple[np.ndarray, np.ndarray]:
+def _number(column: Column, names: Names) -> tuple[np.ndarray, np.ndarray]:
     """Places of a column's values among the names, -1 if they are not there, and the names as an array."""
     if _is_pandas(column):
         import pandas as pd
@@ -214,7 +221,7 @@ def _number(column: Any, names: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array([place.get(value, -1) for value in column.to_list()], dtype=np.intp), array
 
 
-def _numbers(df: Any, names: list[str]) -> np.ndarray:
+def _numbers(df: pd.DataFrame | pl.DataFrame, names: list[str]) -> np.ndarray:
     columns, wrong = [], []
     for name in names:
         try:

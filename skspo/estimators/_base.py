@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._training.fitted import check_cost_names, check_metadata, metadata_checked
+from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ..data.chunks import is_dask
 from ..losses import check_offset
@@ -15,18 +16,25 @@ from ..metrics import normalized_spo_loss
 from ..regions.base import Region
 from ._report import DecisionReport, decision_report, visual_block
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 
 class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region
 
+    if TYPE_CHECKING:
+
+        def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray: ...
+
     @property
     def _trains_on_region(self) -> bool:
         """Whether training depends on the region, and so on ``region_params``."""
         return True
 
-    def decide(self, X: ArrayLike, offset: ArrayLike | None = None, region_params: Any = None) -> np.ndarray:
+    def decide(self, X: ArrayLike, offset: ArrayLike | None = None, region_params: RegionParams = None) -> np.ndarray:
         """Decisions for the predicted costs.
 
         Parameters
@@ -54,7 +62,7 @@ class DecisionMixin(VersionedState):
 
             return map_decide(self, X, offset, region_params)
         with metadata_checked():
-            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+            C_hat = self.predict(X, offset=offset)
         C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
         return self.region_.with_rows(region_params, *C_hat.shape).argmin(C_hat)
 
@@ -64,7 +72,7 @@ class DecisionMixin(VersionedState):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams = None,
     ) -> float:
         """Minus the normalized SPO loss: 0 is as good as knowing the costs.
 
@@ -97,7 +105,7 @@ class DecisionMixin(VersionedState):
 
             return score_partitions(self, X, y, sample_weight, offset, region_params)
         with metadata_checked():
-            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+            C_hat = self.predict(X, offset=offset)
         return -float(
             normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight, region_params=region_params)
         )
@@ -129,12 +137,12 @@ class DecisionMixin(VersionedState):
         """
         return decision_report(self, X, y, **kwargs)
 
-    def _sk_visual_block_(self) -> Any:
+    def _sk_visual_block_(self) -> object:
         # scikit-learn's hook for its diagrams, in notebooks and inside pipelines; it falls back to the plain diagram
         # should this raise.
         return visual_block(self)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         # Decisions have several components, and the score is a loss, at most zero, not an R^2.
         tags.target_tags.single_output = False

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,8 @@ from .._training.fitted import check_metadata
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
-from .._utils.params import BOOL, Check, RandomState, check_params, integer, is_integer, number, one_of
+from .._utils.params import BOOL, Check, check_params, integer, is_integer, number, one_of
+from .._utils.types import RandomState, RegionParams
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
 from ..regions.check import check_region
@@ -194,7 +195,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams = None,
     ) -> SPOMLPRegressor:
         """Train the network.
 
@@ -256,7 +257,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         if held_out is not None:
             network.params = best_params
         # One factorisation of the features: less than an epoch.
-        more: dict[str, Any] = {
+        more: dict[str, object] = {
             "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))
         }
         if held_out is not None:
@@ -277,7 +278,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams = None,
     ) -> SPOMLPRegressor:
         """Train for one epoch over the given samples, going on from earlier ones.
 
@@ -395,10 +396,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self,
         network: _Network,
         region: Region,
-        input_attributes: dict[str, Any],
+        input_attributes: dict[str, object],
         curve: list[float],
         best: float,
-        **more: Any,
+        **more: object,
     ) -> None:
         coefs, intercepts = network.in_user_units()
         learned = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import Any
+from typing import Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from .._training.fitted import (
     innermost_features,
     metadata_checked,
 )
+from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_offset, check_weight
 from ..metrics import _spo_losses
 from ..regions.base import Region
@@ -31,6 +32,15 @@ COLUMNS = (
 )
 
 LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
+
+
+class Certificate(TypedDict, total=False):
+    """What a fit proved; empty if it proved nothing."""
+
+    solver: str
+    objective: float
+    lower_bound: float
+    duality_gap: float
 
 
 class DecisionReport:
@@ -56,7 +66,7 @@ class DecisionReport:
         *,
         n_samples: int,
         region: Region,
-        certificate: dict[str, Any],
+        certificate: Certificate,
         note: str,
     ) -> None:
         self.rows = rows
@@ -65,7 +75,7 @@ class DecisionReport:
         self.certificate = certificate
         self.note = note
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the figures as a dictionary.
 
         Returns
@@ -135,7 +145,7 @@ class DecisionReport:
 
 
 def decision_report(
-    estimator: Any,
+    estimator: Predictor,
     X: ArrayLike,
     C: ArrayLike,
     *,
@@ -147,7 +157,7 @@ def decision_report(
     sample_weight_train: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     offset_train: ArrayLike | None = None,
-    region_params: Any = None,
+    region_params: RegionParams = None,
 ) -> DecisionReport:
     """How good the decisions of a fitted model are, beside least squares and a constant prediction.
 
@@ -268,7 +278,7 @@ def _figures(
     region: Region,
     weight: np.ndarray | None,
     offset: np.ndarray | None,
-    region_params: Any,
+    region_params: RegionParams,
 ) -> dict[str, float]:
     """Figures of one model, which predicts the costs less the offset."""
     C_hat = C_hat.reshape(C.shape)
@@ -296,9 +306,17 @@ def describe_region(region: Region) -> str:
     return ", ".join(words)
 
 
-def certificate_of(estimator: Any) -> dict[str, Any]:
+@runtime_checkable
+class _Certified(Protocol):
+    solver_: str
+    objective_: float
+    lower_bound_: float
+    duality_gap_: float
+
+
+def certificate_of(estimator: object) -> Certificate:
     """Return solver, objective, bound and gap of a fitted estimator; empty if it has none."""
-    if not hasattr(estimator, "duality_gap_"):
+    if not isinstance(estimator, _Certified):
         return {}
     return {
         "solver": estimator.solver_,
@@ -308,11 +326,11 @@ def certificate_of(estimator: Any) -> dict[str, Any]:
     }
 
 
-def visual_block(estimator: Any) -> Any:
+def visual_block(estimator: object) -> object:
     """Block of scikit-learn's HTML diagram: below the name the region and, once fitted, the certificate."""
     from sklearn.utils._repr_html.estimator import _VisualBlock
 
-    region = getattr(estimator, "region_", estimator.region)
+    region = getattr(estimator, "region_", getattr(estimator, "region", None))
     caption = "Box" if region is None else describe_region(region)
     certificate = certificate_of(estimator)
     if certificate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
 from .._training.baselines import Baselines, fit_baselines, mean_cost
@@ -19,6 +19,7 @@ from .._training.design import check_blocks
 from .._training.fitted import check_metadata
 from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
 from .._utils.params import BOOL, Check, check_params
+from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.check import check_region
@@ -73,7 +74,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
 
     _parameter_checks: ClassVar[dict[str, Check]] = {"shared": BOOL}
 
-    def __init__(self, regressor: Any = None, region: Region | None = None, *, shared: bool = False) -> None:
+    def __init__(
+        self, regressor: BaseEstimator | None = None, region: Region | None = None, *, shared: bool = False
+    ) -> None:
         self.regressor = regressor
         self.region = region
         self.shared = shared
@@ -84,7 +87,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams = None,
     ) -> TwoStageRegressor:
         """Fit the regressor.
 
@@ -121,7 +124,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         if known is not None:
             C = C - known.reshape(C.shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
-        fit_params: dict[str, Any] = {}
+        fit_params: dict[str, np.ndarray] = {}
         weight = check_weight(sample_weight, X)
         if weight is not None:
             if not has_fit_parameter(regressor, "sample_weight"):
@@ -153,7 +156,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     def _trains_on_region(self) -> bool:
         return False
 
-    def _fit_baselines(self, X: Any, n_features: int | None, C: np.ndarray, weight: np.ndarray | None) -> Baselines:
+    def _fit_baselines(
+        self, X: ArrayLike, n_features: int | None, C: np.ndarray, weight: np.ndarray | None
+    ) -> Baselines:
         """Mean cost, and least squares unless it takes so long that it might be noticed beside a quick regressor."""
         n, d = C.shape
         if n_features is None or n * n_features * (n_features + d) > BASELINE_PRODUCTS or issparse(X):
@@ -188,7 +193,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         check_blocks(rows.shape[1], d)
         return rows.reshape(rows.shape[0] * d, -1)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(LinearRegression() if self.regressor is None else self.regressor)
         tags.input_tags = inner.input_tags

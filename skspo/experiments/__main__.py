@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from .report import write_report
 from .runner import run_study
@@ -73,7 +73,7 @@ def _stoppable() -> Iterator[None]:
         yield  # signals are the main thread's
         return
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         raise _Terminated
 
     before = signal.signal(signal.SIGTERM, stop)

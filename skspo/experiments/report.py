@@ -6,12 +6,15 @@ import csv
 import io
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .runner import write_atomically
 from .studies import Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: colours that differ in lightness too
 COLOURS = {
@@ -117,7 +120,7 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     return written
 
 
-def _boxes(ax: Any, settings: list[tuple[str, ...]], across: int, table: Table) -> None:
+def _boxes(ax: Axes, settings: list[tuple[str, ...]], across: int, table: Table) -> None:
     methods = list(table.values[settings[0]])
     width = 0.8 / len(methods)
     for m, method in enumerate(methods):
@@ -159,7 +162,7 @@ def _slope(x: np.ndarray, values: list[list[float]]) -> float:
     return float(np.polyfit(np.log(x[positive]), np.log(means[positive]), 1)[0]) if positive.sum() > 1 else np.nan
 
 
-def _draw_curve(ax: Any, x: np.ndarray, values: list[list[float]], name: str) -> None:
+def _draw_curve(ax: Axes, x: np.ndarray, values: list[list[float]], name: str) -> None:
     """Mean over trials, relative to the first size, with its slope on log-log axes."""
     means = np.array([np.mean(v) for v in values])
     errors = np.array([np.std(v) / np.sqrt(len(v)) for v in values])

@@ -23,7 +23,6 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -226,7 +225,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _value(cell: str) -> Any:
+def _value(cell: str) -> object:
     try:
         return json.loads(cell)
     except json.JSONDecodeError:
@@ -240,7 +239,7 @@ def _rewrite(file: Path, columns: list[str], done: dict[tuple[str, int], list[li
     write_atomically(file, "".join(lines))
 
 
-def _manifest(settings: dict[str, Any], trials: int) -> dict[str, Any]:
+def _manifest(settings: dict[str, object], trials: int) -> dict[str, object]:
     versions = {}
     for name in PACKAGES:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.linear_model import QuantileRegressor
@@ -26,6 +26,8 @@ from ..regions.base import Region
 
 #: one setting of a study: the names and values of what varies
 Condition = dict[str, Any]
+
+Model: TypeAlias = SPOMLPRegressor | SPORegressor | SPOPlusRegressor | TwoStageRegressor
 
 N_TEST = 10_000
 N_CLASSES, N_ASSETS = 10, 50
@@ -48,7 +50,7 @@ def fit_and_score(
     methods: list[str],
     region: Region,
     data: tuple[np.ndarray, ...],
-    score: Callable[..., Any],
+    score: Callable[[np.ndarray, np.ndarray, Region], float | np.ndarray],
     *,
     network: bool,
     optimizer: str,
@@ -66,7 +68,7 @@ def fit_and_score(
     return values
 
 
-def make_model(method: str, region: Region, *, network: bool, optimizer: str, seed: int) -> Any:
+def make_model(method: str, region: Region, *, network: bool, optimizer: str, seed: int) -> Model:
     """Return the estimator of a method: exact linear models, or networks and linear models trained with Adam."""
     barrier = LogBarrierSimplex(2.0 * N_CLASSES * np.log(N_CLASSES))
     losses = {"SPO": "spo", "SPO+": "spo+", "SPO+ barrier": "spo+", "absolute": "absolute_error"}
@@ -81,7 +83,7 @@ def make_model(method: str, region: Region, *, network: bool, optimizer: str, se
             n_iter_no_change=30,
             random_state=seed,
         )
-    linear: dict[str, Callable[[], Any]] = {
+    linear: dict[str, Callable[[], Model]] = {
         "SPO": lambda: SPORegressor(region, n_restarts=0, random_state=seed),
         "SPO+": lambda: SPOPlusRegressor(region),
         "SPO+ barrier": lambda: SPOPlusRegressor(region, surrogate_region=barrier),
@@ -169,7 +171,7 @@ def _excess_trial(condition: Condition, seed: np.random.SeedSequence, optimizer:
     """SPO risk of the SPO+ model less that of the conditional mean of the costs, which decides as well as possible."""
     number, n = _integer(seed), condition["n"]
     polyhedral = condition["region"] == "polyhedron"
-    make: Any = make_cost_sensitive_classification if polyhedral else make_portfolio
+    make = make_cost_sensitive_classification if polyhedral else make_portfolio
     X, C, mean = make(n + N_TEST, degree=1, noise=0.5, random_state=number, return_mean=True)
     region: Region = Simplex() if polyhedral else EntropySimplex()
     risk = fit_and_score(["SPO+"], region, _split(X, C, n), spo_loss, network=False, optimizer=optimizer, seed=number)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import ModuleType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
-def pyplot(who: str) -> Any:
+def pyplot(who: str) -> ModuleType:
     """Matplotlib's pyplot, or an error that says how to get it."""
     try:
         import matplotlib.pyplot as plt
@@ -15,7 +18,7 @@ def pyplot(who: str) -> Any:
     return plt
 
 
-def check_named(estimators: Any, who: str) -> dict[str, Any]:
+def check_named(estimators: Mapping[str, T], who: str) -> dict[str, T]:
     """Return the estimators by name, or say what was expected."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ._common import check_named, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    OneOrTwoAxes: TypeAlias = Axes | Sequence[Axes] | np.ndarray | None
 
 
 class ConvergenceDisplay:
@@ -55,7 +60,9 @@ class ConvergenceDisplay:
         self.tols = dict(tols or {})
 
     @classmethod
-    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
+    def from_estimators(
+        cls, estimators: Mapping[str, object], *, ax: OneOrTwoAxes = None, **kwargs: Any
+    ) -> ConvergenceDisplay:
         """Draw the fits of several estimators.
 
         Parameters
@@ -88,7 +95,12 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
+        cls,
+        estimator: object,
+        *,
+        name: str | None = None,
+        ax: OneOrTwoAxes = None,
+        **kwargs: Any,
     ) -> ConvergenceDisplay:
         """Draw the fit of one estimator.
 
@@ -111,7 +123,7 @@ class ConvergenceDisplay:
             name = getattr(estimator, "solver_", type(estimator).__name__)
         return cls.from_estimators({name: estimator}, ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
+    def plot(self, ax: OneOrTwoAxes = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw the display.
 
         Parameters

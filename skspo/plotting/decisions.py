@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._training.fitted import fitted_region
+from .._utils.types import Predictor
 from ..losses import check_costs
 from ..regions import Knapsack, ShortestPath, Simplex
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._common import pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Colormap
+    from matplotlib.container import BarContainer
+    from matplotlib.image import AxesImage
 
 CHOSEN, BEST = "tab:blue", "tab:orange"
 
@@ -64,6 +72,9 @@ class DecisionDisplay:
     (100, 24)
     """
 
+    chosen_: AxesImage | LineCollection | BarContainer
+    best_: AxesImage | LineCollection | BarContainer
+
     def __init__(self, *, region: Region, C: ArrayLike, W: ArrayLike) -> None:
         self.C, self.W = check_costs(C, W)
         self.region = check_region(region, n_dim=self.C.shape[1])
@@ -72,7 +83,14 @@ class DecisionDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, C: ArrayLike, *, region: Region | None = None, ax: Any = None, **kwargs: Any
+        cls,
+        estimator: Predictor,
+        X: ArrayLike,
+        C: ArrayLike,
+        *,
+        region: Region | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> DecisionDisplay:
         """Draw the decisions of a fitted estimator.
 
@@ -98,7 +116,7 @@ class DecisionDisplay:
 
     @classmethod
     def from_predictions(
-        cls, C_hat: ArrayLike, C: ArrayLike, region: Region | None = None, *, ax: Any = None, **kwargs: Any
+        cls, C_hat: ArrayLike, C: ArrayLike, region: Region | None = None, *, ax: Axes | None = None, **kwargs: Any
     ) -> DecisionDisplay:
         """Draw the decisions made with predicted costs.
 
@@ -124,12 +142,12 @@ class DecisionDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         sample: int = 0,
         labels: ArrayLike | None = None,
-        pos: Mapping[Any, Any] | None = None,
-        cmap: Any = None,
+        pos: Mapping[Hashable, ArrayLike] | None = None,
+        cmap: str | Colormap | None = None,
         colorbar: bool = True,
     ) -> DecisionDisplay:
         """Draw the display.
@@ -179,7 +197,7 @@ class DecisionDisplay:
         what = "value" if self.region.sense == "max" else "cost"
         return f"{what} {self.C[i] @ self.W[i]:.3g}, in hindsight {self.C[i] @ self.W_best[i]:.3g}"
 
-    def _matrix(self, ax: Any, names: np.ndarray, cmap: Any, colorbar: bool) -> None:
+    def _matrix(self, ax: Axes, names: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
         d = len(names)
         counts = np.zeros((d, d), dtype=int)
         np.add.at(counts, (self.W_best.argmax(axis=1), self.W.argmax(axis=1)), 1)
@@ -199,7 +217,7 @@ class DecisionDisplay:
         share = np.mean(self.regret <= 1e-9 * np.abs(self.C).max(axis=1))
         ax.set_title(f"{share:.0%} decided as well as in hindsight, mean regret {self.regret.mean():.3g}")
 
-    def _paths(self, ax: Any, i: int, ends: np.ndarray, cmap: Any, colorbar: bool) -> None:
+    def _paths(self, ax: Axes, i: int, ends: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
         from matplotlib import colormaps
         from matplotlib.collections import LineCollection
         from matplotlib.colors import ListedColormap
@@ -230,7 +248,7 @@ class DecisionDisplay:
                 self.chosen_ = lines
             else:
                 self.best_ = lines
-        ax.scatter(*nodes.T, s=12, color="0.3", zorder=4)
+        ax.scatter(nodes[:, 0], nodes[:, 1], s=12, color="0.3", zorder=4)
         # The Axes keep their size, and with it title and legend their place: the limits give way.
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.04)
@@ -242,7 +260,7 @@ class DecisionDisplay:
             what = "value" if self.region.sense == "max" else "cost"
             ax.figure.colorbar(roads, ax=ax, label=f"true {what} of an edge", shrink=0.7)
 
-    def _items(self, ax: Any, i: int, names: np.ndarray) -> None:
+    def _items(self, ax: Axes, i: int, names: np.ndarray) -> None:
         weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))
         value = self.C[i]
         if len(weights) == 1:
@@ -261,7 +279,7 @@ class DecisionDisplay:
         _name_ticks(ax, at, names[order])
         _legend_below(ax)
 
-    def _bars(self, ax: Any, i: int, names: np.ndarray) -> None:
+    def _bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
         at = np.arange(len(names))
         self.chosen_ = ax.bar(at - 0.2, self.W[i], width=0.4, color=CHOSEN, label="chosen")
         self.best_ = ax.bar(at + 0.2, self.W_best[i], width=0.4, color=BEST, label="best in hindsight")
@@ -271,20 +289,21 @@ class DecisionDisplay:
         _legend_below(ax)
 
 
-def _name_ticks(ax: Any, at: np.ndarray, names: np.ndarray) -> None:
+def _name_ticks(ax: Axes, at: np.ndarray, names: np.ndarray) -> None:
     long = max(map(len, names)) > 3
     if len(at) <= 40:
-        small = {"fontsize": "small"} if len(at) > 15 else {}
-        ax.set_xticks(at, names, rotation=90 if long else 0, **small)
+        ax.set_xticks(at, names, rotation=90 if long else 0)
+        if len(at) > 15:
+            ax.tick_params(axis="x", labelsize="small")
     else:
         ax.set_xticks([])
 
 
-def _legend_below(ax: Any) -> None:
+def _legend_below(ax: Axes) -> None:
     ax.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08))
 
 
-def node_positions(region: ShortestPath, pos: Mapping[Any, Any] | None) -> np.ndarray:
+def node_positions(region: ShortestPath, pos: Mapping[Hashable, ArrayLike] | None) -> np.ndarray:
     """Ends of the edges in the plane, shape (d, 2, 2): edge, tail and head, x and y."""
     edges = region.edges
     if hasattr(edges, "is_directed"):  # a networkx graph
@@ -303,7 +322,7 @@ def node_positions(region: ShortestPath, pos: Mapping[Any, Any] | None) -> np.nd
         ) from None
 
 
-def _grid_positions(pairs: list[Any]) -> dict[Any, tuple[float, float]]:
+def _grid_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
     """Positions of ``ShortestPath.grid``, whose nodes are numbered row by row; empty for any other graph."""
     steps = {head - tail for tail, head in pairs if isinstance(head, int) and isinstance(tail, int)}
     last = max((head for _, head in pairs if isinstance(head, int)), default=0)

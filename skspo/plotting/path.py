@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..metrics import spo_loss, spo_plus_loss
 from ..regions.base import Region
 from ._common import pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+    from ..estimators import SPOPlusRegressorCV
 
 
 class RegularizationPathDisplay:
@@ -65,7 +71,9 @@ class RegularizationPathDisplay:
         self.chosen = chosen
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> RegularizationPathDisplay:
+    def from_estimator(
+        cls, estimator: SPOPlusRegressorCV, *, ax: Axes | None = None, **kwargs: Any
+    ) -> RegularizationPathDisplay:
         """Draw the cross-validated losses of a fitted :class:`~skspo.SPOPlusRegressorCV`.
 
         Parameters
@@ -103,7 +111,7 @@ class RegularizationPathDisplay:
         C: ArrayLike | None = None,
         region: Region | None = None,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegularizationPathDisplay:
         """Draw the output of :func:`~skspo.spo_plus_path`.
@@ -137,7 +145,7 @@ class RegularizationPathDisplay:
                 losses[name] = np.array([metric(C, C_hat, region) for C_hat in predictions])
         return cls(alphas=alphas, losses=losses, coefs=coefs).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
+    def plot(self, ax: Axes | None = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
         """Draw the display.
 
         Parameters
@@ -167,7 +175,7 @@ class RegularizationPathDisplay:
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
         at, ticks = self._positions()
-        self.lines_ = []
+        self.lines_: list[Line2D] = []
         if kind == "loss":
             for name, loss in self.losses.items():
                 self.lines_ += ax.plot(at, loss, **{"marker": "o", "markersize": 4, "label": name, **kwargs})

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
 from .._training.fitted import check_cost_names, check_metadata, fitted_region, metadata_checked
+from .._utils.types import Predictor, RegionParams
 from ..metrics import normalized_spo_loss, spo_loss
 from ..regions.base import Region
 from ._common import check_named, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class RegretDisplay:
@@ -66,15 +70,15 @@ class RegretDisplay:
     @classmethod
     def from_estimators(
         cls,
-        estimators: Mapping[str, Any],
+        estimators: Mapping[str, Predictor],
         X: ArrayLike,
         C: ArrayLike,
         *,
         region: Region | None = None,
         normalize: bool = False,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
-        ax: Any = None,
+        region_params: RegionParams = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegretDisplay:
         """Draw the regrets of fitted estimators.
@@ -125,7 +129,7 @@ class RegretDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, C: ArrayLike, *, name: str | None = None, **kwargs: Any
+        cls, estimator: Predictor, X: ArrayLike, C: ArrayLike, *, name: str | None = None, **kwargs: Any
     ) -> RegretDisplay:
         """Draw the regrets of one fitted estimator.
 
@@ -155,7 +159,7 @@ class RegretDisplay:
         region: Region | None = None,
         *,
         normalize: bool = False,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegretDisplay:
         """Draw the regrets of predicted costs.
@@ -187,7 +191,9 @@ class RegretDisplay:
         }
         return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any) -> RegretDisplay:
+    def plot(
+        self, ax: Axes | None = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any
+    ) -> RegretDisplay:
         """Draw the display.
 
         Parameters
@@ -252,8 +258,10 @@ class RegretDisplay:
         for at, v in zip(positions, values, strict=True):
             beyond = int((v > 1.07 * top).sum())
             if beyond:
-                where = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "top"}
-                ax.annotate(f"{beyond} above", (at, 0.99), color="0.4", fontsize="small", **where)
+                ax.annotate(
+                    f"{beyond} above", (at, 0.99), xycoords=("data", "axes fraction"), ha="center", va="top",
+                    color="0.4", fontsize="small",
+                )  # fmt: skip
         ax.set_ylabel("regret of a sample, % of the mean best cost" if self.normalized else "regret of a sample")
         self.ax_, self.figure_ = ax, ax.figure
         return self
