@@ -1,4 +1,4 @@
-"""Synthetic data: features, costs and, on request, the truth behind them.
+"""Synthetic data: features, costs and, optionally, the true model.
 
 Conventions
 -----------
@@ -7,8 +7,8 @@ Conventions
 
 Every generator returns ``X, C`` and then, in this order, what was asked for: ``coef`` (``return_coef=True``) and
 ``mean`` (``return_mean=True``), the conditional mean E[c | x] in closed form.  A decision's expected cost is linear in
-c, so a predictor that returns ``mean`` makes the best decisions that any predictor can make: it is the reference of
-every excess risk.
+c, so a predictor that returns ``mean`` makes the best decisions that are possible: it is the reference for excess
+risks.
 
 The coefficients define the problem, the rest is sampling.  To draw further samples of the same problem, say a test
 set, pass them back: ``make_portfolio(1000, coef=coef)``.  Within a call the order of the draws is fixed (coefficients,
@@ -428,7 +428,7 @@ def _check_or_draw_coef(coef: ArrayLike | None, shape: tuple[int, ...], rng: np.
     """Validate the coefficients passed by the user, or draw new ones."""
     if coef is None:
         return rng.binomial(1, 0.5, size=shape).astype(np.float64)
-    B = np.array(coef, dtype=np.float64)  # a copy: what is returned must not change with the argument
+    B = np.array(coef, dtype=np.float64)  # a copy, because it is returned
     if B.shape != shape:
         raise ValueError(
             f"coef must have shape {shape} for these sizes, got {B.shape}. Pass the sizes of the call that returned it."

@@ -1,4 +1,4 @@
-"""``decide``, ``score`` and ``report``: what all estimators of costs share."""
+"""``decide``, ``score`` and ``report`` of all estimators."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class DecisionMixin(VersionedState):
         Warns
         -----
         UserWarning
-            Once for each model, if ``offset`` or ``region_params`` was given to ``fit`` and is not now, or the other
-            way round.
+            Once for each model, if ``offset`` or ``region_params`` was given to ``fit`` and is not given here, or vice versa.
         """
         check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):
@@ -112,14 +111,14 @@ class DecisionMixin(VersionedState):
 
     @staticmethod
     def _plus(C_hat: np.ndarray, offset: ArrayLike | None) -> np.ndarray:
-        """Predictions with the known part of the costs."""
-        known = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
-        return C_hat if known is None else C_hat + known.reshape(C_hat.shape)
+        """Add the offset to predictions."""
+        checked = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
+        return C_hat if checked is None else C_hat + checked.reshape(C_hat.shape)
 
     def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
-        """Readable account of the decisions, beside least squares and a constant prediction.
+        """Report on the decisions, compared with those of least squares and of a constant prediction.
 
-        Both were fitted to the same data as the model, which keeps them.
+        Both baselines were fitted together with the model, to the same data.
 
         Parameters
         ----------
@@ -128,7 +127,7 @@ class DecisionMixin(VersionedState):
             True costs.
         **kwargs
             Passed to :func:`skspo.decision_report`, for example ``offset``; ``X_train`` and ``C_train`` after
-            ``partial_fit``, which keeps no baselines.
+            ``partial_fit``, which computes no baselines.
 
         Returns
         -------
@@ -138,13 +137,12 @@ class DecisionMixin(VersionedState):
         return decision_report(self, X, y, **kwargs)
 
     def _sk_visual_block_(self) -> object:
-        # scikit-learn's hook for its diagrams, in notebooks and inside pipelines; it falls back to the plain diagram
-        # should this raise.
+        # Hook of scikit-learn's HTML diagrams; if it raises, the plain diagram is shown.
         return visual_block(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        # Decisions have several components, and the score is a loss, at most zero, not an R^2.
+        # Decisions have several components, and the score is minus a loss, not an R^2.
         tags.target_tags.single_output = False
         tags.regressor_tags.poor_score = True
         return tags

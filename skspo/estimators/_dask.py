@@ -37,10 +37,10 @@ def _map(estimator: object, method: str, X: object, offset: object) -> Array:
     import dask.array as da
 
     check_is_fitted(estimator)
-    # One row says what comes out, and whether the features are those of the fit.
+    # Predict one row, to find the shape of the output and to check the features.
     with metadata_checked():
         columns = getattr(estimator, method)(_example(X)).shape[1:]
-    model = dask.delayed(estimator)  # once in the graph, not once per partition
+    model = dask.delayed(estimator)  # one copy in the graph, not one per partition
     call = dask.delayed(_call)
     blocks = list(_partitions(X, offset))
     lengths = (np.nan,) * len(blocks) if _is_frame(X) else cast("Array", X).chunks[0]
@@ -60,7 +60,7 @@ def _call(
 
 @contextmanager
 def _in_partition(partition: int) -> Iterator[None]:
-    """Note in an error where it was: rows before this partition need not have been counted."""
+    """Add the number of the partition to errors."""
     try:
         yield
     except Exception as error:
@@ -76,7 +76,7 @@ def score_partitions(
     offset: object = None,
     region_params: object = None,
 ) -> float:
-    """Minus the normalized SPO loss, from sums of each partition: computed, because a score is a number."""
+    """Minus the normalized SPO loss, computed from sums over partitions."""
     check_is_fitted(estimator)
     rows = DaskRows(estimator, X, y, sample_weight, offset, region_params)
     model = rows._dask.delayed(estimator)

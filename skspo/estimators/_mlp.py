@@ -1,4 +1,4 @@
-"""SPOMLPRegressor: the paper's two-layer network, or any depth, trained for its decisions with Adam in NumPy."""
+"""SPOMLPRegressor: a neural network that is trained for its decisions, with Adam in NumPy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _relu_slope(a: np.ndarray) -> np.ndarray:
     return (a > 0).astype(a.dtype)
 
 
-#: activations: the function, and its slope in terms of its value
+#: function of each activation, and its derivative in terms of its value
 ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
     "relu": (lambda z: np.maximum(z, 0.0), _relu_slope),
     "tanh": (np.tanh, lambda a: 1.0 - a * a),
@@ -58,16 +58,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     """Neural network of costs, trained for its decisions.
 
     Conventions are those of scikit-learn's MLPRegressor; features should be scaled, for example with StandardScaler.
-    Costs need not be: they are divided by their typical size for training, and the network is given back in their
-    units.
+    Costs need not be: they are scaled for training, and the fitted network is in their original units.
 
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
-        ever meant: ``fit`` warns.
+        Feasible region of the decisions.  None means the unit Box, which is rarely wanted: ``fit`` warns.
     loss : {"spo+", "spo", "squared_error", "absolute_error"}, default="spo+"
-        What to minimise.  "spo", the decision loss itself, needs a region where decisions move smoothly with the costs.
+        Loss to minimise.  "spo", the decision loss itself, needs a region where decisions depend smoothly on the costs.
     hidden_layer_sizes : tuple of int, default=(256,)
         Number of units of each hidden layer; an empty tuple is a linear model.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
@@ -96,7 +94,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     verbose : int, default=0
         1 prints the loss of every epoch.
     warm_start : bool, default=False
-        Go on from the previous fit.
+        Continue from the previous fit.
 
     Attributes
     ----------
@@ -256,7 +254,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 break
         if held_out is not None:
             network.params = best_params
-        # One factorisation of the features: less than an epoch.
+        # One factorisation of the features, which takes less time than an epoch.
         more: dict[str, object] = {
             "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))
         }
@@ -280,7 +278,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         offset: ArrayLike | None = None,
         region_params: RegionParams = None,
     ) -> SPOMLPRegressor:
-        """Train for one epoch over the given samples, going on from earlier ones.
+        """Train for one more epoch, on the given samples.
 
         The first call sets the typical size of the costs.
 
@@ -299,11 +297,11 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         check_params(self)
         first = not hasattr(self, "coefs_")
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
-        known = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
-        if not first and data.C.shape[1] != known:
+        n_costs = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
+        if not first and data.C.shape[1] != n_costs:
             raise ValueError(
-                f"y has {data.C.shape[1]} columns, but the network so far has {known} costs: every "
-                "chunk must have the same ones. To start anew, use fit or a new estimator."
+                f"y has {data.C.shape[1]} columns, but the network so far has {n_costs} costs: every "
+                "chunk must have the same ones. To start again, use fit or a new estimator."
             )
         plain = self._check_region(data.C.shape[1])
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
@@ -370,7 +368,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         region = check_region(self.region, n_dim=d)
         if self.loss == "spo" and not hasattr(region, "derivative"):
             raise ValueError(
-                f"loss='spo' needs decisions that move smoothly with the costs, which they do not on "
+                f"loss='spo' needs decisions that depend smoothly on the costs, which is not so on "
                 f"{type(region).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
                 "LogBarrierSimplex, Ellipsoid, LqBall, Markowitz), or the linear SPORegressor."
             )
@@ -436,7 +434,7 @@ class _Network:
         X, y = data.X, data.C
         self.weight: np.ndarray = data.weight  # type: ignore[assignment]
         unknown = y if data.offset is None else y - data.offset
-        items = y.shape[1] if model.shared else 1  # how often the network is applied to a sample
+        items = y.shape[1] if model.shared else 1  # number of times that the network is applied to a sample
         hidden = np.atleast_1d(model.hidden_layer_sizes).astype(int)
         sizes = [X.shape[1] // items, *hidden.ravel().tolist(), y.shape[1] // items]
         self.n_inputs = sizes[0]
@@ -451,23 +449,23 @@ class _Network:
             if shapes != list(pairwise(sizes)):
                 raise ValueError(
                     f"The network has layers {shapes}, but the parameters and data ask for {sizes}. Fit with "
-                    "warm_start=False to start anew."
+                    "warm_start=False to start again."
                 )
             self.center, self.scale = previous._center, previous._scale
             coefs, intercepts = list(previous.coefs_), list(previous.intercepts_)
             coefs[-1], intercepts[-1] = coefs[-1] / self.scale, (intercepts[-1] - self.center) / self.scale
             self.params = [p.copy() for pair in zip(coefs, intercepts, strict=True) for p in pair]
-            self.adam = deepcopy(previous._adam)  # should training fail, the old one is as it was
+            self.adam = deepcopy(previous._adam)  # if training fails, the model is unchanged
         self.X = X
         self.C = region.to_min(y) / self.scale
-        self.offset = self.known_part(region, data)
-        # Of the costs as given: rounding may decide a tie differently after a division.
+        self.offset = self.fixed_part(region, data)
+        # From unscaled costs: after a division, rounding may break ties differently.
         self.W = region.solve_min(region.to_min(y)) if self.loss.needs_decisions else None
 
-    def known_part(self, region: Region, data: TrainingData) -> np.ndarray:
-        """What is added to the network's output for each sample: the mean cost and the offset."""
-        known = np.broadcast_to(self.center, data.C.shape)
-        return region.to_min(known if data.offset is None else known + data.offset) / self.scale
+    def fixed_part(self, region: Region, data: TrainingData) -> np.ndarray:
+        """Mean cost plus offset, which is added to the output of the network."""
+        mean = np.broadcast_to(self.center, data.C.shape)
+        return region.to_min(mean if data.offset is None else mean + data.offset) / self.scale
 
     def copy(self) -> list[np.ndarray]:
         return [p.copy() for p in self.params]
@@ -505,7 +503,7 @@ class _Network:
         return float(weight @ losses) / total, grads
 
     def epoch(self, rng: np.random.RandomState) -> float:
-        """Train on every sample once; return the mean loss met on the way, in the user's units."""
+        """Train on every sample once; return the mean loss over the batches, in the user's units."""
         n = self.X.shape[0]
         batch = min(200, n) if self.model.batch_size == "auto" else min(int(self.model.batch_size), n)
         order = rng.permutation(n)
@@ -520,19 +518,19 @@ class _Network:
         return total / mass * self.unit()
 
     def unit(self) -> float:
-        """Turn a loss into the user's units: squared ones for the squared error."""
+        """Unit of the loss: that of the costs, squared for the squared error."""
         return self.scale**2 if isinstance(self.loss, SquaredLoss) else self.scale
 
     def evaluate(self, region: Region, data: TrainingData) -> float:
         """Mean loss of other samples, in the user's units."""
-        C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.known_part(region, data)
+        C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.fixed_part(region, data)
         C = region.to_min(data.C) / self.scale
         W = region.solve_min(region.to_min(data.C)) if self.loss.needs_decisions else None
         return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
 
 
 def _glorot(sizes: list[int], activation: str, rng: np.random.RandomState) -> list[np.ndarray]:
-    """Uniform weights of the size that keeps the variance of the layers (Glorot and Bengio, 2010)."""
+    """Uniform weights that keep the variance across layers (Glorot and Bengio, 2010)."""
     params = []
     factor = 2.0 if activation == "logistic" else 6.0
     for fan_in, fan_out in pairwise(sizes):

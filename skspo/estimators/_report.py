@@ -1,4 +1,4 @@
-"""A readable account of how good a model's decisions are, beside the two baselines that everyone should ask for."""
+"""Report on the decisions of a model, compared with two baselines."""
 
 from __future__ import annotations
 
@@ -159,22 +159,22 @@ def decision_report(
     offset_train: ArrayLike | None = None,
     region_params: RegionParams = None,
 ) -> DecisionReport:
-    """How good the decisions of a fitted model are, beside least squares and a constant prediction.
+    """Report on the decisions of a fitted model, compared with least squares and a constant prediction.
 
-    The two baselines are fitted to the same data as the model: least squares, with the features that the last step of a
-    pipeline sees, and the mean cost.  Without these data there is nothing to compare with, and no ratio is printed.
+    The two baselines are fitted to the same data as the model: least squares, on the features of the last step of a
+    pipeline, and the mean cost.  Without these data there are no baselines, and no ratio is printed.
 
     Parameters
     ----------
     estimator : fitted estimator
         Any regressor of costs.
     X : array-like of shape (n_samples, n_features)
-        Features, best of samples that the model has not seen.
+        Features, preferably of samples that were not used for fitting.
     C : array-like of shape (n_samples, d)
         True costs.
     X_train, C_train : array-likes, optional
-        What the model was fitted to, for models that do not keep the baselines themselves: regressors from elsewhere,
-        and models after ``partial_fit``.  Estimators of skspo keep those of their fit.
+        Training data, for models that do not store baselines: those of other packages, and those after
+        ``partial_fit``.
     region : Region or None, default=None
         Where decisions are made; None means the estimator's own ``region_``.
     name : str or None, default=None
@@ -189,9 +189,9 @@ def decision_report(
     Returns
     -------
     report : DecisionReport
-        Prints as a table.  For each model: the mean regret (SPO loss), what it is of the mean best cost (the normalized
-        SPO loss), the share of samples with an optimal decision, and the root mean squared error of the predicted
-        costs, for reference: a model of decisions need not be good at it.
+        Prints as a table.  For each model: the mean regret (SPO loss), its ratio to the mean best cost (normalized SPO
+        loss), the share of samples with an optimal decision, and the root mean squared error of the predicted costs,
+        which may be large for a model that is trained for its decisions.
 
     See Also
     --------
@@ -223,7 +223,7 @@ def decision_report(
     inner = innermost(estimator)
     check_metadata(estimator, "report", offset=offset, region_params=region_params)
     check_cost_names(estimator, C, "C")
-    with metadata_checked():  # the offset is added below, for all models alike
+    with metadata_checked():  # the offset is added below, for all models
         C_hat = estimator.predict(X)
     C_arr, C_hat = check_costs(C, C_hat)
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
@@ -297,7 +297,7 @@ def _figures(
 
 
 def describe_region(region: Region) -> str:
-    """Name of a region with its size and its sense, in a few words: the parameters may be large arrays."""
+    """Short description of a region, without parameters, which may be large arrays."""
     words = [type(region).__name__]
     if region.n_dim is not None:
         words.append(f"{region.n_dim} variables")

@@ -25,7 +25,7 @@ from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
 
-#: products of numbers up to which least squares is fitted beside the regressor: some 0.02 seconds
+#: least squares is fitted as a baseline up to this many multiplications: about 0.02 seconds
 BASELINE_PRODUCTS = 5e6
 
 
@@ -38,7 +38,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         Regressor of the costs; None means LinearRegression.  One that predicts a single output is fitted once per
         cost.
     region : Region or None, default=None
-        Feasible region of the decisions; None means the unit Box, which is hardly ever meant: ``fit`` warns.
+        Feasible region of the decisions; None means the unit Box, which is rarely wanted: ``fit`` warns.
     shared : bool, default=False
         Whether the regressor predicts one cost at a time, from features of its own, and serves all of them: X then
         holds d consecutive blocks of q features, one block per cost (see :func:`stack_items`).
@@ -100,7 +100,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the regressor is fitted to the rest.
         region_params : dict of array-like, or the like, optional
-            Checked, and not used: the regressor does not know the region.
+            Checked, but not used: training does not depend on the region.
 
         Returns
         -------
@@ -115,14 +115,14 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_ndim(y)
-        with np.errstate(over="ignore", invalid="ignore"):  # as above
+        with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
             C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
         d = 1 if C.ndim == 1 else C.shape[1]
         region = check_region(self.region, n_dim=d)
         region.with_rows(region_params, C.shape[0], d)
-        known = check_offset(offset, (C.shape[0], d))
-        if known is not None:
-            C = C - known.reshape(C.shape)
+        checked = check_offset(offset, (C.shape[0], d))
+        if checked is not None:
+            C = C - checked.reshape(C.shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
         fit_params: dict[str, np.ndarray] = {}
         weight = check_weight(sample_weight, X)
@@ -139,9 +139,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         else:
             if d > 1 and not get_tags(regressor).target_tags.multi_output:
                 regressor = MultiOutputRegressor(regressor)
-            # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
+            # X is not converted: the regressor may need a DataFrame, or accept missing values.
             regressor.fit(X, C, **fit_params)
-        # Only now is anything stored: a fit that fails leaves an earlier model as it was.
+        # Attributes are set only now: a fit that fails does not change an earlier model.
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
         learned = {"regressor_": regressor, "region_": region}
@@ -159,7 +159,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     def _fit_baselines(
         self, X: ArrayLike, n_features: int | None, C: np.ndarray, weight: np.ndarray | None
     ) -> Baselines:
-        """Mean cost, and least squares unless it takes so long that it might be noticed beside a quick regressor."""
+        """Mean cost, and least squares if it is quick."""
         n, d = C.shape
         if n_features is None or n * n_features * (n_features + d) > BASELINE_PRODUCTS or issparse(X):
             why = "TwoStageRegressor computes it at fit for dense features only, and not for large data."
@@ -181,14 +181,14 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         """
         check_is_fitted(self)
         check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # anything else is for the regressor to refuse, with its own message
+        if getattr(X, "ndim", 2) == 2:  # the regressor refuses anything else
             validate_data(self, X, reset=False, skip_check_array=True)
         rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X
         C_hat = np.asarray(self.regressor_.predict(rows))
         return self._plus(C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel(), offset)
 
     def _items(self, X: ArrayLike, d: int) -> np.ndarray:
-        """One row of features per cost; what is in them is for the regressor to check."""
+        """One row of features per cost; the regressor checks their values."""
         rows = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
         check_blocks(rows.shape[1], d)
         return rows.reshape(rows.shape[0] * d, -1)

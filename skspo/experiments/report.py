@@ -16,7 +16,7 @@ from .studies import Study
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: colours that differ in lightness too
+#: colours that also differ in lightness
 COLOURS = {
     "SPO": "#1b7837",
     "SPO+": "#2166ac",
@@ -83,7 +83,7 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     for setting in table.values:
         panels[tuple((n, s) for n, s in zip(table.names, setting, strict=True) if n not in hidden)].append(setting)
     n_panels = 1 if study.curves else len(panels)
-    # Degrees side by side, everything else below each other.
+    # Degrees are side by side, the other settings below each other.
     degrees = len({dict(panel).get("degree") for panel in panels})
     columns = min(n_panels, max(degrees, 2))
     rows = -(-n_panels // columns)
@@ -106,7 +106,7 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     figure.suptitle(study.title, fontsize=11, x=0.02, y=0.99, ha="left")
     if study.curves:
         axes[0, 0].legend(fontsize=8)
-    else:  # beside the title: no corner is free in every panel
+    else:  # beside the title, because no corner is free in every panel
         handles = axes[0, 0].get_legend_handles_labels()
         figure.legend(*handles, loc="upper right", ncols=len(handles[0]), fontsize=8, frameon=False)
     figure.tight_layout()

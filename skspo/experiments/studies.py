@@ -1,8 +1,8 @@
-"""What is compared: for every study its settings, its methods, and one trial.
+"""Studies: settings, methods, and one trial of each.
 
 The paper prints neither the size of the training sets of its first two figures nor its entropy threshold.  Here they
 are 300 samples (portfolio), 1000 samples (classification), and the middle of the range that the theory allows.
-Nor does it print how Adam was set: step size, patience and weight decay were chosen on two to five draws of their own.
+The settings of Adam are not printed either: step size, patience and weight decay were chosen on two to five other draws.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def fit_and_score(
     for method in methods:
         model = make_model(method, region, network=network, optimizer=optimizer, seed=seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # early stops are part of the experiment
+            warnings.simplefilter("ignore")  # the iteration limit is part of the experiment
             model.fit(X, C)
         values[method] = float(score(C_test, model.predict(X_test), region))
     return values
@@ -168,7 +168,7 @@ def _excess_conditions(quick: bool) -> list[Condition]:
 
 
 def _excess_trial(condition: Condition, seed: np.random.SeedSequence, optimizer: str) -> dict[str, float]:
-    """SPO risk of the SPO+ model less that of the conditional mean of the costs, which decides as well as possible."""
+    """SPO risk of the SPO+ model less that of the conditional mean of the costs, the best possible predictor."""
     number, n = _integer(seed), condition["n"]
     polyhedral = condition["region"] == "polyhedron"
     make = make_cost_sensitive_classification if polyhedral else make_portfolio

@@ -1,4 +1,4 @@
-"""What all displays share: Matplotlib when it is needed, and estimators by name."""
+"""Helpers of all displays: the import of Matplotlib, and estimators by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def pyplot(who: str) -> ModuleType:
-    """Matplotlib's pyplot, or an error that says how to get it."""
+    """Import pyplot, or raise an error that says how to install Matplotlib."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -19,10 +19,10 @@ def pyplot(who: str) -> ModuleType:
 
 
 def check_named(estimators: Mapping[str, T], who: str) -> dict[str, T]:
-    """Return the estimators by name, or say what was expected."""
+    """Check that estimators are given in a dictionary by name."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(
             f"{who}.from_estimators takes a dictionary of fitted estimators by name, for example "
-            f"{{'SPO+': model}}, got {type(estimators).__name__}. For a single one there is from_estimator."
+            f"{{'SPO+': model}}, got {type(estimators).__name__}. Use from_estimator for a single one."
         )
     return {str(name): estimator for name, estimator in estimators.items()}

@@ -1,4 +1,4 @@
-"""DecisionDisplay: what was chosen, against the best decision in hindsight."""
+"""DecisionDisplay: decisions, compared with the best ones in hindsight."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CHOSEN, BEST = "tab:blue", "tab:orange"
 
 
 class DecisionDisplay:
-    """Decisions made with predicted costs against the best ones in hindsight.
+    """Decisions made with predicted costs, compared with the best ones in hindsight.
 
     What is drawn depends on the region:
 
     - ``Simplex``: how often each alternative was chosen when each was best, over all samples;
     - ``ShortestPath``: the two paths of one sample, on a map of the true costs (grids, or graphs with positions);
-    - ``Knapsack``: the items of one sample in the order of their value per weight, and who took them;
+    - ``Knapsack``: the items of one sample in the order of their value per weight, with both choices;
     - any other region: the two decisions of one sample as bars.
 
     Parameters
@@ -50,7 +50,7 @@ class DecisionDisplay:
     W_best : ndarray of shape (n_samples, d)
         Best decisions in hindsight.
     regret : ndarray of shape (n_samples,)
-        What the decisions cost beyond the best ones.
+        Cost of the decisions minus that of the best ones.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     chosen_, best_ : artists
@@ -165,7 +165,7 @@ class DecisionDisplay:
         cmap : str or Colormap, optional
             Colours of counts, or of the costs of edges.
         colorbar : bool, default=True
-            Whether to say what these colours mean.
+            Whether to draw a colorbar.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class DecisionDisplay:
         from matplotlib.collections import LineCollection
         from matplotlib.colors import ListedColormap
 
-        # Without the palest quarter: the cheapest edge must be seen, too.
+        # Leave out the palest quarter, so that the cheapest edge is visible.
         shades = ListedColormap(colormaps.get_cmap(cmap or "Greys")(np.linspace(0.25, 1.0, 256)))
         nodes = np.unique(ends.reshape(-1, 2), axis=0)
         lanes = side_by_side(ends)
@@ -249,7 +249,7 @@ class DecisionDisplay:
             else:
                 self.best_ = lines
         ax.scatter(nodes[:, 0], nodes[:, 1], s=12, color="0.3", zorder=4)
-        # The Axes keep their size, and with it title and legend their place: the limits give way.
+        # Adjust the limits, not the Axes, so that title and legend stay in place.
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.04)
         ax.set(xticks=[], yticks=[])
@@ -272,7 +272,7 @@ class DecisionDisplay:
         W, W_best = self.W[i][order], self.W_best[i][order]
         at = np.arange(len(order))
         ax.bar(at, value[order], width=0.9, color="0.9", label="left behind")
-        # Half of a bar each: an item in both is whole.
+        # Each choice fills half of the bar.
         self.chosen_ = ax.bar(at - 0.225, W * value[order], width=0.45, color=CHOSEN, label="chosen")
         self.best_ = ax.bar(at + 0.225, W_best * value[order], width=0.45, color=BEST, label="best in hindsight")
         ax.set(xlabel=xlabel, ylabel="true value")
@@ -318,12 +318,12 @@ def node_positions(region: ShortestPath, pos: Mapping[Hashable, ArrayLike] | Non
     except KeyError as error:
         raise ValueError(
             f"The position of node {error} is not known. Pass pos={{node: (x, y), ...}}; only ShortestPath.grid and "
-            "networkx graphs whose nodes have the attribute 'pos' can be drawn without."
+            "networkx graphs whose nodes have the attribute 'pos' need no pos."
         ) from None
 
 
 def _grid_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
-    """Positions of ``ShortestPath.grid``, whose nodes are numbered row by row; empty for any other graph."""
+    """Positions of ``ShortestPath.grid``, with nodes numbered row by row; empty for any other graph."""
     steps = {head - tail for tail, head in pairs if isinstance(head, int) and isinstance(tail, int)}
     last = max((head for _, head in pairs if isinstance(head, int)), default=0)
     # A single column has the same edges as a single row, and is drawn as one.
@@ -336,7 +336,7 @@ def _grid_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike
 
 
 def side_by_side(ends: np.ndarray) -> np.ndarray:
-    """Edges with both directions of a two-way street moved apart, each to its right."""
+    """Edges; the two directions of a two-way edge are moved apart, each to its right."""
     there = {tuple(edge.ravel()) for edge in ends}
     two_way = np.array([tuple(edge[::-1].ravel()) in there for edge in ends])
     along = ends[:, 1] - ends[:, 0]

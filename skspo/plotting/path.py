@@ -28,7 +28,7 @@ class RegularizationPathDisplay:
     alphas : array-like of shape (n_alphas,)
         Strengths of the penalty.  Infinity and zero are drawn at the ends of the logarithmic axis and labelled.
     losses : dict of str to ndarray of shape (n_alphas,), optional
-        Losses on data that the models have not seen, by name.
+        Losses on held-out data, by name.
     coefs : ndarray of shape (n_alphas, d, n_features), optional
         Coefficients.
     chosen : float, optional
@@ -93,7 +93,7 @@ class RegularizationPathDisplay:
         if not hasattr(estimator, "alphas"):
             raise TypeError(
                 f"{cls.__name__}.from_estimator takes a fitted SPOPlusRegressorCV, got {type(estimator).__name__}. "
-                "For the output of spo_plus_path there is from_path."
+                "Use from_path for the output of spo_plus_path."
             )
         check_is_fitted(estimator)
         results = estimator.cv_results_
@@ -121,8 +121,7 @@ class RegularizationPathDisplay:
         path : tuple
             What ``spo_plus_path`` returned.
         X, C : array-likes of shape (n_samples, n_features) and (n_samples, d), optional
-            Data to judge the models by, which should not be those that they were fitted to.  Without them the
-            coefficients are drawn.
+            Test data.  Without them the coefficients are drawn.
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
         ax : matplotlib Axes or None, default=None
@@ -170,7 +169,7 @@ class RegularizationPathDisplay:
         if not have[kind]:
             raise ValueError(
                 f"kind={kind!r} has nothing to draw: losses come from a cross-validated estimator, or from a path with "
-                "data to judge it by; coefficients come from a path."
+                "test data; coefficients come from a path."
             )
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
@@ -203,7 +202,7 @@ class RegularizationPathDisplay:
         return self
 
     def _positions(self) -> tuple[np.ndarray, list[tuple[float, str]]]:
-        """Abscissae on a logarithmic axis, and labels of those that it does not have."""
+        """Positions on a logarithmic axis, and labels of zero and infinity."""
         finite = self.alphas[np.isfinite(self.alphas) & (self.alphas > 0)]
         low, high = (finite.min(), finite.max()) if finite.size else (1.0, 1.0)
         at, ticks = self.alphas.copy(), []

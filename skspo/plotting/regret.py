@@ -1,4 +1,4 @@
-"""RegretDisplay: what the decisions of several models cost, sample by sample."""
+"""RegretDisplay: regret of each sample, for several models."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class RegretDisplay:
     """Box plots of the regret of each sample, one box per model, with the same samples connected.
 
-    Regret is what a decision costs beyond the best one in hindsight.  It is often zero and sometimes large, so that
-    means hide much; and models are compared on the same samples, so that boxes alone hide which of them changed.
+    Regret is the cost of a decision minus that of the best one in hindsight.  It is often zero and sometimes large, so
+    that a mean hides much.  Lines connect the regrets of the same sample.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class RegretDisplay:
 
     See Also
     --------
-    DecisionDisplay : What one decision is.
+    DecisionDisplay : Single decisions.
     skspo.decision_report : The same comparison in numbers.
 
     Examples
@@ -88,12 +88,11 @@ class RegretDisplay:
         estimators : dict of str to fitted estimator
             By the names to be shown.
         X : array-like of shape (n_samples, n_features)
-            Features, best of samples that no estimator has seen.
+            Features, preferably of samples that were not used for fitting.
         C : array-like of shape (n_samples, d)
             True costs.
         region : Region or None, default=None
-            Where decisions are made; None means each estimator's own ``region_``, which regressors and searches that
-            know nothing of decisions do not have.
+            Where decisions are made; None means the ``region_`` of each estimator.  Other regressors need it.
         normalize : bool, default=False
             Divide by the mean size of the best costs, so that the mean of each box is minus the model's ``score``.
         offset : array-like of shape (n_samples, d) or (d,), optional
@@ -201,10 +200,10 @@ class RegretDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         max_points : int, default=150
-            How many samples to show as points and lines, spread evenly over the data; boxes and means are of all.
+            Number of samples that are drawn as points and lines, spread evenly; boxes and means are those of all.
         in_view : float, default=0.98
-            Share of each model's samples that the axis must hold.  How many are above it is written at the top; 1 shows
-            all, which may leave little room for the boxes.
+            Share of each model's samples within the limits of the axis.  The number above them is written at the top.
+            1 shows all samples, which may make the boxes small.
         **kwargs
             Passed to ``Axes.boxplot``.
 
@@ -224,7 +223,7 @@ class RegretDisplay:
             _, ax = plt.subplots(figsize=(width, 4.5), layout="constrained")
         n = len(values[0])
         shown = np.unique(np.linspace(0, n - 1, min(n, max_points)).astype(int))
-        # The same shift in every box: lines between samples then run side by side.
+        # The same shift in every box keeps the lines parallel.
         shift = 0.14 * np.random.RandomState(0).uniform(-1, 1, size=shown.size)
         positions = np.arange(1, len(names) + 1)
         self.pairs_ = None
@@ -248,13 +247,13 @@ class RegretDisplay:
         }
         self.boxes_ = ax.boxplot(values, **{**style, **kwargs})
         sign = " %" if self.normalized else ""
-        # Names side by side must not run into each other.
+        # Wrap names, so that they do not overlap.
         names = [fill(name, 12 if len(names) > 4 else 20) for name in names]
         ax.set_xticks(positions, [f"{name}\nmean {v.mean():.3g}{sign}" for name, v in zip(names, values, strict=True)])
         ax.set_xlim(0.4, len(names) + 0.6)
         ends = [float(line.get_ydata().max()) for name in ("whiskers", "means") for line in self.boxes_[name]]
         top = max(*ends, *(float(np.quantile(v, in_view)) for v in values)) or 1.0
-        ax.set_ylim(-0.02 * top, 1.07 * top)  # below zero, so that the many samples at zero are seen
+        ax.set_ylim(-0.02 * top, 1.07 * top)  # from below zero, so that samples at zero are visible
         for at, v in zip(positions, values, strict=True):
             beyond = int((v > 1.07 * top).sum())
             if beyond:
