@@ -100,8 +100,8 @@ class SPOPlusLoss(torch.nn.Module):
         C : Tensor of shape (n_samples, d)
             True costs.
         W : Tensor of shape (n_samples, d), optional
-            Best decisions for the true costs, ``region.argmin(C)``.  Computing them once, before training, saves half of
-            the oracle calls.
+            Best decisions for the true costs, ``region.argmin(C)``.  Computing them once, before training, saves half
+            of the oracle calls.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Parameters of the theory, checked once and in one way."""
+"""Checks of parameters, and the geometry of regions, for all modules of the theory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..regions.check import check_region
 
 
 class Sides(NamedTuple):
-    """An inequality with numbers in it: ``lower <= value <= upper``, where an absent side is infinite."""
+    """Values of the sides of ``lower <= value <= upper``; a missing side is infinite."""
 
     lower: np.ndarray
     value: np.ndarray
@@ -21,8 +21,8 @@ class Sides(NamedTuple):
 
     def hold(self, tol: float = 1e-9) -> bool:
         """Whether both inequalities hold up to ``tol`` times the largest finite number involved."""
-        numbers_seen = np.concatenate([np.ravel(np.abs(side)) for side in self])
-        slack = tol * float(numbers_seen[np.isfinite(numbers_seen)].max(initial=0.0))
+        sizes = np.concatenate([np.ravel(np.abs(side)) for side in self])
+        slack = tol * float(sizes[np.isfinite(sizes)].max(initial=0.0))
         return bool((self.lower <= self.value + slack).all() and (self.value <= self.upper + slack).all())
 
 
@@ -46,7 +46,7 @@ def check_delta(delta: float) -> None:
 
 
 def need(region: Region, *names: str) -> None:
-    """Raise if the region lacks one of the capabilities."""
+    """Raise an error if the region lacks one of the capabilities."""
     missing = [name for name in names if not hasattr(region, name)]
     if missing:
         what = "; ".join(f"{name} ({CAPABILITIES.get(name, 'see its documentation')})" for name in missing)
@@ -73,7 +73,7 @@ def region_geometry(region: Region, n_dim: int | None = None) -> Geometry:
     Returns
     -------
     geometry : Geometry
-        ``diameter`` is exact or an upper bound, ``width`` exact or a lower bound, each says which.
+        ``diameter`` is exact or an upper bound, ``width`` exact or a lower bound; ``kind`` says which.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Subspace(NamedTuple):
         return C if self.factor is None else np.linalg.solve(self.factor, C.T).T
 
     def dual_norm(self, C: np.ndarray) -> np.ndarray:
-        """Size of each row of costs, as far as decisions can see it."""
+        """Dual norm of each row of costs."""
         return np.linalg.norm(self.whiten(C), axis=-1)
 
     def norm(self, W: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A picture of calibration: the curve found by simulation with the theoretical lower bound under it."""
+"""CalibrationDisplay: the empirical calibration function with its theoretical lower bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration as it is: excess risks by simulation, and the search for the worst prediction.
+"""Calibration by simulation: excess risks, and the search for the worst prediction.
 
 Conventions
 -----------
@@ -8,8 +8,8 @@ Conventions
     excess SPO+  E[l+(c_hat, c) - l+(cbar, c)]                     any distribution, relative to the prediction cbar
                = E[(c + 2 Delta).(w*(c) - w*(c + 2 Delta))]        if c is centrally symmetric about cbar
 
-The second form is nonnegative for every single c and vanishes unless the decision changes, so its average is much the
-better estimate.  The excess SPO+ risk is convex in c_hat and smallest at cbar; along a ray from cbar both it and
+The second form is nonnegative for every c and zero unless the decision changes, so that its average is a much better
+estimate.  The excess SPO+ risk is convex in c_hat and smallest at cbar; along a ray from cbar both it and
 the excess SPO risk increase, so the best prediction of a ray is the first whose excess SPO risk reaches eps.
 """
 
@@ -24,6 +24,7 @@ from scipy.stats import norm
 from sklearn.utils import check_random_state
 
 from .._utils.params import integer, number
+from .._utils.types import RandomState
 from ..regions.base import Region, directions_of
 from ..regions.check import check_region
 from ._checks import check_count, check_levels, rows
@@ -85,7 +86,7 @@ def excess_risks(
     c_bar : array-like of shape (d,), optional
         Mean of the costs; by default that of the samples.
     symmetric : bool, default=False
-        Whether the costs are centrally symmetric about their mean.  Then cbar minimises the SPO+ risk and a far better
+        Whether the costs are centrally symmetric about their mean.  Then cbar minimises the SPO+ risk, and a better
         estimate is used.  Otherwise the excess is relative to the prediction ``c_bar``.
 
     Returns
@@ -124,7 +125,7 @@ class EmpiricalCalibration(NamedTuple):
     """Smallest excess SPO+ risk found, for each eps, with confidence limits at the prediction found.
 
     ``delta`` is the estimated excess SPO+ risk of ``predictions``; the infimum over all predictions can only be lower.
-    ``lower`` and ``upper`` are confidence limits of that risk, from draws that the search has not seen.  Where no
+    ``lower`` and ``upper`` are confidence limits of that risk, from draws that the search does not use.  Where no
     prediction has an excess SPO risk of eps, ``delta`` is infinite and the prediction NaN.
     """
 
@@ -136,16 +137,14 @@ class EmpiricalCalibration(NamedTuple):
     excess_spo: np.ndarray
 
 
-def _first_crossing(
-    region: Region, c_bar: np.ndarray, V: np.ndarray, eps: float, scale: float, n_steps: int = 40
-) -> np.ndarray:
+def _first_crossing(region: Region, c_bar: np.ndarray, V: np.ndarray, eps: float, scale: float) -> np.ndarray:
     """Smallest t, up to bisection, with excess SPO risk of cbar + t v at least eps; infinite if there is none."""
     best = float(c_bar @ region.solve_min(c_bar[None])[0])
 
     def reached(t: np.ndarray) -> np.ndarray:
         return region.solve_min(c_bar + t[:, None] * V) @ c_bar - best >= eps
 
-    # cbar + t v for a large t decides like v itself, which is as far as the excess risk of the ray goes.
+    # The excess risk increases along the ray up to that of v itself, which cbar + t v reaches for a large t.
     low, high = np.zeros(V.shape[0]), np.full(V.shape[0], scale)
     for _ in range(30):
         short = ~reached(high)
@@ -153,7 +152,7 @@ def _first_crossing(
             break
         low, high = np.where(short, high, low), np.where(short, 4.0 * high, high)
     possible = reached(high)
-    for _ in range(n_steps):
+    for _ in range(40):
         middle = 0.5 * (low + high)
         ok = reached(middle)
         low, high = np.where(ok, low, middle), np.where(ok, middle, high)
@@ -170,7 +169,7 @@ def empirical_calibration(
     n_directions: int = 64,
     n_rounds: int = 8,
     confidence: float = 0.95,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> EmpiricalCalibration:
     """Estimate the conditional calibration function of the SPO+ loss by search over predictions.
 
@@ -179,7 +178,7 @@ def empirical_calibration(
     region : Region
     sampler : callable
         ``sampler(n, random_state)`` returns n draws of the costs, shape (n, d), from a distribution that is centrally
-        symmetric about its mean.  If the draws speak against the symmetry, or against ``c_bar``, an error says so.
+        symmetric about its mean.  Draws that contradict the symmetry or ``c_bar`` raise an error.
     eps : float or array-like
         Excess SPO risks, positive.
     c_bar : array-like of shape (d,), optional
@@ -198,7 +197,7 @@ def empirical_calibration(
 
     Notes
     -----
-    The search can only miss: the true calibration function is at most the excess SPO+ risk of the prediction found.
+    The search gives an upper bound: the calibration function is at most the excess SPO+ risk of the prediction found.
 
     Examples
     --------
@@ -244,7 +243,7 @@ def empirical_calibration(
     predictions = np.full((m, d), np.nan)
     z = float(norm.ppf(0.5 + 0.5 * confidence))
     Delta, least = None, np.inf
-    # From the largest eps down: what reaches a larger one reaches a smaller one too.
+    # From the largest eps down: a prediction that reaches a larger eps reaches a smaller one, too.
     for i in np.argsort(-levels, kind="stable"):
         found, value = _search(region, mean, C, W, U, float(levels[i]), scale, n_directions, n_rounds, rng)
         if value < least:

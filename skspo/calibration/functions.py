@@ -1,4 +1,4 @@
-"""Calibration functions: how small the surrogate's excess risk must be for good decisions.
+"""Calibration functions: bounds on the excess SPO risk in terms of the excess surrogate risk.
 
 Conventions
 -----------
@@ -8,7 +8,7 @@ Conventions
 
 All of them are (constant) x (shape): min(eps^2 / k, eps) with k = D_S M for polyhedra, eps for strongly convex level
 sets, eps^2 / D_S^2 for least squares.  The constants are products of powers with the dimension as exponent, so they are
-computed as logarithms; one that is smaller than any float is 0, and the bound then says nothing.
+computed as logarithms; one that underflows is 0, and the bound is then trivial.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class CalibrationFunction:
 
     @property
     def constant(self) -> float:
-        """The constant; 0 if it is smaller than any float."""
+        """The constant; 0 if it underflows."""
         return exp(self.log_constant)
 
     def assumptions(self) -> list[str]:
-        """What must be true of the distribution of costs given features, and of the region."""
+        """Assumptions on the distribution of costs given features, and on the region."""
         raise NotImplementedError
 
     def _shape(self, eps: np.ndarray) -> np.ndarray:
@@ -105,7 +105,7 @@ class PolyhedralCalibration(CalibrationFunction):
 
     Notes
     -----
-    For a region inside a hyperplane the width in the surrounding space is 0 and the bound would say nothing.  Costs act
+    For a region inside a hyperplane the width in the surrounding space is 0 and the bound would be trivial.  Costs act
     on such a region through their projection on its directions only, and the projection of a distribution of the class
     (``domain=None``) is in the class again, in k dimensions and with the same M, alpha and beta.  With ``domain`` the
     condition is on the distribution of the projected costs.
@@ -133,7 +133,7 @@ class PolyhedralCalibration(CalibrationFunction):
     domain: float | None = None
 
     def __post_init__(self) -> None:
-        check_positive("diameter", self.diameter, "a region with one decision leaves nothing to decide")
+        check_positive("diameter", self.diameter, "the region must have more than one decision")
         check_positive("width", self.width, "a degenerate region: use the width in its affine hull")
         if self.width > self.diameter * (1.0 + 1e-9):
             raise ValueError(f"width {self.width} is above diameter {self.diameter}: no region has both.")
@@ -158,7 +158,7 @@ class PolyhedralCalibration(CalibrationFunction):
         """Bound for a region, with its diameter, relative width and reduced dimension."""
         geometry = region_geometry(region, n_dim)
         if geometry.n_dim == 0:
-            raise ValueError(f"{region!r} has only one decision: there is nothing to decide, and no bound.")
+            raise ValueError(f"{region!r} has only one decision, so that there is no bound.")
         if geometry.width <= 0:
             raise ValueError(f"{region!r} is degenerate: no positive lower bound on its relative width is known.")
         return cls(geometry.diameter, geometry.width, geometry.n_dim, M, alpha, beta, domain)
@@ -195,7 +195,7 @@ class PolyhedralCalibration(CalibrationFunction):
         return float(self.diameter) * self.M
 
     def assumptions(self) -> list[str]:
-        """What must be true for the bound to hold."""
+        """Assumptions of the bound."""
         where = "for every c" if self.domain is None else f"wherever |c|^2 <= {2 * self.domain**2:g}"
         most = self.M if self.domain is None else min(self.M, self.domain)
         return [
@@ -225,7 +225,7 @@ class StronglyConvexCalibration(CalibrationFunction):
     The constant is ``(mu / L)^(9/2) / (4 (1 + beta^2))``, times ``alpha`` if that is given.  It holds for conditional
     distributions that are rotationally symmetric about their mean cbar in the norm |.|_* dual to the A-norm, with
     ``E |c - cbar|_*^2 <= beta^2 |cbar|_*^2`` or, if ``alpha`` is given, ``P(|c - cbar|_* <= beta |cbar|_*) >= alpha``.
-    All norms are those of what decisions can see: in a region with equalities, of the projected costs.
+    In a region with equalities all norms are those of the projected costs.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class StronglyConvexCalibration(CalibrationFunction):
         return 4.5 * ratio - log(4.0) - log1p(self.beta**2) + (0.0 if self.alpha is None else log(self.alpha))
 
     def assumptions(self) -> list[str]:
-        """What must be true for the bound to hold."""
+        """Assumptions of the bound."""
         spread = (
             f"E|c - cbar|^2 <= {self.beta:g}^2 |cbar|^2"
             if self.alpha is None
@@ -334,7 +334,7 @@ class LeastSquaresCalibration(CalibrationFunction):
     surrogate: str = field(default="least squares", init=False)
 
     def __post_init__(self) -> None:
-        check_positive("diameter", self.diameter, "a region with one decision leaves nothing to decide")
+        check_positive("diameter", self.diameter, "the region must have more than one decision")
 
     @classmethod
     def from_region(cls, region: Region, *, n_dim: int | None = None) -> LeastSquaresCalibration:
@@ -350,7 +350,7 @@ class LeastSquaresCalibration(CalibrationFunction):
         return -2.0 * log(float(self.diameter))
 
     def assumptions(self) -> list[str]:
-        """What must be true for the bound to hold."""
+        """Assumptions of the bound."""
         return [
             "costs have a finite second moment",
             f"the region has diameter at most {float(self.diameter):g}",
@@ -374,12 +374,12 @@ def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFu
     excess_surrogate_risk : float or array-like
         How far the surrogate's risk is from the best over all predictors, nonnegative.
     calibration : CalibrationFunction
-        Which bound: of which region, and for which class of distributions.
+        Bound for a region and a class of distributions.
 
     Returns
     -------
     bound : float or ndarray
-        The excess SPO risk is at most this; infinite if the bound says nothing.
+        The excess SPO risk is at most this; infinite if the bound is trivial.
 
     Examples
     --------

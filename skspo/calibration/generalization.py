@@ -220,11 +220,7 @@ class SampleComplexity:
     delta: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.calibration, CalibrationFunction) or isinstance(
-            self.calibration, LeastSquaresCalibration
-        ):
-            raise TypeError(f"calibration must be a bound for the SPO+ loss, got {self.calibration!r}.")
-        check_finite_range(self.calibration)
+        check_calibration(self.calibration)
         check_positive("diameter", self.diameter)
         check_nonnegative("complexity", self.complexity)
         check_positive("loss_range", self.loss_range)
@@ -250,9 +246,9 @@ class SampleComplexity:
         level = float(check_levels("eps", eps, allow_zero=False))
         target = float(self.calibration.biconjugate(level))
         if target == 0.0 or not np.isfinite((self.surrogate_constant / target) ** 2):
-            raise OverflowError("No number of samples that a computer can count is enough: the constant is too small.")
+            raise OverflowError("No finite number of samples is enough: the constant of the bound is too small.")
         n = max(ceil((self.surrogate_constant / target) ** 2), 1)
-        # The division is rounded: step over what it got wrong, where a step can be seen in floating point at all.
+        # Correct the rounding of the division, in steps that change a float.
         step = max(1, n >> 45)
         while self.bound(n) > level:
             n += step
@@ -276,10 +272,12 @@ class SampleComplexity:
         return ratio, 0.5
 
 
-def check_finite_range(calibration: CalibrationFunction) -> None:
-    """Raise if the class of distributions has unbounded costs."""
+def check_calibration(calibration: CalibrationFunction) -> None:
+    """Raise an error if this is not a bound for the SPO+ loss, or if its class of distributions has unbounded costs."""
+    if not isinstance(calibration, CalibrationFunction) or isinstance(calibration, LeastSquaresCalibration):
+        raise TypeError(f"calibration must be a bound for the SPO+ loss, got {calibration!r}.")
     if isinstance(calibration, PolyhedralCalibration) and calibration.domain is None:
         raise ValueError(
-            "A density that is bounded below by a normal one everywhere belongs to unbounded costs, and then the SPO+ "
-            "loss has no finite range: give PolyhedralCalibration a domain, the bounded version of the class."
+            "With a density that is bounded below by a normal one everywhere, costs are unbounded and the SPO+ loss "
+            "has no finite range: give PolyhedralCalibration a domain, the bounded version of the class."
         )

@@ -1,4 +1,4 @@
-"""The steps of the polyhedral bound, each as numbers: what the tests hold against simulations.
+"""The steps of the proof of the polyhedral bound, evaluated numerically.
 
 Conventions
 -----------
@@ -89,7 +89,7 @@ def power_sum_bound(a: ArrayLike, b: ArrayLike, p: float) -> Sides:
 
 
 class Transitions(NamedTuple):
-    """Where the decision changes as a cost moves along a direction, and by how much."""
+    """Changes of the decision as a cost moves along a direction."""
 
     zeta: np.ndarray  # (k - 1,) increasing
     y: np.ndarray  # (k,) decreasing: v.w_i

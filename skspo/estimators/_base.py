@@ -53,7 +53,7 @@ class DecisionMixin(VersionedState):
         Warns
         -----
         UserWarning
-            Once for each model, if ``offset`` or ``region_params`` was given to ``fit`` and is not given here, or vice versa.
+            Once for each model, if ``offset`` or ``region_params`` was given to ``fit``, but not here, or vice versa.
         """
         check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):

@@ -1,6 +1,6 @@
 """The experiments of Liu and Grigas, one command each: ``python -m skspo.experiments --help``.
 
-``studies`` defines the comparisons, ``runner`` runs trials and can resume them, and ``report`` makes tables and figures.
+``studies`` defines the comparisons, ``runner`` runs and resumes trials, and ``report`` makes tables and figures.
 """
 
 from .report import write_report

@@ -2,7 +2,7 @@
 
 The paper prints neither the size of the training sets of its first two figures nor its entropy threshold.  Here they
 are 300 samples (portfolio), 1000 samples (classification), and the middle of the range that the theory allows.
-The settings of Adam are not printed either: step size, patience and weight decay were chosen on two to five other draws.
+The settings of Adam are not printed either: step size, patience and weight decay were chosen on a few other draws.
 """
 
 from __future__ import annotations
