@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,19 +23,11 @@ except ImportError as error:
 __all__ = ["SPOPlusLoss"]
 
 
-class _Context(Protocol):
-    saved_tensors: tuple[torch.Tensor, ...]
-
-    def save_for_backward(self, *tensors: torch.Tensor) -> None: ...
-
-
 class _Differentiable(torch.autograd.Function):
     """Loss of each sample; the same call of the oracle gives value and gradient."""
 
     @staticmethod
-    def forward(
-        ctx: _Context, C_hat: torch.Tensor, C: np.ndarray, W: np.ndarray | None, region: Region
-    ) -> torch.Tensor:
+    def forward(ctx: Any, C_hat: torch.Tensor, C: np.ndarray, W: np.ndarray | None, region: Region) -> torch.Tensor:
         predicted = _to_numpy(C_hat)
         if not np.isfinite(predicted).all():
             raise ValueError("The predicted costs are not finite: training may have diverged. Lower the learning rate.")
@@ -47,7 +39,7 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: _Context, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         (G,) = ctx.saved_tensors
         return grad[:, None] * G, None, None, None
 

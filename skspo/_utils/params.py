@@ -14,18 +14,10 @@ import numpy as np
 
 
 class Check(NamedTuple):
-    """A condition on the value of a parameter.
-
-    Parameters
-    ----------
-    accepts : callable
-        Takes the value and returns whether it is allowed.
-    expected : str
-        What is allowed, in words that follow "must be".
-    """
+    """A condition on the value of a parameter."""
 
     accepts: Callable[[object], bool]
-    expected: str
+    expected: str  # what is accepted, in words that follow "must be"
 
     def __call__(self, name: str, value: object, why: str = "") -> None:
         """Raise an error if the value of the parameter ``name`` is not allowed; it may say why."""

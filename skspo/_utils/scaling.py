@@ -7,9 +7,12 @@ no fit is possible, and the error says which units to change.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .._training.design import Standardization
 
 #: limits on features, costs and costs per feature, such that sums and products do not overflow
 SMALLEST, LARGEST = 1e-280, 1e280
@@ -51,17 +54,7 @@ def check_largest(**arrays: np.ndarray | None) -> None:
             )
 
 
-class Spread(Protocol):
-    """Spread of the features, and which of them vary."""
-
-    @property
-    def scale(self) -> np.ndarray: ...
-
-    @property
-    def used(self) -> np.ndarray: ...
-
-
-def check_units(standardization: Spread, cost_scale: float) -> None:
+def check_units(standardization: Standardization, cost_scale: float) -> None:
     """Raise an error if coefficients, which are costs per feature, cannot be represented.
 
     Parameters

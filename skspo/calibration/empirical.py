@@ -67,12 +67,7 @@ def _spo_plus_differences(
 
 
 def excess_risks(
-    region: Region,
-    c_hat: ArrayLike,
-    samples: ArrayLike,
-    *,
-    c_bar: ArrayLike | None = None,
-    symmetric: bool = False,
+    region: Region, c_hat: ArrayLike, samples: ArrayLike, *, c_bar: ArrayLike | None = None, symmetric: bool = False
 ) -> ExcessRisks:
     """Excess SPO and SPO+ risk of predictions, given draws of the costs.
 

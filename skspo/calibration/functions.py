@@ -57,7 +57,7 @@ class CalibrationFunction:
         raise NotImplementedError
 
     def _envelope(self, eps: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        return self._shape(eps)  # of a convex shape
 
     def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -306,9 +306,6 @@ class StronglyConvexCalibration(CalibrationFunction):
     def _shape(self, eps: np.ndarray) -> np.ndarray:
         return eps
 
-    def _envelope(self, eps: np.ndarray) -> np.ndarray:
-        return eps
-
     def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
         return height
 
@@ -351,15 +348,9 @@ class LeastSquaresCalibration(CalibrationFunction):
 
     def assumptions(self) -> list[str]:
         """Assumptions of the bound."""
-        return [
-            "costs have a finite second moment",
-            f"the region has diameter at most {float(self.diameter):g}",
-        ]
+        return ["costs have a finite second moment", f"the region has diameter at most {float(self.diameter):g}"]
 
     def _shape(self, eps: np.ndarray) -> np.ndarray:
-        return eps * eps
-
-    def _envelope(self, eps: np.ndarray) -> np.ndarray:
         return eps * eps
 
     def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:

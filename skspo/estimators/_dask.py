@@ -52,10 +52,10 @@ def _map(estimator: object, method: str, X: object, offset: object) -> Array:
 
 
 def _call(
-    estimator: DecisionMixin, method: str, columns: tuple[int, ...], partition: int, X: np.ndarray, offset: object
+    estimator: object, method: str, shape: tuple[int, ...], partition: int, X: np.ndarray, offset: object
 ) -> np.ndarray:
     with _in_partition(partition), metadata_checked():
-        return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *columns))
+        return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *shape))
 
 
 @contextmanager
@@ -69,12 +69,7 @@ def _in_partition(partition: int) -> Iterator[None]:
 
 
 def score_partitions(
-    estimator: DecisionMixin,
-    X: object,
-    y: object,
-    sample_weight: object = None,
-    offset: object = None,
-    region_params: object = None,
+    estimator: DecisionMixin, X: object, y: object, sample_weight: object, offset: object, region_params: object
 ) -> float:
     """Minus the normalized SPO loss, computed from sums over partitions."""
     check_is_fitted(estimator)

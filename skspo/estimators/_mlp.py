@@ -41,13 +41,9 @@ LOSSES: dict[str, type[Loss]] = {
 ArrayFunction: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-def _relu_slope(a: np.ndarray) -> np.ndarray:
-    return (a > 0).astype(a.dtype)
-
-
 #: function of each activation, and its derivative in terms of its value
 ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
-    "relu": (lambda z: np.maximum(z, 0.0), _relu_slope),
+    "relu": (lambda z: np.maximum(z, 0.0), lambda a: (a > 0).astype(a.dtype)),
     "tanh": (np.tanh, lambda a: 1.0 - a * a),
     "logistic": (expit, lambda a: a * (1.0 - a)),
     "identity": (lambda z: z, np.ones_like),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,16 +31,9 @@ COLUMNS = (
     ("rmse", "RMSE", "{:.4g}"),
 )
 
+Certificate: TypeAlias = dict[str, str | float]
+
 LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
-
-
-class Certificate(TypedDict, total=False):
-    """What a fit proved; empty if it proved nothing."""
-
-    solver: str
-    objective: float
-    lower_bound: float
-    duality_gap: float
 
 
 class DecisionReport:
@@ -61,13 +54,7 @@ class DecisionReport:
     """
 
     def __init__(
-        self,
-        rows: dict[str, dict[str, float]],
-        *,
-        n_samples: int,
-        region: Region,
-        certificate: Certificate,
-        note: str,
+        self, rows: dict[str, dict[str, float]], *, n_samples: int, region: Region, certificate: Certificate, note: str
     ) -> None:
         self.rows = rows
         self.n_samples = n_samples
@@ -111,7 +98,7 @@ class DecisionReport:
         if self.certificate:
             remarks.append(
                 "Fit: {solver}, objective {objective:.6g}, lower bound {lower_bound:.6g}, relative gap "
-                "{duality_gap:.1e}.".format(**self.certificate)
+                "{duality_gap:.1e}.".format_map(self.certificate)
             )
         return remarks
 
@@ -263,13 +250,7 @@ def decision_report(
         else:
             rows[LEAST_SQUARES] = figures(baselines.least_squares(innermost_features(estimator, X)))
         rows[CONSTANT] = figures(np.broadcast_to(baselines.mean, C_arr.shape))
-    return DecisionReport(
-        rows,
-        n_samples=len(C_arr),
-        region=region,
-        certificate=certificate_of(inner),
-        note=note,
-    )
+    return DecisionReport(rows, n_samples=len(C_arr), region=region, certificate=certificate_of(inner), note=note)
 
 
 def _figures(
@@ -306,24 +287,12 @@ def describe_region(region: Region) -> str:
     return ", ".join(words)
 
 
-@runtime_checkable
-class _Certified(Protocol):
-    solver_: str
-    objective_: float
-    lower_bound_: float
-    duality_gap_: float
-
-
 def certificate_of(estimator: object) -> Certificate:
     """Return solver, objective, bound and gap of a fitted estimator; empty if it has none."""
-    if not isinstance(estimator, _Certified):
+    if not hasattr(estimator, "duality_gap_"):
         return {}
-    return {
-        "solver": estimator.solver_,
-        "objective": float(estimator.objective_),
-        "lower_bound": float(estimator.lower_bound_),
-        "duality_gap": float(estimator.duality_gap_),
-    }
+    figures = {name: float(getattr(estimator, f"{name}_")) for name in ("objective", "lower_bound", "duality_gap")}
+    return {"solver": getattr(estimator, "solver_", ""), **figures}
 
 
 def visual_block(estimator: object) -> object:
@@ -334,7 +303,7 @@ def visual_block(estimator: object) -> object:
     caption = "Box" if region is None else describe_region(region)
     certificate = certificate_of(estimator)
     if certificate:
-        caption += "; {solver}, relative gap {duality_gap:.1e}".format(**certificate)
+        caption += "; {solver}, relative gap {duality_gap:.1e}".format_map(certificate)
     name, inner = type(estimator).__name__, getattr(estimator, "regressor", None)
     if inner is None:
         return _VisualBlock("single", estimator, names=name, name_details=str(estimator), name_caption=caption)

@@ -195,54 +195,22 @@ def _only_spo_plus(condition: Condition) -> list[str]:
     return ["SPO+"]
 
 
+_PORTFOLIO = _portfolio_methods, _portfolio_trial
+_CLASSIFICATION = _classification_methods, _classification_trial
+_COST, _SHARE = "SPO loss", "normalized SPO loss"
+_BARRIER = "SPO+ on the simplex and on its log-barrier approximation"
+_THRESHOLD = "How the ranking depends on the entropy that is asked for"
+_EXCESS = "Excess risk over the true model, degree one"
+
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
+        Study("portfolio", "Portfolio with an entropy constraint", _SHARE, "degree", _four_panels, *_PORTFOLIO),
+        Study("classification", "Cost-sensitive classification", _COST, "degree", _four_panels, *_CLASSIFICATION),
+        Study("barrier", _BARRIER, _COST, "n", _barrier_conditions, *_CLASSIFICATION),
         Study(
-            "portfolio",
-            "Portfolio with an entropy constraint",
-            "normalized SPO loss",
-            "degree",
-            _four_panels,
-            _portfolio_methods,
-            _portfolio_trial,
+            "excess-risk", _EXCESS, "excess SPO risk", "n", _excess_conditions, _only_spo_plus, _excess_trial, "region"
         ),
-        Study(
-            "classification",
-            "Cost-sensitive classification",
-            "SPO loss",
-            "degree",
-            _four_panels,
-            _classification_methods,
-            _classification_trial,
-        ),
-        Study(
-            "barrier",
-            "SPO+ on the simplex and on its log-barrier approximation",
-            "SPO loss",
-            "n",
-            _barrier_conditions,
-            _classification_methods,
-            _classification_trial,
-        ),
-        Study(
-            "excess-risk",
-            "Excess risk over the true model, degree one",
-            "excess SPO risk",
-            "n",
-            _excess_conditions,
-            _only_spo_plus,
-            _excess_trial,
-            "region",
-        ),
-        Study(
-            "threshold",
-            "How the ranking depends on the entropy that is asked for",
-            "normalized SPO loss",
-            "entropy",
-            _threshold_conditions,
-            _portfolio_methods,
-            _portfolio_trial,
-        ),
+        Study("threshold", _THRESHOLD, _SHARE, "entropy", _threshold_conditions, *_PORTFOLIO),
     )
 }

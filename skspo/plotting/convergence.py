@@ -95,12 +95,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: object,
-        *,
-        name: str | None = None,
-        ax: OneOrTwoAxes = None,
-        **kwargs: Any,
+        cls, estimator: object, *, name: str | None = None, ax: OneOrTwoAxes = None, **kwargs: Any
     ) -> ConvergenceDisplay:
         """Draw the fit of one estimator.
 

@@ -276,8 +276,7 @@ class DecisionDisplay:
         self.chosen_ = ax.bar(at - 0.225, W * value[order], width=0.45, color=CHOSEN, label="chosen")
         self.best_ = ax.bar(at + 0.225, W_best * value[order], width=0.45, color=BEST, label="best in hindsight")
         ax.set(xlabel=xlabel, ylabel="true value")
-        _name_ticks(ax, at, names[order])
-        _legend_below(ax)
+        _finish_bars(ax, names[order])
 
     def _bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
         at = np.arange(len(names))
@@ -285,21 +284,14 @@ class DecisionDisplay:
         self.best_ = ax.bar(at + 0.2, self.W_best[i], width=0.4, color=BEST, label="best in hindsight")
         ax.axhline(0.0, color="0.4", linewidth=0.6)
         ax.set(xlabel="decision variable", ylabel="decision")
-        _name_ticks(ax, at, names)
-        _legend_below(ax)
+        _finish_bars(ax, names)
 
 
-def _name_ticks(ax: Axes, at: np.ndarray, names: np.ndarray) -> None:
-    long = max(map(len, names)) > 3
-    if len(at) <= 40:
-        ax.set_xticks(at, names, rotation=90 if long else 0)
-        if len(at) > 15:
-            ax.tick_params(axis="x", labelsize="small")
-    else:
-        ax.set_xticks([])
-
-
-def _legend_below(ax: Axes) -> None:
+def _finish_bars(ax: Axes, names: np.ndarray) -> None:
+    shown = names if len(names) <= 40 else names[:0]
+    ax.set_xticks(range(len(shown)), shown, rotation=90 if max(map(len, names)) > 3 else 0)
+    if len(names) > 15:
+        ax.tick_params(axis="x", labelsize="small")
     ax.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08))
 
 

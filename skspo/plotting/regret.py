@@ -117,12 +117,7 @@ class RegretDisplay:
             with metadata_checked():
                 C_hat = estimator.predict(X)
             regrets[name] = metric(
-                C,
-                C_hat,
-                fitted_region(estimator, region),
-                per_sample=True,
-                offset=offset,
-                region_params=region_params,
+                C, C_hat, fitted_region(estimator, region), per_sample=True, offset=offset, region_params=region_params
             )
         return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
 
