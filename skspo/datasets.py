@@ -1,4 +1,4 @@
-"""Synthetic data: features, costs and, on request, the truth behind them.
+"""Synthetic data: features, costs and, optionally, the true model.
 
 Conventions
 -----------
@@ -7,8 +7,8 @@ Conventions
 
 Every generator returns ``X, C`` and then, in this order, what was asked for: ``coef`` (``return_coef=True``) and
 ``mean`` (``return_mean=True``), the conditional mean E[c | x] in closed form.  A decision's expected cost is linear in
-c, so a predictor that returns ``mean`` makes the best decisions that any predictor can make: it is the reference of
-every excess risk.
+c, so a predictor that returns ``mean`` makes the best decisions that are possible: it is the reference for excess
+risks.
 
 The coefficients define the problem, the rest is sampling.  To draw further samples of the same problem, say a test
 set, pass them back: ``make_portfolio(1000, coef=coef)``.  Within a call the order of the draws is fixed (coefficients,
@@ -17,17 +17,15 @@ features, noise), and asking for extras does not change the data.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.utils import check_random_state
 
-__all__ = ["make_cost_sensitive_classification", "make_knapsack", "make_portfolio", "make_shortest_path"]
+from ._utils.params import is_integer, is_number
+from ._utils.types import RandomState
 
-RandomState: TypeAlias = int | np.random.RandomState | None
+__all__ = ["make_cost_sensitive_classification", "make_knapsack", "make_portfolio", "make_shortest_path"]
 
 
 def make_portfolio(
@@ -409,7 +407,7 @@ def _expected_ceil(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 def _check_sizes(**sizes: int) -> tuple[int, ...]:
     """Return the arguments as ints, if they are integers of at least one."""
     for name, value in sizes.items():
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        if not is_integer(value):
             raise TypeError(f"{name} must be an integer, got {value!r}.")
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value!r}.")
@@ -419,7 +417,7 @@ def _check_sizes(**sizes: int) -> tuple[int, ...]:
 def _check_degree_and_noise(degree: int, noise: float) -> tuple[int, float]:
     """Return the degree as an int of at least one and the noise as a finite, nonnegative float."""
     (degree,) = _check_sizes(degree=degree)
-    if isinstance(noise, (bool, np.bool_)) or not isinstance(noise, Real):
+    if not is_number(noise):
         raise TypeError(f"noise must be a number, the half-width of the multiplicative noise; got {noise!r}.")
     if not 0.0 <= noise < np.inf:
         raise ValueError(f"noise must be finite and at least 0, got {noise!r}.")
@@ -430,7 +428,7 @@ def _check_or_draw_coef(coef: ArrayLike | None, shape: tuple[int, ...], rng: np.
     """Validate the coefficients passed by the user, or draw new ones."""
     if coef is None:
         return rng.binomial(1, 0.5, size=shape).astype(np.float64)
-    B = np.array(coef, dtype=np.float64)  # a copy: what is returned must not change with the argument
+    B = np.array(coef, dtype=np.float64)  # a copy, because it is returned
     if B.shape != shape:
         raise ValueError(
             f"coef must have shape {shape} for these sizes, got {B.shape}. Pass the sizes of the call that returned it."

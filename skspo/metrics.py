@@ -14,9 +14,9 @@ from sklearn.metrics._scorer import _Scorer
 
 from ._training.fitted import check_cost_names, check_metadata, metadata_checked
 from ._utils.scaling import relative_weight
+from ._utils.types import RegionParams
 from ._utils.warn import warn_once
 from .losses import SPOLoss, SPOPlusLoss, check_costs, check_offset, check_weight
-from .regions._row_params import RegionParams
 from .regions.base import Region
 from .regions.capabilities import CAPABILITIES, has
 from .regions.check import check_region, warn_no_region

@@ -1,4 +1,4 @@
-"""The SPO+ loss as a PyTorch module, with the batched regions of this package as its oracle.
+"""The SPO+ loss as a PyTorch module, with the regions of this package as oracles.
 
 ``import torch`` in this file is PyTorch: imports are absolute.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._utils.params import one_of
 from .losses import SPOPlusLoss as _SPOPlusLoss
 from .regions.base import Region
 from .regions.check import check_region
@@ -23,7 +24,7 @@ __all__ = ["SPOPlusLoss"]
 
 
 class _Differentiable(torch.autograd.Function):
-    """Loss of each sample; the gradient is found with the value, by the same call of the oracle."""
+    """Loss of each sample; the same call of the oracle gives value and gradient."""
 
     @staticmethod
     def forward(ctx: Any, C_hat: torch.Tensor, C: np.ndarray, W: np.ndarray | None, region: Region) -> torch.Tensor:
@@ -55,7 +56,7 @@ class SPOPlusLoss(torch.nn.Module):
     region : Region or None, default=None
         Feasible region of the decisions; None means the unit Box.
     reduction : {"mean", "sum", "none"}, default="mean"
-        What to make of the losses of the samples.
+        How to combine the losses of the samples.
 
     See Also
     --------
@@ -76,11 +77,10 @@ class SPOPlusLoss(torch.nn.Module):
 
     def __init__(self, region: Region | None = None, reduction: str = "mean") -> None:
         super().__init__()
-        if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
+        one_of("mean", "sum", "none")("reduction", reduction)
         self.region = region
         self.reduction = reduction
-        self._checked: tuple[Any, int, Region] | None = None
+        self._checked: tuple[Region | None, int, Region] | None = None
 
     def forward(self, C_hat: torch.Tensor, C: torch.Tensor, W: torch.Tensor | None = None) -> torch.Tensor:
         """Loss of predictions.
@@ -92,8 +92,8 @@ class SPOPlusLoss(torch.nn.Module):
         C : Tensor of shape (n_samples, d)
             True costs.
         W : Tensor of shape (n_samples, d), optional
-            Best decisions for the true costs, ``region.argmin(C)``.  They never change, so that computing them once
-            before training saves half of the oracle's work.
+            Best decisions for the true costs, ``region.argmin(C)``.  Computing them once, before training, saves half
+            of the oracle calls.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class SPOPlusLoss(torch.nn.Module):
         return loss if self.reduction == "none" else getattr(loss, self.reduction)()
 
     def _region(self, d: int) -> Region:
-        # Checking clones the region, and what it has prepared is lost: once is enough.
+        # Check only once: it clones the region, and the clone has an empty cache.
         if self._checked is None or self._checked[0] is not self.region or self._checked[1] != d:
             self._checked = (self.region, d, check_region(self.region, n_dim=d))
         return self._checked[2]
@@ -119,6 +119,6 @@ class SPOPlusLoss(torch.nn.Module):
         return f"region={region}, reduction={self.reduction!r}"
 
 
-def _to_numpy(T: Any) -> np.ndarray:
+def _to_numpy(T: torch.Tensor | np.ndarray) -> np.ndarray:
     """Double precision on the CPU; W may be an array already."""
     return torch.as_tensor(T).detach().to("cpu", torch.float64).numpy()

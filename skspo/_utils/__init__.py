@@ -1,1 +1,1 @@
-"""Helpers that know nothing of regions, losses or models."""
+"""Helpers that do not depend on regions, losses or models."""

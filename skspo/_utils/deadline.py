@@ -1,13 +1,13 @@
-"""How much time a fit has left: ``time_limit`` of the estimators.
+"""Time limits of fits (``time_limit`` of the estimators).
 
-A limit is kept in three ways:
+A limit is enforced in three places:
 
     between steps     a solver asks ``StepTimer.late`` and stops while there is time left for the certificate
     inside a step     loops over samples and over rows of an oracle call ``check_time``, which raises ``TimeIsUp``
-    before a step     what cannot be interrupted, as a single factorisation, is only started if ``Deadline.allows`` it
+    before a step     an operation that cannot be interrupted, such as a factorisation, needs ``Deadline.allows``
 
-``check_time`` needs no argument: ``Deadline.enforced`` says for a block of code, and for the threads and processes that
-``carry_deadline`` hands work to, which deadline holds.
+``check_time`` uses the deadline that ``Deadline.enforced`` has set for the current block of code.  ``carry_deadline``
+passes it on to other threads and processes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from time import perf_counter
-from typing import Any
+from typing import Generic, ParamSpec, TypeVar
 
 import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: multiplications of a matrix product that measures the speed of the machine
 PROBE = 192**3
 
-#: seconds by which the clock of a back-end may be ahead of ours when it stops for lack of time
+#: a back-end that stops at its time limit may do so this many seconds too early by our clock
 CLOCKS_DIFFER = 0.05
 
 
@@ -34,29 +37,29 @@ class TimeIsUp(Exception):
 
 
 class Deadline:
-    """When a fit is to be over.
+    """Time at which a fit must end.
 
-    Within one machine the clock is the same for all processes, so that folds may be fitted by others.
+    All processes of one machine share the clock, so that other processes may fit folds.
 
     Parameters
     ----------
     seconds : float or None, default=None
-        From now on; None means without end.
+        Time from now; None means no limit.
     """
 
     def __init__(self, seconds: float | None = None) -> None:
         self.seconds = np.inf if seconds is None else float(seconds)
         self.at = perf_counter() + self.seconds
-        #: whether a solver stopped because of it
+        #: whether a solver stopped because of this deadline
         self.reached = False
 
     def left(self) -> float:
-        """Seconds that are left; negative if it is over."""
+        """Seconds that are left; negative after the deadline."""
         return self.at - perf_counter()
 
     def share(self, part: float) -> Deadline:
-        """Return an earlier end, after a part of the time that is left."""
-        other = Deadline(self.seconds)  # which is what the user knows
+        """Return an earlier deadline, after a part of the time that is left."""
+        other = Deadline(self.seconds)  # messages show the limit of the user
         left = max(self.left(), 0.0)
         other.at = self.at if left == np.inf else self.at - (1.0 - part) * left
         return other
@@ -67,7 +70,7 @@ class Deadline:
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Let ``check_time`` raise ``TimeIsUp`` after this deadline, for the length of a block."""
+        """Make ``check_time`` raise ``TimeIsUp`` after this deadline, in a ``with`` block."""
         token = _enforced.set(self)
         try:
             yield
@@ -84,7 +87,7 @@ _enforced: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def check_time(seconds: float = 0.0) -> None:
-    """Raise ``TimeIsUp`` if the fit that calls has no more than so many seconds left."""
+    """Raise ``TimeIsUp`` if the current fit has at most ``seconds`` left."""
     deadline = _enforced.get()
     if deadline is not None and deadline.at != np.inf and deadline.left() <= seconds:
         deadline.reached = True
@@ -92,23 +95,23 @@ def check_time(seconds: float = 0.0) -> None:
 
 
 def time_left() -> float:
-    """Seconds that the fit that calls has left; infinite if there is none, or no limit."""
+    """Seconds that the current fit has left; infinity without a limit."""
     deadline = _enforced.get()
     return np.inf if deadline is None else deadline.left()
 
 
-class carry_deadline:
-    """A function that runs under the caller's deadline, whichever thread or process calls it.
+class carry_deadline(Generic[P, R]):
+    """Function that keeps the deadline of the code that wrapped it, in any thread or process.
 
     Parameters
     ----------
     func : callable
     """
 
-    def __init__(self, func: Callable[..., Any]) -> None:
+    def __init__(self, func: Callable[P, R]) -> None:
         self.func, self.deadline = func, _enforced.get()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         if self.deadline is None:
             return self.func(*args, **kwargs)
@@ -126,19 +129,19 @@ def _speed() -> float:
     times = []
     with one_blas_thread:
         for _ in range(4):
-            start = time.perf_counter()  # never the clock that tests set
+            start = time.perf_counter()  # tests replace ``perf_counter``, but not this one
             A @ A
             times.append(time.perf_counter() - start)
     return PROBE / max(min(times), 1e-9)
 
 
 def predicted_seconds(multiplications: float) -> float:
-    """Seconds that dense linear algebra takes on this machine, roughly; the speed is measured once per process."""
+    """Estimated seconds of dense linear algebra on this machine; the speed is measured once per process."""
     return multiplications / _speed()
 
 
 class StepTimer:
-    """Tell whether another step would take too long.
+    """Predicts whether another step would take too long.
 
     A step is assumed to take as long as the last one, or half the one before.
 
@@ -146,9 +149,9 @@ class StepTimer:
     ----------
     deadline : Deadline
     keep : float
-        Share of the time that is kept for the certificate.
+        Share of the time that is reserved for the certificate.
     steps : float
-        For how many steps, at least, time is kept.
+        The time of at least this many steps is reserved, too.
     """
 
     def __init__(self, deadline: Deadline, keep: float = 0.1, steps: float = 1.0) -> None:
@@ -158,11 +161,11 @@ class StepTimer:
         self.step = 0.0
 
     def begin(self) -> None:
-        """Say that the first step begins: what was before is no measure of it."""
+        """Start timing with the first step: leave out the time before it."""
         self.before, self.step = self.deadline.left(), 0.0
 
     def late(self) -> bool:
-        """Whether to stop here; to be asked once in every step."""
+        """Whether to stop; must be called once per step."""
         if self.before == np.inf:
             return False
         left = self.deadline.left()
@@ -170,10 +173,3 @@ class StepTimer:
         if left - self.step < max(self.keep, self.steps * self.step):
             self.deadline.reached = True
         return self.deadline.reached
-
-
-def check_time_limit(value: Any) -> None:
-    """Raise an error if a parameter ``time_limit`` is no positive number."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if value is not None and not (number and value > 0):
-        raise ValueError(f"time_limit must be None or a positive number of seconds, got {value!r}.")

@@ -1,6 +1,6 @@
-"""Errors and warnings that a user may want to catch by their kind.
+"""Errors and warnings that a user may want to catch.
 
-Each one is also of the built-in class, or of the class of scikit-learn, that stands for this kind of trouble.
+Each one also derives from the matching class of Python or scikit-learn.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ class NotCertifiedWarning(ConvergenceWarning):
     """A fit ended with a model that is not proved to be optimal within ``tol``."""
 
 
-# Tracebacks and pickles name the place from which users import them.
+# Tracebacks and pickles show the public name.
 for _class in (SkspoError, SolverError, InfeasibleRegionError, UnboundedRegionError, NotCertifiedWarning):
     _class.__module__ = "skspo"

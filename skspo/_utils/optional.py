@@ -1,41 +1,41 @@
-"""Libraries that solve programs for us, and how they fail."""
+"""Imports of solver libraries, and their failures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from importlib import import_module
+from types import ModuleType
 
 
-def import_cvxpy() -> Any:
-    """Return CVXPY, or say how to get it."""
+def _import(module: str, name: str) -> ModuleType:
     try:
-        import cvxpy
+        return import_module(module)
     except ImportError as error:
-        raise ImportError(f"This needs CVXPY, which cannot be imported ({error}): pip install cvxpy") from error
-    return cvxpy
+        raise ImportError(f"This needs {name}, which cannot be imported ({error}): pip install {module}") from error
 
 
-def import_clarabel() -> Any:
-    """Return Clarabel, or say how to get it."""
-    try:
-        import clarabel
-    except ImportError as error:
-        raise ImportError(f"This needs Clarabel, which cannot be imported ({error}): pip install clarabel") from error
-    return clarabel
+def import_cvxpy() -> ModuleType:
+    """Import CVXPY, or raise an error that says how to install it."""
+    return _import("cvxpy", "CVXPY")
+
+
+def import_clarabel() -> ModuleType:
+    """Import Clarabel, or raise an error that says how to install it."""
+    return _import("clarabel", "Clarabel")
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception is a library's failure, rather than somebody's wish to stop the program.
+    """Whether an exception is a failure of a library, and not a request to stop the program.
 
-    A panic in a library written in Rust, as Clarabel is, is no ``Exception``.
+    A panic in a library written in Rust, such as Clarabel, does not derive from ``Exception``.
     """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 @contextmanager
 def suppress_failure() -> Iterator[None]:
-    """Go on after a library's failure, unless it is that the library is missing."""
+    """Ignore a failure of a library, unless the library is missing."""
     try:
         yield
     except ImportError:

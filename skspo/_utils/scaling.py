@@ -1,24 +1,27 @@
-"""Sizes of numbers that a fit can work with.
+"""Scaling by powers of two, and limits on the size of numbers.
 
-Doubles end at 1.8e308 and lose digits below 2.2e-308.  Solvers see features and costs in units of their own size, so
-that almost any size will do; but coefficients, predictions and losses are in the user's units, and where those leave
-the range of doubles, or nearly so, no fit is possible and the user is told which units to change.
+Doubles end at 1.8e308 and lose digits below 2.2e-308.  Solvers see scaled features and costs, so that almost any size
+is allowed.  Coefficients, predictions and losses are in the user's units; if those come close to the limits of doubles,
+no fit is possible, and the error says which units to change.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-#: sizes of features and costs, and of costs per feature, that leave room for sums and products
+if TYPE_CHECKING:
+    from .._training.design import Standardization
+
+#: limits on features, costs and costs per feature, such that sums and products do not overflow
 SMALLEST, LARGEST = 1e-280, 1e280
 
-#: penalties of a standardised coefficient: one below is none, one above leaves nothing to fit, and the squares of both
-#: are numbers
+#: limits on penalties of standardised coefficients: smaller ones have no effect, larger ones leave nothing to fit, and
+#: the squares of both are finite
 SMALLEST_PENALTY, LARGEST_PENALTY = 1e-100, 1e50
 
-#: how much larger than the costs their known part may be
+#: largest offset, in units of the typical cost
 LARGEST_OFFSET = 1e100
 
 
@@ -28,36 +31,35 @@ def largest(array: np.ndarray) -> float:
 
 
 def power_of_two(size: float) -> float:
-    """Power of two of about this size, and so an exact unit; 1 for 0."""
+    """Largest power of two that is at most ``size``; 1 for 0.  Division by it is exact."""
     return float(np.ldexp(1.0, np.frexp(size)[1] - 1)) if size > 0 else 1.0
 
 
 def relative_weight(weight: np.ndarray | None) -> np.ndarray | None:
-    """Weights in units of the largest, so that they can be added up; those that are nothing beside it are zero."""
+    """Weights in units of the largest, so that their sum is finite; negligible ones become zero."""
     if weight is None:
         return None
     weight = weight / power_of_two(largest(weight))
     return np.where(weight < SMALLEST, 0.0, weight)
 
 
-def check_largest(**arrays: Any) -> None:
-    """Raise an error if an array has numbers that leave no room for sums and products."""
+def check_largest(**arrays: np.ndarray | None) -> None:
+    """Raise an error if sums and products of the values of an array may overflow."""
     for name, array in arrays.items():
         size = 0.0 if array is None else largest(array)
         if size > LARGEST:
             raise ValueError(
-                f"{name} has values of size {size:.1e}. Beyond {LARGEST:g} sums and products of them are no longer "
-                "numbers: use larger units."
+                f"{name} has values of size {size:.1e}. Beyond {LARGEST:g} their sums and products overflow: use "
+                "larger units."
             )
 
 
-def check_units(standardization: Any, cost_scale: float) -> None:
+def check_units(standardization: Standardization, cost_scale: float) -> None:
     """Raise an error if coefficients, which are costs per feature, cannot be represented.
 
     Parameters
     ----------
     standardization : Standardization
-        Spread of the features, and which of them vary.
     cost_scale : float
         Typical cost.
     """
@@ -78,9 +80,8 @@ def check_units(standardization: Any, cost_scale: float) -> None:
 
 
 def check_offset_size(offset: np.ndarray | None) -> None:
-    """Raise an error if the known part of the costs, in units of the typical cost, leaves nothing of the rest."""
+    """Raise an error if the offset, in units of the typical cost, is so large that the rest is lost to rounding."""
     if offset is not None and largest(offset) > LARGEST_OFFSET:
         raise ValueError(
-            f"The offset is {largest(offset):.1e} times as large as a typical cost, of which it is said to be a part: "
-            "nothing would be left of the rest. Check its units."
+            f"offset is {largest(offset):.1e} times the typical cost; the rest is lost to rounding. Check its units."
         )

@@ -1,8 +1,8 @@
-"""What belongs to the whole process, and fits in several threads change at the same time.
+"""Global settings of the process that several threads may change at the same time.
 
-The number of BLAS threads and the filters of warnings are global.  A context manager that saves them, changes them and
-puts them back is wrong as soon as two threads overlap: the second saves what the first has set, and puts that back for
-good.  Here the first thread that enters makes the change and the last one that leaves undoes it.
+The number of BLAS threads and the filters of warnings are global.  A context manager that saves, changes and restores
+them fails if two threads overlap: the second saves the value of the first, and restores that in the end.  Here the
+first thread that enters makes the change and the last one that leaves undoes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SharedContext:
         self._make = make
         self._forget()
         if hasattr(os, "register_at_fork"):
-            # Threads do not survive a fork, so nobody would leave; what they had set stays with the child.
+            # After fork only this thread exists; drop the entries of the others.
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
@@ -53,14 +53,14 @@ class SharedContext:
 
 @cache
 def _blas_libraries() -> list[LibController]:
-    # Looking for them takes longer than a pass over small data.
+    # Cached: the search takes longer than a pass over small data.
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 def _set_threads(libraries: dict[LibController, int]) -> None:
     for library, count in libraries.items():
         library.set_num_threads(count)
-        # From threadpoolctl 3.8 on, a thread that has set the number is the only one that can until it says otherwise.
+        # Since threadpoolctl 3.8 only the thread that set the number can set it again, unless it gives up control.
         getattr(library, "clear_controlling_thread", bool)()
 
 
@@ -71,7 +71,7 @@ def _one_blas_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        # Who has set another number in the meantime shall keep it.
+        # Leave the thread count alone if someone changed it meanwhile.
         _set_threads({library: count for library, count in before.items() if library.num_threads == 1})
 
 
@@ -82,8 +82,8 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-#: one thread for BLAS: where matrices are small, waking threads for each product costs several times its own time
+#: one BLAS thread: for small matrices, waking threads takes several times longer than the product itself
 one_blas_thread = SharedContext(_one_blas_thread)
 
-#: no warnings about what these modules call: they judge results by a certificate of their own
+#: no warnings from calls in these modules, which certify the results themselves
 quiet = SharedContext(_quiet)

@@ -1,8 +1,8 @@
-"""Models that are kept: which version of skspo wrote a pickle, and whether this one can read it.
+"""Version stamps of pickles.
 
-The state of every estimator and region, and so every pickle, names the version that wrote it.  Versions from ``OLDEST``
-up to this one's series (0.2 for 0.2.1) can be read, with a warning if they differ; what a later series meant by its
-state cannot be known, and is refused.  ``OLDEST`` has to be raised when a change makes older states wrong.
+The state of every estimator and region contains the version that wrote it.  States from series ``OLDEST`` up to the
+current series (0.2 for version 0.2.1) can be read, with a warning if the versions differ.  Those of later series are
+refused.  ``OLDEST`` must be raised when a change makes older states wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .._version import __version__
 #: first series whose states this version can read
 OLDEST = (0, 3)
 
-#: what stands for the version of a state that names none
+#: version of a state without a stamp
 UNNAMED = "an unnamed version"
 
 _KEY = "_skspo_version"
@@ -45,18 +45,18 @@ class InconsistentVersionWarning(UserWarning):
 
 
 class VersionedState:
-    """Mixin that notes the version of skspo in the state and checks it on loading; to stand before BaseEstimator."""
+    """Mixin that adds the version to the state and checks it on loading; must come before BaseEstimator."""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state: Any = super().__getstate__()
         return {**state, _KEY: __version__}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         state = dict(state)
         written = str(state.pop(_KEY, UNNAMED))
         if written != __version__:
             _check(type(self).__name__, written, __version__)
-            # Parameters that came later have their default, which changes nothing.
+            # Parameters that were added later get their default.
             for name, parameter in signature(type(self)).parameters.items():
                 if parameter.default is not Parameter.empty:
                     state.setdefault(name, parameter.default)

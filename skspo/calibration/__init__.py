@@ -1,4 +1,4 @@
-"""Calibration and risk bounds: what a small surrogate risk says about decisions.
+"""Calibration and risk bounds: from surrogate risks to the quality of decisions.
 
 The theory of Liu and Grigas, *Risk Bounds and Calibration for a Smart Predict-then-Optimize Method*, as functions:
 every numbered result has one, and ``docs/theory.md`` says which.  Where the paper has a misprint the corrected

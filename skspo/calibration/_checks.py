@@ -1,19 +1,19 @@
-"""Parameters of the theory, checked once and in one way."""
+"""Checks of parameters, and the geometry of regions, for all modules of the theory."""
 
 from __future__ import annotations
 
-import numbers
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.params import integer, number
 from ..regions.base import CAPABILITIES, CertifiedFloat, Region, check_norm, directions_of
 from ..regions.check import check_region
 
 
 class Sides(NamedTuple):
-    """An inequality with numbers in it: ``lower <= value <= upper``, where an absent side is infinite."""
+    """Values of the sides of ``lower <= value <= upper``; a missing side is infinite."""
 
     lower: np.ndarray
     value: np.ndarray
@@ -21,43 +21,15 @@ class Sides(NamedTuple):
 
     def hold(self, tol: float = 1e-9) -> bool:
         """Whether both inequalities hold up to ``tol`` times the largest finite number involved."""
-        numbers_seen = np.concatenate([np.ravel(np.abs(side)) for side in self])
-        slack = tol * float(numbers_seen[np.isfinite(numbers_seen)].max(initial=0.0))
+        sizes = np.concatenate([np.ravel(np.abs(side)) for side in self])
+        slack = tol * float(sizes[np.isfinite(sizes)].max(initial=0.0))
         return bool((self.lower <= self.value + slack).all() and (self.value <= self.upper + slack).all())
 
 
-def check_number(
-    name: str,
-    value: Any,
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-    low_open: bool = True,
-    high_open: bool = False,
-    why: str = "",
-) -> float:
-    """Return a finite number between two limits, or say which one it must respect and why."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and np.isfinite(float(value))
-    if ok:
-        ok = (low < value if low_open else low <= value) and (value < high if high_open else value <= high)
-    if not ok:
-        limits = []
-        if low > -np.inf:
-            limits.append(f"{'above' if low_open else 'at least'} {low:g}")
-        if high < np.inf:
-            limits.append(f"{'below' if high_open else 'at most'} {high:g}")
-        reason = f" ({why})" if why else ""
-        wanted = " ".join(["a finite number", " and ".join(limits)]).strip()
-        raise ValueError(f"{name} must be {wanted}{reason}, got {value!r}.")
-    return float(value)
-
-
-def check_count(name: str, value: Any, low: int = 1, why: str = "") -> int:
-    """Return an integer of at least ``low``."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        reason = f" ({why})" if why else ""
-        raise ValueError(f"{name} must be an integer of at least {low}{reason}, got {value!r}.")
-    return int(value)
+check_positive = number(above=0.0)
+check_nonnegative = number(0.0)
+check_share = number(above=0.0, high=1.0)
+check_count = integer(1)
 
 
 def check_levels(name: str, value: ArrayLike, *, allow_zero: bool) -> np.ndarray:
@@ -68,13 +40,13 @@ def check_levels(name: str, value: ArrayLike, *, allow_zero: bool) -> np.ndarray
     return levels
 
 
-def check_delta(delta: Any) -> float:
-    """Return a probability of failure that the corollaries allow."""
-    return check_number("delta", delta, low=0.0, high=0.5, high_open=True, why="a probability of failure")
+def check_delta(delta: float) -> None:
+    """Check a probability of failure; the corollaries need one below 1/2."""
+    number(above=0.0, below=0.5)("delta", delta, "a probability of failure")
 
 
 def need(region: Region, *names: str) -> None:
-    """Raise if the region lacks one of the capabilities."""
+    """Raise an error if the region lacks one of the capabilities."""
     missing = [name for name in names if not hasattr(region, name)]
     if missing:
         what = "; ".join(f"{name} ({CAPABILITIES.get(name, 'see its documentation')})" for name in missing)
@@ -101,7 +73,7 @@ def region_geometry(region: Region, n_dim: int | None = None) -> Geometry:
     Returns
     -------
     geometry : Geometry
-        ``diameter`` is exact or an upper bound, ``width`` exact or a lower bound, each says which.
+        ``diameter`` is exact or an upper bound, ``width`` exact or a lower bound; ``kind`` says which.
 
     Examples
     --------
@@ -147,7 +119,7 @@ class Subspace(NamedTuple):
         return C if self.factor is None else np.linalg.solve(self.factor, C.T).T
 
     def dual_norm(self, C: np.ndarray) -> np.ndarray:
-        """Size of each row of costs, as far as decisions can see it."""
+        """Dual norm of each row of costs."""
         return np.linalg.norm(self.whiten(C), axis=-1)
 
     def norm(self, W: np.ndarray) -> np.ndarray:

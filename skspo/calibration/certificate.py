@@ -1,4 +1,4 @@
-"""What the theory says about one fitted model: a certificate with its assumptions, or the word that it is vacuous.
+"""Risk certificate of a fitted model: a bound with its assumptions.
 
 Conventions
 -----------
@@ -18,7 +18,7 @@ is at least R_hat(model) + <B - B_model, subgradient>; and R_hat(model) itself, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,14 +30,22 @@ from .._utils.threads import quiet
 from ..estimators._spo_plus import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs
 from ..regions.base import Region
-from ._checks import check_delta, check_number, need, region_geometry
-from .functions import CalibrationFunction, LeastSquaresCalibration, PolyhedralCalibration, StronglyConvexCalibration
-from .generalization import check_finite_range, generalization_bound, spo_plus_range
+from ._checks import check_delta, check_positive, need, region_geometry
+from .functions import CalibrationFunction, PolyhedralCalibration, StronglyConvexCalibration
+from .generalization import check_calibration, generalization_bound, spo_plus_range
+
+
+class LinearModel(Protocol):
+    """Fitted linear model of costs."""
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    region_: Region
 
 
 @dataclass(frozen=True)
 class RiskCertificate:
-    """A bound on the excess SPO risk of one model, with everything it rests on; prints as a report.
+    """Bound on the excess SPO risk of one model, with its assumptions; prints as a report.
 
     Attributes
     ----------
@@ -46,7 +54,7 @@ class RiskCertificate:
     optimization_gap : float
         Upper bound on the training risk minus the least one in the class.
     gap_source : str
-        What proves it.
+        Which argument proves it.
     generalization_term : float
         Upper bound on |true risk - training risk| over the class.
     excess_surrogate_risk : float
@@ -54,9 +62,9 @@ class RiskCertificate:
     excess_spo_risk : float
         The implied bound; it holds with probability ``1 - delta`` if the assumptions do.
     trivial_bound : float
-        What holds for every model: the diameter of the region times the bound on costs.
+        Bound for every model: the diameter of the region times the bound on costs.
     vacuous : bool
-        Whether the implied bound is no better than that.
+        Whether the implied bound is no better than ``trivial_bound``.
     delta : float
         Probability of failure.
     n_samples : int
@@ -76,7 +84,7 @@ class RiskCertificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says no more than what is true of every model."""
+        """Whether the bound is no better than ``trivial_bound``."""
         return not self.excess_spo_risk < self.trivial_bound
 
     def __str__(self) -> str:
@@ -97,7 +105,7 @@ class RiskCertificate:
 
 
 def risk_certificate(
-    estimator: Any,
+    estimator: LinearModel,
     X: ArrayLike,
     y: ArrayLike,
     calibration: CalibrationFunction,
@@ -107,7 +115,7 @@ def risk_certificate(
     cost_bound: float | None = None,
     feature_bound: float | None = None,
 ) -> RiskCertificate:
-    """Bound the excess SPO risk of a fitted linear model, and say what the bound rests on.
+    """Bound the excess SPO risk of a fitted linear model, under stated assumptions.
 
     Parameters
     ----------
@@ -133,9 +141,9 @@ def risk_certificate(
 
     Notes
     -----
-    What is not given is read off the data: ``radius`` from the model, the bounds from the largest rows.  The theorem
-    does not allow this, and the certificate lists it among its assumptions.  The bound is usually vacuous: its
-    constants decrease like powers with the dimension as exponent.
+    The defaults are read off the data: ``radius`` from the model, the bounds from the largest rows.  The theorem does
+    not allow this, and the certificate lists it among its assumptions.  The bound is usually vacuous: its constants
+    decrease exponentially with the dimension.
 
     Examples
     --------
@@ -158,9 +166,7 @@ def risk_certificate(
             f"risk_certificate is for linear models with coef_ of shape (d, n_features), intercept_ and region_; "
             f"{type(estimator).__name__} is not one."
         )
-    if not isinstance(calibration, CalibrationFunction) or isinstance(calibration, LeastSquaresCalibration):
-        raise TypeError(f"calibration must be a bound for the SPO+ loss, got {calibration!r}.")
-    check_finite_range(calibration)
+    check_calibration(calibration)
     check_delta(delta)
     X_arr = check_array(X, dtype=np.float64, input_name="X")
     C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
@@ -194,7 +200,8 @@ def risk_certificate(
         if value is None:
             used[name] = observed[name]
             continue
-        used[name] = check_number(name, value, low=0.0)
+        check_positive(name, value)
+        used[name] = float(value)
         if value < observed[name] * (1.0 - 1e-12):
             what = "the model" if name == "radius" else "a row of the data"
             raise ValueError(f"{name} is {value!r}, but {what} has {observed[name]:.6g}: the bound would not apply.")
@@ -202,8 +209,8 @@ def risk_certificate(
         if used["cost_bound"] < np.sqrt(2.0) * calibration.domain * (1.0 - 1e-12):
             raise ValueError(
                 f"domain={calibration.domain:g} says that there are costs of length "
-                f"{np.sqrt(2.0) * calibration.domain:.6g}, cost_bound={used['cost_bound']:.6g} that there are not: no "
-                "distribution has both."
+                f"{np.sqrt(2.0) * calibration.domain:.6g}, cost_bound={used['cost_bound']:.6g} that there are none: "
+                "no distribution satisfies both."
             )
 
     loss = SPOPlusLoss(region)
@@ -223,7 +230,7 @@ def risk_certificate(
     ]
     for name, value in given.items():
         if value is None:
-            assumptions.append(f"{name} would be the same had it been fixed beforehand: it was read off the data")
+            assumptions.append(f"{name}, which was read off the data, is a valid choice that does not depend on them")
     return RiskCertificate(
         risk,
         gap,
@@ -239,7 +246,7 @@ def risk_certificate(
 
 
 def _check_same_region(calibration: CalibrationFunction, region: Region, d: int) -> None:
-    """Raise if the bound is provably one for another region."""
+    """Raise an error if the bound is provably for another region."""
     if isinstance(calibration, StronglyConvexCalibration):
         need(region, "strong_convexity")
     if isinstance(calibration, PolyhedralCalibration):
@@ -251,7 +258,7 @@ def _check_same_region(calibration: CalibrationFunction, region: Region, d: int)
 
 
 def _gap(
-    estimator: Any, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, G: np.ndarray, radius: float
+    estimator: LinearModel, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, G: np.ndarray, radius: float
 ) -> tuple[float, str]:
     """Upper bound on the training risk minus the least one in the class, and what proves it."""
     choices = [(risk, "losses are not negative")]
@@ -261,7 +268,7 @@ def _gap(
     own = _own_bound(estimator, risk, Z, C, coef, radius)
     if own is not None:
         choices.append((risk - own, "the estimator's dual bound"))
-    if own is None or estimator.alpha > 0:
+    if not isinstance(estimator, SPOPlusRegressor) or own is None or estimator.alpha > 0:
         reference = _reference_bound(estimator, Z, C, radius)
         if reference is not None:
             choices.append((risk - reference, "the dual bound of a reference without penalty"))
@@ -270,42 +277,42 @@ def _gap(
 
 
 def _own_bound(
-    estimator: Any, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
+    estimator: LinearModel, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
 ) -> float | None:
     """Lower bound on the training risk over the class, from the estimator's own certificate; None if it has none."""
     if not isinstance(estimator, SPOPlusRegressor) or estimator.surrogate_region is not None:
         return None
     alpha, l1 = float(estimator.alpha), float(estimator.l1_ratio)
-    anchored = estimator.prior == "least_squares"
+    prior_is_least_squares = estimator.prior == "least_squares"
     prior = np.zeros_like(coef)
-    if anchored and alpha > 0:
+    if prior_is_least_squares and alpha > 0:
         fit = LinearRegression(fit_intercept=estimator.fit_intercept).fit(Z[:, :-1], C)
         slopes = np.reshape(fit.coef_, coef[:, :-1].shape)
         prior = np.column_stack([slopes, np.broadcast_to(fit.intercept_, coef.shape[0])])
-    # Decisions see a projection of the coefficients, which is never longer.
+    # Decisions depend on a projection of the coefficients, which is not longer.
     reach = radius + float(np.linalg.norm(prior))
     penalty = alpha * (l1 * np.sqrt(coef.size) * reach + 0.5 * (1.0 - l1) * reach**2)
-    seen = coef - prior if anchored else np.column_stack([coef[:, :-1], np.zeros(coef.shape[0])])
+    seen = coef - prior if prior_is_least_squares else np.column_stack([coef[:, :-1], np.zeros(coef.shape[0])])
     own_penalty = alpha * (l1 * np.abs(seen).sum() + 0.5 * (1.0 - l1) * np.square(seen).sum())
-    # Weights, other data or a later change of the coefficients: the certificate is then about another problem.
+    # With weights, other data or changed coefficients, the certificate is for another problem.
     if abs(estimator.objective_ - risk - own_penalty) > 1e-6 * max(abs(estimator.objective_), risk):
         return None
-    everywhere = alpha > 0 and l1 < 1 and anchored
+    everywhere = alpha > 0 and l1 < 1 and prior_is_least_squares
     if not everywhere and not _covers(estimator, Z, C, coef, radius):
         return None
     return float(estimator.lower_bound_) - penalty
 
 
-def _reference_bound(estimator: Any, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
-    """Lower bound on the training risk over the class, from a fit without penalty; None if it does not reach so far."""
+def _reference_bound(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
+    """Lower bound on the training risk over the class, from a fit without penalty; None if it does not cover them."""
     reference = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
-    with quiet:  # the bound is valid all the same
+    with quiet:  # the bound is valid even if the fit stops early
         reference.fit(Z[:, :-1], C)
     coef = np.column_stack([reference.coef_, reference.intercept_])
     return float(reference.lower_bound_) if _covers(reference, Z, C, coef, radius) else None
 
 
-def _covers(estimator: Any, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
+def _covers(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
     """Whether every model of the class is where a bound without ridge is proved (see ``skspo._training.objective``)."""
     d = C.shape[1]
     E = estimator.region_.equalities(d) if hasattr(estimator.region_, "equalities") else np.zeros((0, d))

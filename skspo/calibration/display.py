@@ -1,16 +1,21 @@
-"""A picture of calibration: the curve found by simulation with the theoretical lower bound under it."""
+"""CalibrationDisplay: the empirical calibration function with its theoretical lower bound."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..plotting._common import pyplot
 from ..regions.base import Region
 from .empirical import EmpiricalCalibration, empirical_calibration
 from .functions import CalibrationFunction
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 class CalibrationDisplay:
@@ -50,6 +55,9 @@ class CalibrationDisplay:
     'excess SPO risk'
     """
 
+    line_: Line2D
+    bound_: Line2D | None
+
     def __init__(self, result: EmpiricalCalibration, calibration: CalibrationFunction | None = None) -> None:
         self.result = result
         self.calibration = calibration
@@ -62,7 +70,7 @@ class CalibrationDisplay:
         eps: ArrayLike,
         calibration: CalibrationFunction | None = None,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> CalibrationDisplay:
         """Search for the worst predictions and plot.
@@ -80,12 +88,12 @@ class CalibrationDisplay:
         -------
         display : CalibrationDisplay
         """
-        _import_pyplot()  # before the search, which takes longer
+        pyplot("CalibrationDisplay")  # before the search, which takes longer
         return cls.from_result(empirical_calibration(region, sampler, eps, **kwargs), calibration, ax=ax)
 
     @classmethod
     def from_result(
-        cls, result: EmpiricalCalibration, calibration: CalibrationFunction | None = None, *, ax: Any = None
+        cls, result: EmpiricalCalibration, calibration: CalibrationFunction | None = None, *, ax: Axes | None = None
     ) -> CalibrationDisplay:
         """Plot the output of :func:`empirical_calibration`.
 
@@ -103,7 +111,7 @@ class CalibrationDisplay:
         """
         return cls(result, calibration).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> CalibrationDisplay:
+    def plot(self, ax: Axes | None = None) -> CalibrationDisplay:
         """Draw both curves on logarithmic axes.
 
         Parameters
@@ -115,7 +123,7 @@ class CalibrationDisplay:
         -------
         display : CalibrationDisplay
         """
-        plt = _import_pyplot()
+        plt = pyplot("CalibrationDisplay")
         if ax is None:
             _, ax = plt.subplots()
         order = np.argsort(self.result.eps)
@@ -132,11 +140,3 @@ class CalibrationDisplay:
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _import_pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("CalibrationDisplay needs Matplotlib: pip install skspo[plot]") from error
-    return plt

@@ -1,4 +1,4 @@
-"""Calibration as it is: excess risks by simulation, and the search for the worst prediction.
+"""Calibration by simulation: excess risks, and the search for the worst prediction.
 
 Conventions
 -----------
@@ -8,8 +8,8 @@ Conventions
     excess SPO+  E[l+(c_hat, c) - l+(cbar, c)]                     any distribution, relative to the prediction cbar
                = E[(c + 2 Delta).(w*(c) - w*(c + 2 Delta))]        if c is centrally symmetric about cbar
 
-The second form is nonnegative for every single c and vanishes unless the decision changes, so its average is much the
-better estimate.  The excess SPO+ risk is convex in c_hat and smallest at cbar; along a ray from cbar both it and
+The second form is nonnegative for every c and zero unless the decision changes, so that its average is a much better
+estimate.  The excess SPO+ risk is convex in c_hat and smallest at cbar; along a ray from cbar both it and
 the excess SPO risk increase, so the best prediction of a ray is the first whose excess SPO risk reaches eps.
 """
 
@@ -23,9 +23,11 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
+from .._utils.params import integer, number
+from .._utils.types import RandomState
 from ..regions.base import Region, directions_of
 from ..regions.check import check_region
-from ._checks import check_count, check_levels, check_number, rows
+from ._checks import check_count, check_levels, rows
 
 #: costs solved in one call of the oracle
 _CHUNK = 1 << 19
@@ -65,12 +67,7 @@ def _spo_plus_differences(
 
 
 def excess_risks(
-    region: Region,
-    c_hat: ArrayLike,
-    samples: ArrayLike,
-    *,
-    c_bar: ArrayLike | None = None,
-    symmetric: bool = False,
+    region: Region, c_hat: ArrayLike, samples: ArrayLike, *, c_bar: ArrayLike | None = None, symmetric: bool = False
 ) -> ExcessRisks:
     """Excess SPO and SPO+ risk of predictions, given draws of the costs.
 
@@ -84,7 +81,7 @@ def excess_risks(
     c_bar : array-like of shape (d,), optional
         Mean of the costs; by default that of the samples.
     symmetric : bool, default=False
-        Whether the costs are centrally symmetric about their mean.  Then cbar minimises the SPO+ risk and a far better
+        Whether the costs are centrally symmetric about their mean.  Then cbar minimises the SPO+ risk, and a better
         estimate is used.  Otherwise the excess is relative to the prediction ``c_bar``.
 
     Returns
@@ -123,7 +120,7 @@ class EmpiricalCalibration(NamedTuple):
     """Smallest excess SPO+ risk found, for each eps, with confidence limits at the prediction found.
 
     ``delta`` is the estimated excess SPO+ risk of ``predictions``; the infimum over all predictions can only be lower.
-    ``lower`` and ``upper`` are confidence limits of that risk, from draws that the search has not seen.  Where no
+    ``lower`` and ``upper`` are confidence limits of that risk, from draws that the search does not use.  Where no
     prediction has an excess SPO risk of eps, ``delta`` is infinite and the prediction NaN.
     """
 
@@ -135,16 +132,14 @@ class EmpiricalCalibration(NamedTuple):
     excess_spo: np.ndarray
 
 
-def _first_crossing(
-    region: Region, c_bar: np.ndarray, V: np.ndarray, eps: float, scale: float, n_steps: int = 40
-) -> np.ndarray:
+def _first_crossing(region: Region, c_bar: np.ndarray, V: np.ndarray, eps: float, scale: float) -> np.ndarray:
     """Smallest t, up to bisection, with excess SPO risk of cbar + t v at least eps; infinite if there is none."""
     best = float(c_bar @ region.solve_min(c_bar[None])[0])
 
     def reached(t: np.ndarray) -> np.ndarray:
         return region.solve_min(c_bar + t[:, None] * V) @ c_bar - best >= eps
 
-    # cbar + t v for a large t decides like v itself, which is as far as the excess risk of the ray goes.
+    # The excess risk increases along the ray up to that of v itself, which cbar + t v reaches for a large t.
     low, high = np.zeros(V.shape[0]), np.full(V.shape[0], scale)
     for _ in range(30):
         short = ~reached(high)
@@ -152,7 +147,7 @@ def _first_crossing(
             break
         low, high = np.where(short, high, low), np.where(short, 4.0 * high, high)
     possible = reached(high)
-    for _ in range(n_steps):
+    for _ in range(40):
         middle = 0.5 * (low + high)
         ok = reached(middle)
         low, high = np.where(ok, low, middle), np.where(ok, middle, high)
@@ -169,7 +164,7 @@ def empirical_calibration(
     n_directions: int = 64,
     n_rounds: int = 8,
     confidence: float = 0.95,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> EmpiricalCalibration:
     """Estimate the conditional calibration function of the SPO+ loss by search over predictions.
 
@@ -178,7 +173,7 @@ def empirical_calibration(
     region : Region
     sampler : callable
         ``sampler(n, random_state)`` returns n draws of the costs, shape (n, d), from a distribution that is centrally
-        symmetric about its mean.  If the draws speak against the symmetry, or against ``c_bar``, an error says so.
+        symmetric about its mean.  Draws that contradict the symmetry or ``c_bar`` raise an error.
     eps : float or array-like
         Excess SPO risks, positive.
     c_bar : array-like of shape (d,), optional
@@ -197,7 +192,7 @@ def empirical_calibration(
 
     Notes
     -----
-    The search can only miss: the true calibration function is at most the excess SPO+ risk of the prediction found.
+    The search gives an upper bound: the calibration function is at most the excess SPO+ risk of the prediction found.
 
     Examples
     --------
@@ -213,10 +208,10 @@ def empirical_calibration(
     levels = np.atleast_1d(check_levels("eps", eps, allow_zero=False))
     if levels.ndim != 1:
         raise ValueError(f"eps must be a number or one-dimensional, got shape {levels.shape}.")
-    check_count("n_samples", n_samples, 2)
+    integer(2)("n_samples", n_samples)
     check_count("n_directions", n_directions)
     check_count("n_rounds", n_rounds)
-    check_number("confidence", confidence, low=0.0, high=1.0, high_open=True)
+    number(above=0.0, below=1.0)("confidence", confidence)
     rng = check_random_state(random_state)
 
     def draw() -> np.ndarray:
@@ -243,7 +238,7 @@ def empirical_calibration(
     predictions = np.full((m, d), np.nan)
     z = float(norm.ppf(0.5 + 0.5 * confidence))
     Delta, least = None, np.inf
-    # From the largest eps down: what reaches a larger one reaches a smaller one too.
+    # From the largest eps down: a prediction that reaches a larger eps reaches a smaller one, too.
     for i in np.argsort(-levels, kind="stable"):
         found, value = _search(region, mean, C, W, U, float(levels[i]), scale, n_directions, n_rounds, rng)
         if value < least:

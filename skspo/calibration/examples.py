@@ -10,15 +10,15 @@ Conventions
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
 from scipy.stats import chi
 
+from .._utils.params import integer
 from ..regions.balls import L1Ball
 from ..regions.base import CertifiedFloat, Region
-from ._checks import check_count, check_number
+from ._checks import check_positive
 from .polyhedral_steps import _partial_mean
 
 
@@ -48,10 +48,12 @@ class DoubleCone(Region):
         self.sense = sense
 
     def _prepare(self, d: int) -> tuple[float, float]:
-        check_count("the number of costs of DoubleCone", d, 2)
-        return check_number("a", self.a, low=0.0), check_number("b", self.b, low=0.0)
+        integer(2)("the number of costs of DoubleCone", d)
+        check_positive("a", self.a)
+        check_positive("b", self.b)
+        return float(self.a), float(self.b)
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+    def _argmin(self, C: np.ndarray, data: tuple[float, float]) -> np.ndarray:
         a, b = data
         size = np.linalg.norm(C[:, :-1], axis=1)
         apex = b * np.abs(C[:, -1]) >= a * size
@@ -100,8 +102,8 @@ class NegativeExample:
     sigma: float
 
     def __post_init__(self) -> None:
-        check_number("eps", self.eps, low=0.0)
-        check_number("sigma", self.sigma, low=0.0)
+        check_positive("eps", self.eps)
+        check_positive("sigma", self.sigma)
 
     @property
     def region(self) -> L1Ball:
@@ -172,8 +174,8 @@ class TightnessExample:
 
     def __post_init__(self) -> None:
         for name in ("a", "b", "shift", "sigma"):
-            check_number(name, getattr(self, name), low=0.0)
-        check_count("n_dim", self.n_dim, 2)
+            check_positive(name, getattr(self, name))
+        integer(2)("n_dim", self.n_dim)
 
     @property
     def region(self) -> DoubleCone:

@@ -1,4 +1,4 @@
-"""Calibration functions: how small the surrogate's excess risk must be for good decisions.
+"""Calibration functions: bounds on the excess SPO risk in terms of the excess surrogate risk.
 
 Conventions
 -----------
@@ -8,22 +8,26 @@ Conventions
 
 All of them are (constant) x (shape): min(eps^2 / k, eps) with k = D_S M for polyhedra, eps for strongly convex level
 sets, eps^2 / D_S^2 for least squares.  The constants are products of powers with the dimension as exponent, so they are
-computed as logarithms; one that is smaller than any float is 0, and the bound then says nothing.
+computed as logarithms; one that underflows is 0, and the bound is then trivial.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import exp, log, log1p, pi, sqrt
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
+from .._utils.params import integer, number
 from ..regions.base import CertifiedFloat, Region
 from ..regions.check import check_region
-from ._checks import check_count, check_levels, check_number, need, region_geometry
+from ._checks import check_count, check_levels, check_positive, check_share, need, region_geometry
+
+#: one number, or an array of the shape of the argument
+Levels: TypeAlias = np.float64 | np.ndarray
 
 
 class CalibrationFunction:
@@ -42,31 +46,31 @@ class CalibrationFunction:
 
     @property
     def constant(self) -> float:
-        """The constant; 0 if it is smaller than any float."""
+        """The constant; 0 if it underflows."""
         return exp(self.log_constant)
 
     def assumptions(self) -> list[str]:
-        """What must be true of the distribution of costs given features, and of the region."""
+        """Assumptions on the distribution of costs given features, and on the region."""
         raise NotImplementedError
 
     def _shape(self, eps: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
     def _envelope(self, eps: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        return self._shape(eps)  # of a convex shape
 
     def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def __call__(self, eps: ArrayLike) -> Any:
+    def __call__(self, eps: ArrayLike) -> Levels:
         """Smallest excess surrogate risk that an excess SPO risk of ``eps`` > 0 allows."""
         return self.constant * self._shape(check_levels("eps", eps, allow_zero=False))
 
-    def biconjugate(self, eps: ArrayLike) -> Any:
+    def biconjugate(self, eps: ArrayLike) -> Levels:
         """Convex envelope of the function, at ``eps`` >= 0."""
         return self.constant * self._envelope(check_levels("eps", eps, allow_zero=True))
 
-    def inverse(self, excess: ArrayLike) -> Any:
+    def inverse(self, excess: ArrayLike) -> Levels:
         """Largest excess SPO risk that is compatible with the given excess surrogate risk."""
         excess_arr = check_levels("excess_surrogate_risk", excess, allow_zero=True)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -101,7 +105,7 @@ class PolyhedralCalibration(CalibrationFunction):
 
     Notes
     -----
-    For a region inside a hyperplane the width in the surrounding space is 0 and the bound would say nothing.  Costs act
+    For a region inside a hyperplane the width in the surrounding space is 0 and the bound would be trivial.  Costs act
     on such a region through their projection on its directions only, and the projection of a distribution of the class
     (``domain=None``) is in the class again, in k dimensions and with the same M, alpha and beta.  With ``domain`` the
     condition is on the distribution of the projected costs.
@@ -129,16 +133,16 @@ class PolyhedralCalibration(CalibrationFunction):
     domain: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("diameter", self.diameter, low=0.0, why="a region with one decision leaves nothing to decide")
-        check_number("width", self.width, low=0.0, why="a degenerate region: use the width in its affine hull")
+        check_positive("diameter", self.diameter, "the region must have more than one decision")
+        check_positive("width", self.width, "a degenerate region: use the width in its affine hull")
         if self.width > self.diameter * (1.0 + 1e-9):
             raise ValueError(f"width {self.width} is above diameter {self.diameter}: no region has both.")
         check_count("n_dim", self.n_dim)
-        check_number("M", self.M, low=1.0, low_open=False)
-        check_number("alpha", self.alpha, low=0.0, high=1.0, why="no density is above alpha > 1 times another")
-        check_number("beta", self.beta, low=0.0)
+        number(1.0)("M", self.M)
+        check_share("alpha", self.alpha, "no density is above alpha > 1 times another")
+        check_positive("beta", self.beta)
         if self.domain is not None:
-            check_number("domain", self.domain, low=0.0)
+            check_positive("domain", self.domain)
 
     @classmethod
     def from_region(
@@ -154,7 +158,7 @@ class PolyhedralCalibration(CalibrationFunction):
         """Bound for a region, with its diameter, relative width and reduced dimension."""
         geometry = region_geometry(region, n_dim)
         if geometry.n_dim == 0:
-            raise ValueError(f"{region!r} has only one decision: there is nothing to decide, and no bound.")
+            raise ValueError(f"{region!r} has only one decision, so that there is no bound.")
         if geometry.width <= 0:
             raise ValueError(f"{region!r} is degenerate: no positive lower bound on its relative width is known.")
         return cls(geometry.diameter, geometry.width, geometry.n_dim, M, alpha, beta, domain)
@@ -191,7 +195,7 @@ class PolyhedralCalibration(CalibrationFunction):
         return float(self.diameter) * self.M
 
     def assumptions(self) -> list[str]:
-        """What must be true for the bound to hold."""
+        """Assumptions of the bound."""
         where = "for every c" if self.domain is None else f"wherever |c|^2 <= {2 * self.domain**2:g}"
         most = self.M if self.domain is None else min(self.M, self.domain)
         return [
@@ -221,7 +225,7 @@ class StronglyConvexCalibration(CalibrationFunction):
     The constant is ``(mu / L)^(9/2) / (4 (1 + beta^2))``, times ``alpha`` if that is given.  It holds for conditional
     distributions that are rotationally symmetric about their mean cbar in the norm |.|_* dual to the A-norm, with
     ``E |c - cbar|_*^2 <= beta^2 |cbar|_*^2`` or, if ``alpha`` is given, ``P(|c - cbar|_* <= beta |cbar|_*) >= alpha``.
-    All norms are those of what decisions can see: in a region with equalities, of the projected costs.
+    In a region with equalities all norms are those of the projected costs.
 
     Parameters
     ----------
@@ -250,14 +254,14 @@ class StronglyConvexCalibration(CalibrationFunction):
     alpha: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("mu", self.mu, low=0.0, why="the region must be a level set of a strongly convex function")
-        check_number("L", self.L, low=0.0, why="the function must be smooth on the region")
+        check_positive("mu", self.mu, "the region must be a level set of a strongly convex function")
+        check_positive("L", self.L, "the function must be smooth on the region")
         if self.mu > self.L * (1.0 + 1e-12):
             raise ValueError(f"mu {self.mu} is above L {self.L}: no function has both.")
-        check_count("n_dim", self.n_dim, 2, why="in one dimension the SPO+ risk is not calibrated in this class")
-        check_number("beta", self.beta, low=0.0)
+        integer(2)("n_dim", self.n_dim, "in one dimension the SPO+ risk is not calibrated in this class")
+        check_positive("beta", self.beta)
         if self.alpha is not None:
-            check_number("alpha", self.alpha, low=0.0, high=1.0, why="a probability")
+            check_share("alpha", self.alpha, "a probability")
 
     @classmethod
     def from_region(
@@ -287,7 +291,7 @@ class StronglyConvexCalibration(CalibrationFunction):
         return 4.5 * ratio - log(4.0) - log1p(self.beta**2) + (0.0 if self.alpha is None else log(self.alpha))
 
     def assumptions(self) -> list[str]:
-        """What must be true for the bound to hold."""
+        """Assumptions of the bound."""
         spread = (
             f"E|c - cbar|^2 <= {self.beta:g}^2 |cbar|^2"
             if self.alpha is None
@@ -300,9 +304,6 @@ class StronglyConvexCalibration(CalibrationFunction):
         ]
 
     def _shape(self, eps: np.ndarray) -> np.ndarray:
-        return eps
-
-    def _envelope(self, eps: np.ndarray) -> np.ndarray:
         return eps
 
     def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
@@ -330,7 +331,7 @@ class LeastSquaresCalibration(CalibrationFunction):
     surrogate: str = field(default="least squares", init=False)
 
     def __post_init__(self) -> None:
-        check_number("diameter", self.diameter, low=0.0, why="a region with one decision leaves nothing to decide")
+        check_positive("diameter", self.diameter, "the region must have more than one decision")
 
     @classmethod
     def from_region(cls, region: Region, *, n_dim: int | None = None) -> LeastSquaresCalibration:
@@ -346,23 +347,17 @@ class LeastSquaresCalibration(CalibrationFunction):
         return -2.0 * log(float(self.diameter))
 
     def assumptions(self) -> list[str]:
-        """What must be true for the bound to hold."""
-        return [
-            "costs have a finite second moment",
-            f"the region has diameter at most {float(self.diameter):g}",
-        ]
+        """Assumptions of the bound."""
+        return ["costs have a finite second moment", f"the region has diameter at most {float(self.diameter):g}"]
 
     def _shape(self, eps: np.ndarray) -> np.ndarray:
-        return eps * eps
-
-    def _envelope(self, eps: np.ndarray) -> np.ndarray:
         return eps * eps
 
     def _envelope_inverse(self, height: np.ndarray) -> np.ndarray:
         return np.sqrt(height)
 
 
-def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFunction) -> Any:
+def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFunction) -> Levels:
     """Upper bound on the excess SPO risk that an excess surrogate risk implies.
 
     Parameters
@@ -370,12 +365,12 @@ def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFu
     excess_surrogate_risk : float or array-like
         How far the surrogate's risk is from the best over all predictors, nonnegative.
     calibration : CalibrationFunction
-        Which bound: of which region, and for which class of distributions.
+        Bound for a region and a class of distributions.
 
     Returns
     -------
     bound : float or ndarray
-        The excess SPO risk is at most this; infinite if the bound says nothing.
+        The excess SPO risk is at most this; infinite if the bound is trivial.
 
     Examples
     --------

@@ -24,17 +24,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from ._checks import check_count, check_delta, check_levels, check_number
+from .._utils.params import integer, one_of
+from .._utils.types import RandomState
+from ._checks import check_count, check_delta, check_levels, check_nonnegative, check_positive
 from .functions import CalibrationFunction, LeastSquaresCalibration, PolyhedralCalibration
-
-_NORMS = ("frobenius", "l1")
 
 
 def _check_class(X: ArrayLike, radius: float, n_outputs: int, norm: str) -> np.ndarray:
-    check_number("radius", radius, low=0.0)
+    check_positive("radius", radius)
     check_count("n_outputs", n_outputs)
-    if norm not in _NORMS:
-        raise ValueError(f"norm must be 'frobenius' or 'l1', got {norm!r}.")
+    one_of("frobenius", "l1")("norm", norm)
     return check_array(X, dtype=np.float64, input_name="X")
 
 
@@ -85,7 +84,7 @@ def rademacher_monte_carlo(
     *,
     norm: str = "frobenius",
     n_draws: int = 200,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> Estimate:
     """Monte-Carlo estimate of the multivariate Rademacher complexity of a linear class, on given features.
 
@@ -110,7 +109,7 @@ def rademacher_monte_carlo(
     Estimate(value=2.0, error=0.0)
     """
     X_arr = _check_class(X, radius, n_outputs, norm)
-    check_count("n_draws", n_draws, 2)
+    integer(2)("n_draws", n_draws)
     rng = check_random_state(random_state)
     values = np.empty(n_draws)
     for i in range(n_draws):
@@ -142,9 +141,9 @@ def spo_plus_range(diameter: float, cost_bound: float, prediction_bound: float) 
     >>> spo_plus_range(2.0, cost_bound=1.0, prediction_bound=0.0)
     2.0
     """
-    check_number("diameter", diameter, low=0.0, low_open=False)
-    check_number("cost_bound", cost_bound, low=0.0, low_open=False)
-    check_number("prediction_bound", prediction_bound, low=0.0, low_open=False)
+    check_nonnegative("diameter", diameter)
+    check_nonnegative("cost_bound", cost_bound)
+    check_nonnegative("prediction_bound", prediction_bound)
     return float(diameter) * (cost_bound + 2.0 * prediction_bound)
 
 
@@ -174,9 +173,9 @@ def generalization_bound(rademacher: float, diameter: float, loss_range: float, 
     >>> round(generalization_bound(0.01, 1.0, 2.0, 10_000, 0.05), 6)
     0.105523
     """
-    check_number("rademacher", rademacher, low=0.0, low_open=False)
-    check_number("diameter", diameter, low=0.0, low_open=False)
-    check_number("loss_range", loss_range, low=0.0, low_open=False)
+    check_nonnegative("rademacher", rademacher)
+    check_nonnegative("diameter", diameter)
+    check_nonnegative("loss_range", loss_range)
     check_count("n_samples", n_samples)
     check_delta(delta)
     return 4.0 * sqrt(2.0) * float(diameter) * rademacher + loss_range * sqrt(2.0 * log(1.0 / delta) / n_samples)
@@ -221,14 +220,10 @@ class SampleComplexity:
     delta: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.calibration, CalibrationFunction) or isinstance(
-            self.calibration, LeastSquaresCalibration
-        ):
-            raise TypeError(f"calibration must be a bound for the SPO+ loss, got {self.calibration!r}.")
-        check_finite_range(self.calibration)
-        check_number("diameter", self.diameter, low=0.0)
-        check_number("complexity", self.complexity, low=0.0, low_open=False)
-        check_number("loss_range", self.loss_range, low=0.0)
+        check_calibration(self.calibration)
+        check_positive("diameter", self.diameter)
+        check_nonnegative("complexity", self.complexity)
+        check_positive("loss_range", self.loss_range)
         check_delta(self.delta)
 
     @property
@@ -239,7 +234,8 @@ class SampleComplexity:
 
     def excess_surrogate(self, n_samples: int) -> float:
         """Bound on the excess SPO+ risk with ``n_samples`` samples."""
-        return self.surrogate_constant / sqrt(check_count("n_samples", n_samples))
+        check_count("n_samples", n_samples)
+        return self.surrogate_constant / sqrt(n_samples)
 
     def bound(self, n_samples: int) -> float:
         """Bound on the excess SPO risk with ``n_samples`` samples."""
@@ -250,9 +246,9 @@ class SampleComplexity:
         level = float(check_levels("eps", eps, allow_zero=False))
         target = float(self.calibration.biconjugate(level))
         if target == 0.0 or not np.isfinite((self.surrogate_constant / target) ** 2):
-            raise OverflowError("No number of samples that a computer can count is enough: the constant is too small.")
+            raise OverflowError("No finite number of samples is enough: the constant of the bound is too small.")
         n = max(ceil((self.surrogate_constant / target) ** 2), 1)
-        # The division is rounded: step over what it got wrong, where a step can be seen in floating point at all.
+        # Correct the rounding of the division, in steps that change a float.
         step = max(1, n >> 45)
         while self.bound(n) > level:
             n += step
@@ -276,10 +272,12 @@ class SampleComplexity:
         return ratio, 0.5
 
 
-def check_finite_range(calibration: CalibrationFunction) -> None:
-    """Raise if the class of distributions has unbounded costs."""
+def check_calibration(calibration: CalibrationFunction) -> None:
+    """Raise an error if this is not a bound for the SPO+ loss, or if its class of distributions has unbounded costs."""
+    if not isinstance(calibration, CalibrationFunction) or isinstance(calibration, LeastSquaresCalibration):
+        raise TypeError(f"calibration must be a bound for the SPO+ loss, got {calibration!r}.")
     if isinstance(calibration, PolyhedralCalibration) and calibration.domain is None:
         raise ValueError(
-            "A density that is bounded below by a normal one everywhere belongs to unbounded costs, and then the SPO+ "
-            "loss has no finite range: give PolyhedralCalibration a domain, the bounded version of the class."
+            "With a density that is bounded below by a normal one everywhere, costs are unbounded and the SPO+ loss "
+            "has no finite range: give PolyhedralCalibration a domain, the bounded version of the class."
         )

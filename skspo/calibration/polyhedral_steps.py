@@ -1,4 +1,4 @@
-"""The steps of the polyhedral bound, each as numbers: what the tests hold against simulations.
+"""The steps of the proof of the polyhedral bound, evaluated numerically.
 
 Conventions
 -----------
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, ndtr
 
+from .._utils.params import number
 from ..regions.base import Region, directions_of
 from ..regions.check import check_region
-from ._checks import Sides, check_number, region_geometry, rows
+from ._checks import Sides, check_nonnegative, check_positive, check_share, region_geometry, rows
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
@@ -81,14 +82,14 @@ def power_sum_bound(a: ArrayLike, b: ArrayLike, p: float) -> Sides:
     total_a, total_b = a_arr.sum(), b_arr.sum()
     if not (total_a > 0 and total_b > 0):
         raise ValueError("a and b must have positive sums.")
-    check_number("p", p, low=0.0, low_open=False)
+    check_nonnegative("p", p)
     keep = b_arr > 0
     value = (b_arr[keep] * (1.0 + (a_arr[keep] / b_arr[keep]) ** 2) ** (-p / 2.0)).sum()
     return Sides(np.asarray(total_b * (1.0 + total_a / total_b) ** -p), np.asarray(value), np.asarray(np.inf))
 
 
 class Transitions(NamedTuple):
-    """Where the decision changes as a cost moves along a direction, and by how much."""
+    """Changes of the decision as a cost moves along a direction."""
 
     zeta: np.ndarray  # (k - 1,) increasing
     y: np.ndarray  # (k,) decreasing: v.w_i
@@ -227,16 +228,17 @@ def conditional_excess_bound(
     >>> conditional_excess_bound(t, xi_bar=0.0, sigma=1.0, kappa=0.5).hold()
     True
     """
-    check_number("sigma", sigma, low=0.0)
-    check_number("kappa", kappa, low=0.0)
-    check_number("alpha", alpha, low=0.0, high=1.0)
-    part = min(kappa, sigma) if kappa_tilde is None else check_number("kappa_tilde", kappa_tilde, low=0.0, high=kappa)
+    check_positive("sigma", sigma)
+    check_positive("kappa", kappa)
+    check_share("alpha", alpha)
+    part = min(kappa, sigma) if kappa_tilde is None else kappa_tilde
+    number(above=0.0, high=kappa)("kappa_tilde", part)
     jumps = -np.diff(t.y)
     reach = np.inf
     inside = np.ones(t.zeta.shape, dtype=bool)
     if domain is not None:
-        check_number("domain", domain, low=0.0)
-        check_number("kappa_tilde", part, low=0.0, high=domain, low_open=False, why="it may not exceed domain")
+        check_positive("domain", domain)
+        number(0.0, domain)("kappa_tilde", part, "it may not exceed domain")
         # |c'| <= D / m_i with m_i^2 = 1 + 3 zeta_i^2 / |c'|^2
         inside = t.size**2 + 3.0 * t.zeta**2 <= domain**2
         reach = np.sqrt(max(2.0 * domain**2 - t.size**2, 0.0))
@@ -302,19 +304,20 @@ def direction_excess_bound(
     region = check_region(region, d)
     U = directions_of(region, d)
     step = rows("delta", delta, d)[0] @ U
-    check_number("sigma", sigma, low=0.0)
-    check_number("alpha", alpha, low=0.0, high=1.0)
+    check_positive("sigma", sigma)
+    check_share("alpha", alpha)
     kappa = float(np.linalg.norm(step))
     if kappa == 0:
         return 0.0
-    part = min(kappa, sigma) if kappa_tilde is None else check_number("kappa_tilde", kappa_tilde, low=0.0, high=kappa)
+    part = min(kappa, sigma) if kappa_tilde is None else kappa_tilde
+    number(above=0.0, high=kappa)("kappa_tilde", part)
     v = step / kappa
     along = float(mean @ U @ v)
     across = float(np.linalg.norm(mean @ U - along * v))
     factor = 1.0
     if domain is not None:
-        check_number("domain", domain, low=sigma, low_open=False, why="sigma may not exceed it")
-        check_number("kappa_tilde", part, low=0.0, high=domain, low_open=False, why="it may not exceed domain")
+        number(sigma)("domain", domain, "sigma may not exceed it")
+        number(0.0, domain)("kappa_tilde", part, "it may not exceed domain")
         if geometry.n_dim > 1:
             factor = float(gammainc((geometry.n_dim - 1) / 2.0, 0.5 * (domain / sigma) ** 2))
     direction = region.to_min((U @ v)[None])

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import gammaln
 
-from ._checks import Sides, check_count, check_levels, check_number
+from .._utils.params import integer, number
+from ._checks import Sides, check_levels, check_nonnegative, check_positive
 
 
 def _sphere_average(function: Callable[[float], float], k: int) -> float:
@@ -81,7 +82,7 @@ def mean_cosine(s: float, t: float, n_dim: int) -> float:
     2.0
     """
     _check(s, t, n_dim)
-    check_number("s", s, low=0.0)
+    check_positive("s", s)
 
     def cosine(x: float) -> float:
         length = np.sqrt(max(s * s + 2.0 * s * t * x + t * t, 0.0))
@@ -110,7 +111,7 @@ def mean_cosine_bound(s: float, t: float, n_dim: int) -> Sides:
     >>> mean_cosine_bound(1.0, 2.0, 3).hold()
     True
     """
-    check_number("t", t, low=0.0)
+    check_positive("t", t)
     value = mean_cosine(s, t, n_dim)
     return Sides(np.asarray(s * min(s, t) / (t * t + s * t)), np.asarray(value), np.asarray(np.inf))
 
@@ -139,8 +140,8 @@ def surrogate_lower_risk(length: float, angle: float, s: float, t: float, n_dim:
     >>> abs(surrogate_lower_risk(1.0, 0.0, 1.0, 0.5, 3)) < 1e-9
     True
     """
-    check_number("length", length, low=0.0, low_open=False)
-    check_number("angle", angle, low=0.0, low_open=False, high=np.pi)
+    check_nonnegative("length", length)
+    number(0.0, np.pi)("angle", angle)
     shifted = np.sqrt(max(4.0 * length**2 - 4.0 * length * s * np.cos(angle) + s * s, 0.0))
     drift = 2.0 * mean_cosine(s, t, n_dim) * (length * np.cos(angle) - s)
     return float(mean_norm(shifted, t, n_dim) - mean_norm(s, t, n_dim) - drift)
@@ -169,8 +170,8 @@ def least_risky_length(s: float, angle: float) -> float:
     >>> least_risky_length(2.0, 0.0), least_risky_length(2.0, 2.0)
     (2.0, 0.0)
     """
-    check_number("s", s, low=0.0)
-    check_number("angle", angle, low=0.0, low_open=False, high=np.pi)
+    check_positive("s", s)
+    number(0.0, np.pi)("angle", angle)
     return float(s * max(np.cos(angle), 0.0))
 
 
@@ -200,15 +201,16 @@ def radial_calibration_constant(c_bar_norm: float, radii: ArrayLike, mu: float, 
     >>> radial_calibration_constant(1.0, [1.0], 2.0, 2.0, 3)
     0.25
     """
-    s = check_number("c_bar_norm", c_bar_norm, low=0.0)
+    check_positive("c_bar_norm", c_bar_norm)
+    s = float(c_bar_norm)
     t = check_levels("radii", radii, allow_zero=False)
-    check_number("mu", mu, low=0.0)
-    check_number("L", L, low=mu, low_open=False, why="no function has mu > L")
-    check_count("n_dim", n_dim, 2)
+    check_positive("mu", mu)
+    number(mu)("L", L, "no function has mu > L")
+    integer(2)("n_dim", n_dim)
     return float((np.minimum(s, t) * s / (t * t + s * t)).mean() * (mu / L) ** 4.5 / 2.0)
 
 
 def _check(s: float, t: float, n_dim: int) -> None:
-    check_number("s", s, low=0.0, low_open=False)
-    check_number("t", t, low=0.0, low_open=False)
-    check_count("n_dim", n_dim, 2)
+    check_nonnegative("s", s)
+    check_nonnegative("t", t)
+    integer(2)("n_dim", n_dim)

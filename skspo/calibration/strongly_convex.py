@@ -1,9 +1,9 @@
-"""What strong convexity of the region says about decisions, as pairs of inequalities.
+"""Inequalities for decisions in strongly convex regions.
 
 Conventions
 -----------
     S = {w : f(w) <= r}     f mu-strongly convex and L-smooth on S, in the norm |.|_A of the directions of S
-    |c|_*                   dual norm of what decisions can see of c (see ``Subspace``)
+    |c|_*                   dual norm of c on the directions of S (see ``Subspace``)
     h = r - f_min
 
     decision_cost_bounds       mu / (2 sqrt(2 L h)) |c1|_* |w2 - w1|^2  <=  c1.(w2 - w1)  <=  L / (2 sqrt(2 mu h)) ...
@@ -37,7 +37,7 @@ def _prepare(
     return region, region.to_min(C), constants, Subspace.of(region, d, A)
 
 
-def _second(region: Region, name: str, c: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+def _second(name: str, c: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     C = rows(name, c, shape[1])
     if C.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {C.shape}.")
@@ -49,8 +49,8 @@ def _check_visible(space: Subspace, **costs: np.ndarray) -> None:
         size = np.linalg.norm(C, axis=1)
         if (space.dual_norm(C) <= 1e-14 * size).any() or (size == 0).any():
             raise ValueError(
-                f"{name} has a row that no decision can see (zero, or constant over the region): its optimal decision "
-                "is not unique, and the bound does not hold there."
+                f"{name} has a row without effect on decisions (zero, or constant over the region): its optimal "
+                "decision is not unique, and the bound does not hold there."
             )
 
 
@@ -80,7 +80,7 @@ def optimality_bound(region: Region, c: ArrayLike, W: ArrayLike, A: ArrayLike | 
     Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
     """
     region, C, k, space = _prepare(region, c, "c", A)
-    W_arr = _second(region, "W", W, C.shape)
+    W_arr = _second("W", W, C.shape)
     step = W_arr - region.solve_min(C)
     factor = k.mu / (2.0 * np.sqrt(2.0 * k.L * k.depth)) if np.isfinite(k.L) else 0.0
     value = np.einsum("ij,ij->i", C, step)
@@ -111,7 +111,7 @@ def decision_cost_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: ArrayL
     Sides(lower=array([1.]), value=array([1.]), upper=array([1.]))
     """
     region, C1, k, space = _prepare(region, c1, "c1", A)
-    C2 = region.to_min(_second(region, "c2", c2, C1.shape))
+    C2 = region.to_min(_second("c2", c2, C1.shape))
     _check_visible(space, c1=C1, c2=C2)
     step = region.solve_min(C2) - region.solve_min(C1)
     size = space.dual_norm(C1) * space.norm(step) ** 2
@@ -146,7 +146,7 @@ def decision_distance_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: Ar
     Sides(lower=array([2.]), value=array([2.]), upper=array([2.]))
     """
     region, C1, k, space = _prepare(region, c1, "c1", A)
-    C2 = region.to_min(_second(region, "c2", c2, C1.shape))
+    C2 = region.to_min(_second("c2", c2, C1.shape))
     _check_visible(space, c1=C1, c2=C2)
     gap = _normalised_gap(space, C1, C2)
     value = space.norm(region.solve_min(C2) - region.solve_min(C1))
@@ -221,7 +221,7 @@ def spo_plus_term_bound(region: Region, c: ArrayLike, delta: ArrayLike, A: Array
     Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
     """
     region, C, k, space = _prepare(region, c, "c", A)
-    moved = C + 2.0 * region.to_min(_second(region, "delta", delta, C.shape))
+    moved = C + 2.0 * region.to_min(_second("delta", delta, C.shape))
     _check_visible(space, c=C, **{"c + 2 delta": moved})
     factor = k.mu**2 * np.sqrt(k.depth) / (np.sqrt(2.0) * k.L**2.5)
     value = np.einsum("ij,ij->i", moved, region.solve_min(C) - region.solve_min(moved))
@@ -255,7 +255,7 @@ def angle_bound(region: Region, c_bar: ArrayLike, c_hat: ArrayLike, A: ArrayLike
     Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
     """
     region, mean, k, space = _prepare(region, c_bar, "c_bar", A)
-    C_hat = region.to_min(_second(region, "c_hat", c_hat, mean.shape))
+    C_hat = region.to_min(_second("c_hat", c_hat, mean.shape))
     _check_visible(space, c_bar=mean, c_hat=C_hat)
     excess = np.einsum("ij,ij->i", mean, region.solve_min(C_hat) - region.solve_min(mean))
     lower = k.mu**2.5 / (np.sqrt(2.0 * k.depth) * k.L**2 * space.dual_norm(mean)) * excess

@@ -1,4 +1,4 @@
-"""Data that come in chunks: where the rows are, and nothing about what is done with them.
+"""Data that are read in chunks.
 
 Conventions
 -----------
@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from .._utils.params import integer, optional
 from .._utils.scaling import check_largest
 from ..losses import check_offset, check_weight
 
-#: numbers (features and costs) of a chunk, if the user does not say how long chunks are: 8 MB
+#: default number of values (features and costs) in a chunk: 8 MB
 CHUNK_ELEMENTS = 2**20
 
 #: bytes of memory-mapped features and costs beyond which ``fit`` reads them in chunks
@@ -29,7 +30,7 @@ IN_MEMORY_LIMIT = 2**28
 
 
 class Chunk(NamedTuple):
-    """Some rows of the data; what is None is absent in all chunks."""
+    """Some rows of the data; a field that is None is None in all chunks."""
 
     X: Any
     y: Any
@@ -56,7 +57,7 @@ class Chunk(NamedTuple):
         return Chunk(X, y, weight, each if known else offset)
 
     def arrays(self) -> Chunk:
-        """Same rows as float arrays, costs with two dimensions; contents are not looked at."""
+        """Same rows as float arrays, costs with two dimensions; values are not checked."""
         X, y = np.asarray(self.X, dtype=np.float64), np.asarray(self.y, dtype=np.float64)
         y = y[:, None] if y.ndim == 1 else y
         weight = np.ones(X.shape[0]) if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
@@ -71,7 +72,7 @@ class Chunk(NamedTuple):
         weight: Any = np.ones(X.shape[0])
         if self.sample_weight is not None:
             check_consistent_length(X, self.sample_weight)
-            # A chunk may weigh nothing, as long as another does.
+            # All weights of a chunk may be zero, as long as those of another are not.
             weight = check_weight(self.sample_weight, X) if np.any(self.sample_weight) else 0.0 * weight
         offset = check_offset(self.offset, y.shape)
         check_largest(X=X, y=y, offset=offset)
@@ -84,8 +85,8 @@ class ChunkedData:
     Parameters
     ----------
     source : callable or iterable
-        A function without arguments that returns an iterable of chunks, or an object that can be iterated over again
-        and again, such as a list.  A chunk is a ``Chunk`` or a tuple ``(X, y)``, ``(X, y, sample_weight)`` or
+        A function without arguments that returns an iterable of chunks, or an object that can be iterated over
+        repeatedly, such as a list.  A chunk is a ``Chunk`` or a tuple ``(X, y)``, ``(X, y, sample_weight)`` or
         ``(X, y, sample_weight, offset)``.  Rows and their order must be the same every time.
 
     See Also
@@ -104,7 +105,7 @@ class ChunkedData:
     ('bundle', True)
     """
 
-    def __init__(self, source: Callable[[], Iterable[Any]] | Iterable[Any]) -> None:
+    def __init__(self, source: Callable[[], Iterable[object]] | Iterable[object]) -> None:
         if not callable(source):
             try:
                 once = iter(source) is source
@@ -131,8 +132,8 @@ class ChunkedData:
     @classmethod
     def from_arrays(
         cls,
-        X: Any,
-        y: Any,
+        X: ArrayLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         *,
@@ -147,7 +148,7 @@ class ChunkedData:
         sample_weight : array-like of shape (n_samples,), optional
         offset : array-like of shape (n_samples, d) or (d,), optional
         chunk_rows : int or None
-            Rows of a chunk; None means some 8 MB.
+            Rows of a chunk; None means about 8 MB.
 
         Returns
         -------
@@ -161,10 +162,11 @@ class ChunkedData:
         >>> [chunk.n_rows for chunk in data]
         [4, 4, 2]
         """
-        X, y = (array if hasattr(array, "shape") else np.asarray(array) for array in (X, y))
+        X, y = _sliceable(X), _sliceable(y)
         check_consistent_length(X, y, sample_weight)
         n = X.shape[0]
-        step = default_rows(X, y) if chunk_rows is None else check_chunk_rows(chunk_rows)
+        optional(integer(1))("chunk_rows", chunk_rows)
+        step = default_rows(X, y) if chunk_rows is None else int(chunk_rows)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         known = None if offset is None else np.asarray(offset)
         by_row = known is not None and known.ndim > 0 and known.shape[0] == n and known.ndim == y.ndim
@@ -198,19 +200,19 @@ class ChunkedData:
         X, y, sample_weight, offset : path
             Files written by ``numpy.save``; the last two are optional.
         chunk_rows : int or None
-            Rows of a chunk; None means some 8 MB.
+            Rows of a chunk; None means about 8 MB.
 
         Returns
         -------
         data : ChunkedData
         """
-        arrays = [None if path is None else np.load(path, mmap_mode="r") for path in (X, y, sample_weight, offset)]
-        return cls.from_arrays(*arrays, chunk_rows=chunk_rows)
+        rest = [None if path is None else np.load(path, mmap_mode="r") for path in (sample_weight, offset)]
+        return cls.from_arrays(np.load(X, mmap_mode="r"), np.load(y, mmap_mode="r"), *rest, chunk_rows=chunk_rows)
 
     @classmethod
     def from_parquet(
         cls,
-        path: Any,
+        path: str | Path | Sequence[str | Path],
         features: Sequence[str],
         costs: Sequence[str],
         sample_weight: str | None = None,
@@ -228,7 +230,7 @@ class ChunkedData:
         sample_weight : str or None
             Name of the column of weights.
         chunk_rows : int or None
-            Largest number of rows of a chunk; None means some 8 MB.
+            Largest number of rows of a chunk; None means about 8 MB.
 
         Returns
         -------
@@ -244,10 +246,11 @@ class ChunkedData:
         missing = [name for name in columns if name not in table.schema.names]
         if missing:
             raise ValueError(f"There are no columns {missing} in {path}; it has {table.schema.names}.")
-        step = max(1, CHUNK_ELEMENTS // len(columns)) if chunk_rows is None else check_chunk_rows(chunk_rows)
+        optional(integer(1))("chunk_rows", chunk_rows)
+        step = max(1, CHUNK_ELEMENTS // len(columns)) if chunk_rows is None else int(chunk_rows)
 
         def read() -> Iterator[Chunk]:
-            # Few batches are read ahead: chunks, not files, are what must fit into memory.
+            # Read few batches ahead, so that memory is bounded by chunks and not by files.
             for batch in table.to_batches(columns=columns, batch_size=step, batch_readahead=1, fragment_readahead=1):
                 if batch.num_rows:
                     frame = batch.to_pandas()
@@ -257,25 +260,23 @@ class ChunkedData:
         return cls(read)
 
 
-def default_rows(X: Any, y: Any) -> int:
-    """Rows of a chunk of some 8 MB."""
+def _sliceable(array: ArrayLike) -> np.ndarray:
+    """Return an array as it is, also if it is memory-mapped or a frame; make one of anything else."""
+    return cast("np.ndarray", array) if hasattr(array, "shape") else np.asarray(array)
+
+
+def default_rows(X: np.ndarray, y: np.ndarray) -> int:
+    """Rows of a chunk of about 8 MB."""
     width = int(np.prod(X.shape[1:])) + int(np.prod(y.shape[1:]))
     return max(1, CHUNK_ELEMENTS // width)
 
 
-def check_chunk_rows(chunk_rows: Any) -> int:
-    """Return a positive integer."""
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int | np.integer) or chunk_rows < 1:
-        raise ValueError(f"chunk_rows must be None or an integer of at least 1, got {chunk_rows!r}.")
-    return int(chunk_rows)
-
-
-def is_large_memmap(X: Any, y: Any) -> bool:
-    """Whether arrays are memory-mapped, and too large to be copied without being asked."""
+def is_large_memmap(X: object, y: object) -> bool:
+    """Whether arrays are memory-mapped and too large to be copied into memory."""
     mapped = any(isinstance(array, np.memmap) for array in (X, y))
     return mapped and sum(getattr(array, "nbytes", 0) for array in (X, y)) > IN_MEMORY_LIMIT
 
 
-def is_dask(*arrays: Any) -> bool:
-    """Whether any of the arguments is a dask collection; dask is not imported for that."""
+def is_dask(*arrays: object) -> bool:
+    """Whether any of the arguments is a dask collection; does not import dask."""
     return any(type(array).__module__.partition(".")[0] in ("dask", "dask_expr") for array in arrays)

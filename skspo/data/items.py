@@ -1,15 +1,22 @@
-"""Long tables, one row per sample and item, and the arrays that models with ``shared=True`` work on.
+"""Long tables, one row per sample and item, and the arrays of models with ``shared=True``.
 
-Tables are data frames of pandas or polars; neither package is imported unless the table is one of its own.
+Tables are data frames of pandas or polars; a package is imported only if the table belongs to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    Column: TypeAlias = pd.Series | pl.Series
+    Names: TypeAlias = Sequence[object] | pd.Index | pl.Series
 
 
 class StackedItems(NamedTuple):
@@ -26,7 +33,7 @@ class StackedItems(NamedTuple):
     items : ndarray of shape (d,)
         Names of the items.
     rows : ndarray of shape (n_samples, d)
-        Where sample and item stand in the table.
+        Row of each sample and item in the table.
     """
 
     X: np.ndarray
@@ -36,7 +43,7 @@ class StackedItems(NamedTuple):
     rows: np.ndarray
 
     def unstack(self, values: ArrayLike) -> np.ndarray:
-        """Put predictions or decisions next to the rows of the table.
+        """Turn predictions or decisions into a column of the table.
 
         Parameters
         ----------
@@ -59,13 +66,13 @@ class StackedItems(NamedTuple):
 
 
 def stack_items(
-    df: Any,
+    df: pd.DataFrame | pl.DataFrame,
     *,
     sample: str,
     item: str,
     features: Sequence[str],
     cost: str | None = None,
-    items: Sequence[Any] | None = None,
+    items: Sequence[object] | None = None,
 ) -> StackedItems:
     """Turn a table with one row per sample and item into the arrays of a model with ``shared=True``.
 
@@ -74,15 +81,14 @@ def stack_items(
     df : DataFrame of pandas or polars
         One row for every item of every sample, in any order.
     sample : str
-        Column that says to which decision a row belongs, for example the day.  Samples are sorted by it, so that they
-        are in the order of time if it is one, as ``TimeSeriesSplit`` wants them.  Text is sorted by the alphabet: turn
-        dates into dates first.
+        Column with the name of the sample, for example the day.  Samples are sorted by it: dates are then in order of
+        time, as ``TimeSeriesSplit`` needs them.  Text is sorted alphabetically: convert dates that are text first.
     item : str
-        Column that says which alternative it is, for example the hour.
+        Column with the name of the item, for example the hour.
     features : list of str
         Columns with the features of an item.
     cost : str or None, default=None
-        Column with its cost; None for new data, whose costs are not known yet.
+        Column with the cost of an item; None for new data, whose costs are unknown.
     items : list or None, default=None
         Names of the items, in the order of the region's decision variables.  None means all that occur, sorted.
 
@@ -90,7 +96,7 @@ def stack_items(
     -------
     stacked : StackedItems
         Named tuple ``(X, C, samples, items, rows)``: row i of ``X`` and ``C`` belongs to ``samples[i]``.  Its method
-        ``unstack`` is the way back to the rows of the table.
+        ``unstack`` turns results into a column of the table.
 
     Examples
     --------
@@ -142,8 +148,8 @@ def stack_items(
     order = _sorted(df[item], "Say their order with items=[...].") if items is None else items
     row_item, names = _number(df[item], order)
     if (row_item < 0).any():
-        stranger = df[item].to_list()[int(np.argmax(row_item < 0))]
-        raise ValueError(f"Column {item!r} has the item {_plain(stranger)}, which is not among items.")
+        unknown = df[item].to_list()[int(np.argmax(row_item < 0))]
+        raise ValueError(f"Column {item!r} has the item {_plain(unknown)}, which is not among items.")
 
     d = names.size
     cell = row_sample * d + row_item
@@ -163,47 +169,47 @@ def stack_items(
     return StackedItems(X, C, samples, names, rows.reshape(samples.size, d))
 
 
-def _is_pandas(table: Any) -> bool:
-    """Whether a data frame or column is one of pandas; else it is one of polars."""
+def _is_pandas(table: object) -> TypeGuard[pd.DataFrame | pd.Series]:
+    """Whether a data frame or column is from pandas; otherwise it is from polars."""
     return hasattr(table, "iloc")
 
 
-def _plain(value: Any) -> str:
-    """A value as the user would write it: 'a', 3 or 2024-01-01 00:00:00, not np.str_('a')."""
+def _plain(value: object) -> str:
+    """Format a value for a message: 'a', 3 or 2024-01-01 00:00:00, not np.str_('a')."""
     value = _unboxed(value)
     return str(value) if hasattr(value, "isoformat") else repr(value)
 
 
-def _unboxed(value: Any) -> Any:
-    """A value of an array as plain Python has it."""
+def _unboxed(value: object) -> object:
+    """Convert a NumPy scalar to a Python object."""
     if not isinstance(value, np.generic):
         return value
     plain = value.item()
-    if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(plain, int):  # nanoseconds, which Python lacks
+    if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(plain, int):  # Python has no nanoseconds
         plain = value.astype(f"{value.dtype.kind}8[us]").item()
     return plain
 
 
-def _has_missing(column: Any) -> bool:
+def _has_missing(column: Column) -> bool:
     if _is_pandas(column):
         return bool(column.isna().any())
     return any(value is None or value != value for value in column.unique().to_list())
 
 
-def _sorted(column: Any, remedy: str) -> Any:
-    """Different values of a column, sorted as its package sorts them: categories by their own order."""
+def _sorted(column: Column, remedy: str) -> pd.Index | pl.Series:
+    """Unique values of a column, sorted by its package; categories in their own order."""
     try:
         if _is_pandas(column):
             import pandas as pd
 
             return pd.Index(column.unique()).sort_values()
         return column.unique().sort()
-    except Exception as error:  # each package has its own
+    except Exception as error:  # each package has its own classes
         raise ValueError(f"The values of column {column.name!r} cannot be sorted. {remedy}") from error
 
 
-def _number(column: Any, names: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Places of a column's values among the names, -1 if they are not there, and the names as an array."""
+def _number(column: Column, names: Names) -> tuple[np.ndarray, np.ndarray]:
+    """Index of each value among the names, -1 if it is not there, and the names as an array."""
     if _is_pandas(column):
         import pandas as pd
 
@@ -214,7 +220,7 @@ def _number(column: Any, names: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array([place.get(value, -1) for value in column.to_list()], dtype=np.intp), array
 
 
-def _numbers(df: Any, names: list[str]) -> np.ndarray:
+def _numbers(df: pd.DataFrame | pl.DataFrame, names: list[str]) -> np.ndarray:
     columns, wrong = [], []
     for name in names:
         try:

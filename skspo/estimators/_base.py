@@ -1,13 +1,14 @@
-"""``decide``, ``score`` and ``report``: what all estimators of costs share."""
+"""``decide``, ``score`` and ``report`` of all estimators."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._training.fitted import check_cost_names, check_metadata, metadata_checked
+from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ..data.chunks import is_dask
 from ..losses import check_offset
@@ -15,18 +16,27 @@ from ..metrics import normalized_spo_loss
 from ..regions.base import Region
 from ._report import DecisionReport, decision_report, visual_block
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 
 class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region
 
+    if TYPE_CHECKING:
+
+        def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray: ...
+
     @property
     def _trains_on_region(self) -> bool:
         """Whether training depends on the region, and so on ``region_params``."""
         return True
 
-    def decide(self, X: ArrayLike, offset: ArrayLike | None = None, region_params: Any = None) -> np.ndarray:
+    def decide(
+        self, X: ArrayLike, offset: ArrayLike | None = None, region_params: RegionParams | None = None
+    ) -> np.ndarray:
         """Decisions for the predicted costs.
 
         Parameters
@@ -45,8 +55,7 @@ class DecisionMixin(VersionedState):
         Warns
         -----
         UserWarning
-            Once for each model, if ``offset`` or ``region_params`` was given to ``fit`` and is not now, or the other
-            way round.
+            Once for each model, if ``offset`` or ``region_params`` was given to ``fit``, but not here, or vice versa.
         """
         check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):
@@ -54,7 +63,7 @@ class DecisionMixin(VersionedState):
 
             return map_decide(self, X, offset, region_params)
         with metadata_checked():
-            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+            C_hat = self.predict(X, offset=offset)
         C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
         return self.region_.with_rows(region_params, *C_hat.shape).argmin(C_hat)
 
@@ -64,7 +73,7 @@ class DecisionMixin(VersionedState):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> float:
         """Minus the normalized SPO loss: 0 is as good as knowing the costs.
 
@@ -97,21 +106,21 @@ class DecisionMixin(VersionedState):
 
             return score_partitions(self, X, y, sample_weight, offset, region_params)
         with metadata_checked():
-            C_hat = self.predict(X, offset=offset)  # type: ignore[attr-defined]
+            C_hat = self.predict(X, offset=offset)
         return -float(
             normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight, region_params=region_params)
         )
 
     @staticmethod
     def _plus(C_hat: np.ndarray, offset: ArrayLike | None) -> np.ndarray:
-        """Predictions with the known part of the costs."""
-        known = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
-        return C_hat if known is None else C_hat + known.reshape(C_hat.shape)
+        """Add the offset to predictions."""
+        checked = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
+        return C_hat if checked is None else C_hat + checked.reshape(C_hat.shape)
 
     def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
-        """Readable account of the decisions, beside least squares and a constant prediction.
+        """Report on the decisions, compared with those of least squares and of a constant prediction.
 
-        Both were fitted to the same data as the model, which keeps them.
+        Both baselines were fitted together with the model, to the same data.
 
         Parameters
         ----------
@@ -120,7 +129,7 @@ class DecisionMixin(VersionedState):
             True costs.
         **kwargs
             Passed to :func:`skspo.decision_report`, for example ``offset``; ``X_train`` and ``C_train`` after
-            ``partial_fit``, which keeps no baselines.
+            ``partial_fit``, which computes no baselines.
 
         Returns
         -------
@@ -129,14 +138,13 @@ class DecisionMixin(VersionedState):
         """
         return decision_report(self, X, y, **kwargs)
 
-    def _sk_visual_block_(self) -> Any:
-        # scikit-learn's hook for its diagrams, in notebooks and inside pipelines; it falls back to the plain diagram
-        # should this raise.
+    def _sk_visual_block_(self) -> object:
+        # Hook of scikit-learn's HTML diagrams; if it raises, the plain diagram is shown.
         return visual_block(self)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        # Decisions have several components, and the score is a loss, at most zero, not an R^2.
+        # Decisions have several components, and the score is minus a loss, not an R^2.
         tags.target_tags.single_output = False
         tags.regressor_tags.poor_score = True
         return tags

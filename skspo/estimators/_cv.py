@@ -32,7 +32,7 @@ Ties go to the larger alpha.  A one-standard-error rule on the SPO loss helped a
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -45,13 +45,14 @@ from .._training.design import apply_model
 from .._training.inputs import TrainingData, check_training_data
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
+from .._utils.params import Check, integer
 from .._utils.scaling import relative_weight
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin
-from ._path import Outcome, Point, alpha_grid, check_n_alphas, fit_path, warn_about
+from ._path import Outcome, Point, alpha_grid, fit_path, warn_about
 
 
 class _Fold(NamedTuple):
@@ -178,6 +179,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     """
 
     _keeps_sparse = True
+    _parameter_checks: ClassVar[dict[str, Check]] = {"n_alphas": integer(1)}
 
     def __init__(
         self,
@@ -259,7 +261,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         splits = self._splits(data)
         with deadline.enforced():
             objective = self._objective(training_region, data, standardized=True)
-        alphas = alpha_grid(objective, Run(deadline), self.alphas, check_n_alphas(self.n_alphas), float(self.l1_ratio))
+        alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
         # As many folds as there are jobs share a turn, and the fit to all data has the last one.
         jobs = effective_n_jobs(self.n_jobs)
         turns = -(-len(splits) // jobs) + 1

@@ -4,58 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._training.dask_rows import DaskRows, _example, _is_frame, _partitions, import_dask
 from .._training.fitted import metadata_checked
 from ..data.chunks import Chunk
 from ..metrics import _spo_losses, largest_costs, normalize
 
 if TYPE_CHECKING:
-    pass
-from .._training.dask_rows import DaskRows, _example, _is_frame, _partitions, import_dask
+    from dask.array import Array
+
+    from ._base import DecisionMixin
 
 
-def map_predict(estimator: Any, X: Any, offset: Any = None) -> Any:
+def map_predict(estimator: object, X: object, offset: object = None) -> Any:
     """Lazy ``predict``: a dask array with the partitions of X."""
     return _map(estimator, "predict", X, offset)
 
 
-def map_decide(estimator: Any, X: Any, offset: Any = None, region_params: Any = None) -> Any:
+def map_decide(estimator: object, X: object, offset: object = None, region_params: object = None) -> Any:
     """Lazy ``decide``: a dask array with the partitions of X."""
     if region_params is not None:
         raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
     return _map(estimator, "decide", X, offset)
 
 
-def _map(estimator: Any, method: str, X: Any, offset: Any) -> Any:
+def _map(estimator: object, method: str, X: object, offset: object) -> Array:
     dask = import_dask()
     import dask.array as da
 
     check_is_fitted(estimator)
-    # One row says what comes out, and whether the features are those of the fit.
+    # Predict one row, to find the shape of the output and to check the features.
     with metadata_checked():
         columns = getattr(estimator, method)(_example(X)).shape[1:]
-    model = dask.delayed(estimator)  # once in the graph, not once per partition
+    model = dask.delayed(estimator)  # one copy in the graph, not one per partition
     call = dask.delayed(_call)
-    lengths = (np.nan,) * X.npartitions if _is_frame(X) else X.chunks[0]
+    blocks = list(_partitions(X, offset))
+    lengths = (np.nan,) * len(blocks) if _is_frame(X) else cast("Array", X).chunks[0]
     parts = [
         da.from_delayed(call(model, method, columns, k, *block), shape=(n, *columns), dtype=np.float64)
-        for k, (block, n) in enumerate(zip(_partitions(X, offset), lengths, strict=True))
+        for k, (block, n) in enumerate(zip(blocks, lengths, strict=True))
     ]
     return da.concatenate(parts)
 
 
-def _call(estimator: Any, method: str, columns: tuple[int, ...], partition: int, X: Any, offset: Any) -> np.ndarray:
+def _call(
+    estimator: object, method: str, shape: tuple[int, ...], partition: int, X: np.ndarray, offset: object
+) -> np.ndarray:
     with _in_partition(partition), metadata_checked():
-        return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *columns))
+        return getattr(estimator, method)(X, offset=offset) if X.shape[0] else np.zeros((0, *shape))
 
 
 @contextmanager
 def _in_partition(partition: int) -> Iterator[None]:
-    """Note in an error where it was: rows before this partition need not have been counted."""
+    """Add the number of the partition to errors."""
     try:
         yield
     except Exception as error:
@@ -64,9 +69,9 @@ def _in_partition(partition: int) -> Iterator[None]:
 
 
 def score_partitions(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, region_params: Any = None
+    estimator: DecisionMixin, X: object, y: object, sample_weight: object, offset: object, region_params: object
 ) -> float:
-    """Minus the normalized SPO loss, from sums of each partition: computed, because a score is a number."""
+    """Minus the normalized SPO loss, computed from sums over partitions."""
     check_is_fitted(estimator)
     rows = DaskRows(estimator, X, y, sample_weight, offset, region_params)
     model = rows._dask.delayed(estimator)
@@ -78,7 +83,7 @@ def score_partitions(
     return -normalize(loss / weight, size / weight, largest / weight)
 
 
-def _score(estimator: Any, partition: int, chunk: Chunk) -> tuple[float, float, float, float] | None:
+def _score(estimator: DecisionMixin, partition: int, chunk: Chunk) -> tuple[float, float, float, float] | None:
     """Weighted sums of losses, of the sizes of best costs, of the largest costs, and of weights."""
     if chunk.n_rows == 0:
         return None

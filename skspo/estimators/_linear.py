@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from .._training.inputs import TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
-from .._utils.deadline import check_time_limit
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, Check, check_params, integer, number, one_of, optional
 from ..data.chunks import is_dask
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
@@ -120,28 +119,20 @@ class LinearSPOPlusMixin:
         C_hat = apply_model(X_arr, self.coef_, self.intercept_)
         return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
 
+    _parameter_checks: ClassVar[dict[str, Check]] = {
+        "alpha": number(0.0),
+        "l1_ratio": number(0.0, 1.0),
+        "tol": number(0.0),
+        "prior": one_of("zero", "least_squares"),
+        "fit_intercept": BOOL,
+        "shared": BOOL,
+        "max_iter": optional(integer(1)),
+        "n_jobs": N_JOBS,
+        "time_limit": TIME_LIMIT,
+    }
+
     def _check_params(self) -> None:
-        largest = np.finfo(float).max
-        for name, high, what in (
-            ("alpha", largest, "of at least 0"),
-            ("l1_ratio", 1.0, "between 0 and 1"),
-            ("tol", largest, "of at least 0"),
-        ):
-            value = getattr(self, name, 0.0)  # the cross-validated estimator has no alpha
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) <= high:
-                raise ValueError(f"{name} must be a finite number {what}, got {value!r}.")
-        prior = getattr(self, "prior", "zero")
-        if not isinstance(prior, str) or prior not in ("zero", "least_squares"):
-            raise ValueError(f"prior must be 'zero' or 'least_squares', got {prior!r}.")
-        for name in ("fit_intercept", "shared"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-        for name, what in (("max_iter", "an integer of at least 1"), ("n_jobs", "an integer other than 0")):
-            value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if value is not None and not (whole and (value >= 1 if name == "max_iter" else value != 0)):
-                raise ValueError(f"{name} must be None or {what}, got {value!r}.")
-        check_time_limit(self.time_limit)
+        check_params(self)
 
     def _fits(self, d: int, n_features: int) -> bool:
         """Whether there are coefficients for so many costs and features."""

@@ -1,14 +1,14 @@
-"""SPOMLPRegressor: the paper's two-layer network, or any depth, trained for its decisions with Adam in NumPy."""
+"""SPOMLPRegressor: a neural network that is trained for its decisions, with Adam in NumPy."""
 
 from __future__ import annotations
 
-import numbers
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
-from typing import Any
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,9 @@ from .._training.baselines import fit_baselines
 from .._training.fitted import check_metadata
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
+from .._utils.adam import Adam
+from .._utils.params import BOOL, Check, check_params, integer, is_integer, number, one_of
+from .._utils.types import RandomState, RegionParams
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
 from ..regions.check import check_region
@@ -35,51 +38,30 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 
-def _relu_slope(a: np.ndarray) -> np.ndarray:
-    return (a > 0).astype(a.dtype)
+ArrayFunction: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-#: activations: the function, and its slope in terms of its value
-ACTIVATIONS: dict[str, tuple[Any, Any]] = {
-    "relu": (lambda z: np.maximum(z, 0.0), _relu_slope),
+#: function of each activation, and its derivative in terms of its value
+ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
+    "relu": (lambda z: np.maximum(z, 0.0), lambda a: (a > 0).astype(a.dtype)),
     "tanh": (np.tanh, lambda a: 1.0 - a * a),
     "logistic": (expit, lambda a: a * (1.0 - a)),
     "identity": (lambda z: z, np.ones_like),
 }
 
 
-class Adam:
-    """Adam (Kingma and Ba, 2015) on a list of arrays, which are changed in place."""
-
-    def __init__(self, params: list[np.ndarray], rate: float) -> None:
-        self.rate, self.step = rate, 0
-        self.first = [np.zeros_like(p) for p in params]
-        self.second = [np.zeros_like(p) for p in params]
-
-    def update(self, params: list[np.ndarray], grads: list[np.ndarray]) -> None:
-        """Take one step."""
-        self.step += 1
-        rate = self.rate * np.sqrt(1.0 - 0.999**self.step) / (1.0 - 0.9**self.step)
-        for p, g, m, v in zip(params, grads, self.first, self.second, strict=True):
-            m += 0.1 * (g - m)
-            v += 0.001 * (g * g - v)
-            p -= rate * m / (np.sqrt(v) + 1e-8)
-
-
 class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Neural network of costs, trained for its decisions.
 
     Conventions are those of scikit-learn's MLPRegressor; features should be scaled, for example with StandardScaler.
-    Costs need not be: they are divided by their typical size for training, and the network is given back in their
-    units.
+    Costs need not be: they are scaled for training, and the fitted network is in their original units.
 
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
-        ever meant: ``fit`` warns.
+        Feasible region of the decisions.  None means the unit Box, which is rarely wanted: ``fit`` warns.
     loss : {"spo+", "spo", "squared_error", "absolute_error"}, default="spo+"
-        What to minimise.  "spo", the decision loss itself, needs a region where decisions move smoothly with the costs.
+        Loss to minimise.  "spo", the decision loss itself, needs a region where decisions depend smoothly on the costs.
     hidden_layer_sizes : tuple of int, default=(256,)
         Number of units of each hidden layer; an empty tuple is a linear model.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
@@ -108,7 +90,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     verbose : int, default=0
         1 prints the loss of every epoch.
     warm_start : bool, default=False
-        Go on from the previous fit.
+        Continue from the previous fit.
 
     Attributes
     ----------
@@ -156,8 +138,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     intercepts_: list[np.ndarray]
     loss_curve_: list[float]
     best_loss_: float
-    _rng: Any
-    _adam: Adam
+    _rng: np.random.RandomState
+    _adam: list[Adam]
     _scale: float
     _center: np.ndarray
     _y_is_1d: bool
@@ -167,7 +149,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         region: Region | None = None,
         *,
         loss: str = "spo+",
-        hidden_layer_sizes: Any = (256,),
+        hidden_layer_sizes: ArrayLike = (256,),
         activation: str = "relu",
         shared: bool = False,
         learning_rate_init: float = 0.001,
@@ -178,7 +160,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
         warm_start: bool = False,
     ) -> None:
@@ -207,7 +189,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> SPOMLPRegressor:
         """Train the network.
 
@@ -227,14 +209,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         -------
         self : SPOMLPRegressor
         """
-        sizes = self._check_params()
+        check_params(self)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain = self._check_region(data.C.shape[1])
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = check_random_state(self.random_state)
         again = self.warm_start and hasattr(self, "coefs_")
         train, test = self._split(data.X.shape[0], rng)
-        network = _Network(self, region.take(train), data.take(train), sizes, rng, self if again else None)
+        network = _Network(self, region.take(train), data.take(train), rng, self if again else None)
         held_out = None if test is None else (region.take(test), data.take(test))
         curve: list[float] = list(self.loss_curve_) if again else []
         validation: list[float] = []
@@ -268,8 +250,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 break
         if held_out is not None:
             network.params = best_params
-        # One factorisation of the features: less than an epoch.
-        more: dict[str, Any] = {
+        # One factorisation of the features, which takes less time than an epoch.
+        more: dict[str, object] = {
             "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))
         }
         if held_out is not None:
@@ -290,9 +272,9 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> SPOMLPRegressor:
-        """Train for one epoch over the given samples, going on from earlier ones.
+        """Train for one more epoch, on the given samples.
 
         The first call sets the typical size of the costs.
 
@@ -308,19 +290,19 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         -------
         self : SPOMLPRegressor
         """
-        sizes = self._check_params()
+        check_params(self)
         first = not hasattr(self, "coefs_")
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
-        known = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
-        if not first and data.C.shape[1] != known:
+        n_costs = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
+        if not first and data.C.shape[1] != n_costs:
             raise ValueError(
-                f"y has {data.C.shape[1]} columns, but the network so far has {known} costs: every "
-                "chunk must have the same ones. To start anew, use fit or a new estimator."
+                f"y has {data.C.shape[1]} columns, but the network so far has {n_costs} costs: every "
+                "chunk must have the same ones. To start again, use fit or a new estimator."
             )
         plain = self._check_region(data.C.shape[1])
         region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
-        network = _Network(self, region, data, sizes, rng, None if first else self)
+        network = _Network(self, region, data, rng, None if first else self)
         with restore_rng_on_failure(rng, lambda: self.__dict__.get("_adam") is network.adam):
             loss = network.epoch(rng)
             curve = [*getattr(self, "loss_curve_", []), loss]
@@ -359,38 +341,30 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
-    def _check_params(self) -> list[int]:
-        sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=object)).ravel().tolist()
-        if not all(_is_whole(size) and size >= 1 for size in sizes):
-            raise ValueError(f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}.")
-        for name, allowed in (("loss", LOSSES), ("activation", ACTIVATIONS)):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in allowed:
-                raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}.")
-        for name in ("max_iter", "n_iter_no_change"):
-            if not (_is_whole(getattr(self, name)) and getattr(self, name) >= 1):
-                raise ValueError(f"{name} must be an integer of at least 1, got {getattr(self, name)!r}.")
-        if not isinstance(self.shared, (bool, np.bool_)):
-            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
-        if self.batch_size != "auto" and not (_is_whole(self.batch_size) and int(self.batch_size) >= 1):
-            raise ValueError(f"batch_size must be 'auto' or an integer of at least 1, got {self.batch_size!r}.")
-        for name, low, high, what in (
-            ("learning_rate_init", np.nextafter(0, 1), np.finfo(float).max, "a positive number"),
-            ("alpha", 0.0, np.finfo(float).max, "a number of at least 0"),
-            ("tol", 0.0, np.finfo(float).max, "a number of at least 0"),
-            ("validation_fraction", np.nextafter(0, 1), np.nextafter(1, 0), "a number between 0 and 1"),
-        ):
-            value = getattr(self, name)
-            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not real or not low <= float(value) <= high:
-                raise ValueError(f"{name} must be {what}, got {value!r}.")
-        return [int(size) for size in sizes]
+    _parameter_checks: ClassVar[dict[str, Check]] = {
+        "hidden_layer_sizes": Check(
+            lambda value: all(is_integer(size) and size >= 1 for size in _layer_sizes(value)), "positive integers"
+        ),
+        "loss": one_of(*LOSSES),
+        "activation": one_of(*ACTIVATIONS),
+        "max_iter": integer(1),
+        "n_iter_no_change": integer(1),
+        "shared": BOOL,
+        "batch_size": Check(
+            lambda value: (is_integer(value) and value >= 1) or (isinstance(value, str) and value == "auto"),
+            "'auto' or an integer of at least 1",
+        ),
+        "learning_rate_init": number(above=0.0),
+        "alpha": number(0.0),
+        "tol": number(0.0),
+        "validation_fraction": number(above=0.0, below=1.0),
+    }
 
     def _check_region(self, d: int) -> Region:
         region = check_region(self.region, n_dim=d)
         if self.loss == "spo" and not hasattr(region, "derivative"):
             raise ValueError(
-                f"loss='spo' needs decisions that move smoothly with the costs, which they do not on "
+                f"loss='spo' needs decisions that depend smoothly on the costs, which is not so on "
                 f"{type(region).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
                 "LogBarrierSimplex, Ellipsoid, LqBall, Markowitz), or the linear SPORegressor."
             )
@@ -402,7 +376,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region.row_table(data.X.shape[0]))
         return region.take(rows), data.take(rows)._replace(weight=weight)
 
-    def _split(self, n: int, rng: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _split(self, n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows to train on and rows to hold out."""
         if not self.early_stopping:
             return np.arange(n), None
@@ -416,10 +390,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self,
         network: _Network,
         region: Region,
-        input_attributes: dict[str, Any],
+        input_attributes: dict[str, object],
         curve: list[float],
         best: float,
-        **more: Any,
+        **more: object,
     ) -> None:
         coefs, intercepts = network.in_user_units()
         learned = {
@@ -447,8 +421,7 @@ class _Network:
         model: SPOMLPRegressor,
         region: Region,
         data: TrainingData,
-        hidden: list[int],
-        rng: Any,
+        rng: np.random.RandomState,
         previous: SPOMLPRegressor | None,
     ) -> None:
         self.model, self.region = model, region
@@ -457,38 +430,38 @@ class _Network:
         X, y = data.X, data.C
         self.weight: np.ndarray = data.weight  # type: ignore[assignment]
         unknown = y if data.offset is None else y - data.offset
-        items = y.shape[1] if model.shared else 1  # how often the network is applied to a sample
-        sizes = [X.shape[1] // items, *hidden, y.shape[1] // items]
+        items = y.shape[1] if model.shared else 1  # number of times that the network is applied to a sample
+        hidden = np.atleast_1d(model.hidden_layer_sizes).astype(int)
+        sizes = [X.shape[1] // items, *hidden.ravel().tolist(), y.shape[1] // items]
         self.n_inputs = sizes[0]
         if previous is None:
             self.center = np.average(unknown.reshape(-1, sizes[-1]), axis=0, weights=np.repeat(self.weight, items))
             size = float(np.sqrt(np.average(np.square(y).sum(axis=1), weights=self.weight)))
             self.scale = size if size > 0 else 1.0
             self.params = _glorot(sizes, model.activation, rng)
-            self.adam = Adam(self.params, model.learning_rate_init)
+            self.adam = [Adam(p.shape) for p in self.params]
         else:
             shapes = [coef.shape for coef in previous.coefs_]
             if shapes != list(pairwise(sizes)):
                 raise ValueError(
                     f"The network has layers {shapes}, but the parameters and data ask for {sizes}. Fit with "
-                    "warm_start=False to start anew."
+                    "warm_start=False to start again."
                 )
             self.center, self.scale = previous._center, previous._scale
             coefs, intercepts = list(previous.coefs_), list(previous.intercepts_)
             coefs[-1], intercepts[-1] = coefs[-1] / self.scale, (intercepts[-1] - self.center) / self.scale
             self.params = [p.copy() for pair in zip(coefs, intercepts, strict=True) for p in pair]
-            self.adam = deepcopy(previous._adam)  # should training fail, the old one is as it was
-            self.adam.rate = model.learning_rate_init
+            self.adam = deepcopy(previous._adam)  # if training fails, the model is unchanged
         self.X = X
         self.C = region.to_min(y) / self.scale
-        self.offset = self.known_part(region, data)
-        # Of the costs as given: rounding may decide a tie differently after a division.
+        self.offset = self.fixed_part(region, data)
+        # From unscaled costs: after a division, rounding may break ties differently.
         self.W = region.solve_min(region.to_min(y)) if self.loss.needs_decisions else None
 
-    def known_part(self, region: Region, data: TrainingData) -> np.ndarray:
-        """What is added to the network's output for each sample: the mean cost and the offset."""
-        known = np.broadcast_to(self.center, data.C.shape)
-        return region.to_min(known if data.offset is None else known + data.offset) / self.scale
+    def fixed_part(self, region: Region, data: TrainingData) -> np.ndarray:
+        """Mean cost plus offset, which is added to the output of the network."""
+        mean = np.broadcast_to(self.center, data.C.shape)
+        return region.to_min(mean if data.offset is None else mean + data.offset) / self.scale
 
     def copy(self) -> list[np.ndarray]:
         return [p.copy() for p in self.params]
@@ -525,8 +498,8 @@ class _Network:
                 delta = (delta @ self.params[2 * i].T) * self.slope(values[i])
         return float(weight @ losses) / total, grads
 
-    def epoch(self, rng: Any) -> float:
-        """Train on every sample once; return the mean loss met on the way, in the user's units."""
+    def epoch(self, rng: np.random.RandomState) -> float:
+        """Train on every sample once; return the mean loss over the batches, in the user's units."""
         n = self.X.shape[0]
         batch = min(200, n) if self.model.batch_size == "auto" else min(int(self.model.batch_size), n)
         order = rng.permutation(n)
@@ -535,24 +508,25 @@ class _Network:
             rows = order[start : start + batch]
             share = float(self.weight[rows].sum())
             loss, grads = self.gradients(rows)
-            self.adam.update(self.params, grads)
+            for param, grad, adam in zip(self.params, grads, self.adam, strict=True):
+                param -= adam.step(grad, self.model.learning_rate_init)
             total, mass = total + share * loss, mass + share
         return total / mass * self.unit()
 
     def unit(self) -> float:
-        """Turn a loss into the user's units: squared ones for the squared error."""
+        """Unit of the loss: that of the costs, squared for the squared error."""
         return self.scale**2 if isinstance(self.loss, SquaredLoss) else self.scale
 
     def evaluate(self, region: Region, data: TrainingData) -> float:
         """Mean loss of other samples, in the user's units."""
-        C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.known_part(region, data)
+        C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.fixed_part(region, data)
         C = region.to_min(data.C) / self.scale
         W = region.solve_min(region.to_min(data.C)) if self.loss.needs_decisions else None
         return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
 
 
-def _glorot(sizes: list[int], activation: str, rng: Any) -> list[np.ndarray]:
-    """Uniform weights of the size that keeps the variance of the layers (Glorot and Bengio, 2010)."""
+def _glorot(sizes: list[int], activation: str, rng: np.random.RandomState) -> list[np.ndarray]:
+    """Uniform weights that keep the variance across layers (Glorot and Bengio, 2010)."""
     params = []
     factor = 2.0 if activation == "logistic" else 6.0
     for fan_in, fan_out in pairwise(sizes):
@@ -561,5 +535,6 @@ def _glorot(sizes: list[int], activation: str, rng: Any) -> list[np.ndarray]:
     return params
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+def _layer_sizes(value: object) -> list[object]:
+    """Sizes of the hidden layers as they were given: one number, or a sequence."""
+    return np.atleast_1d(np.asarray(value, dtype=object)).ravel().tolist()

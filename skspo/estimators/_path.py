@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
+from .._utils.params import integer
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.base import certified
@@ -53,13 +53,6 @@ class Point(NamedTuple):
     result: Result
     outcome: Outcome
     fitted: bool = True  # or a copy of the one before
-
-
-def check_n_alphas(n_alphas: object) -> int:
-    """Length of the automatic grid."""
-    if isinstance(n_alphas, bool) or not isinstance(n_alphas, numbers.Integral) or n_alphas < 1:
-        raise ValueError(f"n_alphas must be an integer of at least 1, got {n_alphas!r}.")
-    return int(n_alphas)
 
 
 def alpha_grid(
@@ -263,13 +256,13 @@ def spo_plus_path(
         verbose=verbose,
     )
     model._check_params()
-    length = check_n_alphas(n_alphas)
+    integer(1)("n_alphas", n_alphas)
     run = Run(Deadline(time_limit))
     data = check_training_data(model, X, C, sample_weight, offset, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
     with run.deadline.enforced():
         objective = model._objective(region, data, standardized=standardize)
-    grid = alpha_grid(objective, run, alphas, length, float(l1_ratio))
+    grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
     points = fit_path(objective, run, grid, float(l1_ratio), model._options())
     warn_about([point.outcome for point in points], tol, "on the path")
     coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)

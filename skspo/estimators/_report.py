@@ -1,9 +1,9 @@
-"""A readable account of how good a model's decisions are, beside the two baselines that everyone should ask for."""
+"""Report on the decisions of a model, compared with two baselines."""
 
 from __future__ import annotations
 
 import html
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from .._training.fitted import (
     innermost_features,
     metadata_checked,
 )
+from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_offset, check_weight
 from ..metrics import _spo_losses
 from ..regions.base import Region
@@ -29,6 +30,8 @@ COLUMNS = (
     ("share_optimal", "optimal", "{:.1%}"),
     ("rmse", "RMSE", "{:.4g}"),
 )
+
+Certificate: TypeAlias = dict[str, str | float]
 
 LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
 
@@ -51,13 +54,7 @@ class DecisionReport:
     """
 
     def __init__(
-        self,
-        rows: dict[str, dict[str, float]],
-        *,
-        n_samples: int,
-        region: Region,
-        certificate: dict[str, Any],
-        note: str,
+        self, rows: dict[str, dict[str, float]], *, n_samples: int, region: Region, certificate: Certificate, note: str
     ) -> None:
         self.rows = rows
         self.n_samples = n_samples
@@ -65,7 +62,7 @@ class DecisionReport:
         self.certificate = certificate
         self.note = note
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the figures as a dictionary.
 
         Returns
@@ -101,7 +98,7 @@ class DecisionReport:
         if self.certificate:
             remarks.append(
                 "Fit: {solver}, objective {objective:.6g}, lower bound {lower_bound:.6g}, relative gap "
-                "{duality_gap:.1e}.".format(**self.certificate)
+                "{duality_gap:.1e}.".format_map(self.certificate)
             )
         return remarks
 
@@ -135,7 +132,7 @@ class DecisionReport:
 
 
 def decision_report(
-    estimator: Any,
+    estimator: Predictor,
     X: ArrayLike,
     C: ArrayLike,
     *,
@@ -147,24 +144,24 @@ def decision_report(
     sample_weight_train: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     offset_train: ArrayLike | None = None,
-    region_params: Any = None,
+    region_params: RegionParams | None = None,
 ) -> DecisionReport:
-    """How good the decisions of a fitted model are, beside least squares and a constant prediction.
+    """Report on the decisions of a fitted model, compared with least squares and a constant prediction.
 
-    The two baselines are fitted to the same data as the model: least squares, with the features that the last step of a
-    pipeline sees, and the mean cost.  Without these data there is nothing to compare with, and no ratio is printed.
+    The two baselines are fitted to the same data as the model: least squares, on the features of the last step of a
+    pipeline, and the mean cost.  Without these data there are no baselines, and no ratio is printed.
 
     Parameters
     ----------
     estimator : fitted estimator
         Any regressor of costs.
     X : array-like of shape (n_samples, n_features)
-        Features, best of samples that the model has not seen.
+        Features, preferably of samples that were not used for fitting.
     C : array-like of shape (n_samples, d)
         True costs.
     X_train, C_train : array-likes, optional
-        What the model was fitted to, for models that do not keep the baselines themselves: regressors from elsewhere,
-        and models after ``partial_fit``.  Estimators of skspo keep those of their fit.
+        Training data, for models that do not store baselines: those of other packages, and those after
+        ``partial_fit``.
     region : Region or None, default=None
         Where decisions are made; None means the estimator's own ``region_``.
     name : str or None, default=None
@@ -179,9 +176,9 @@ def decision_report(
     Returns
     -------
     report : DecisionReport
-        Prints as a table.  For each model: the mean regret (SPO loss), what it is of the mean best cost (the normalized
-        SPO loss), the share of samples with an optimal decision, and the root mean squared error of the predicted
-        costs, for reference: a model of decisions need not be good at it.
+        Prints as a table.  For each model: the mean regret (SPO loss), its ratio to the mean best cost (normalized SPO
+        loss), the share of samples with an optimal decision, and the root mean squared error of the predicted costs,
+        which may be large for a model that is trained for its decisions.
 
     See Also
     --------
@@ -213,7 +210,7 @@ def decision_report(
     inner = innermost(estimator)
     check_metadata(estimator, "report", offset=offset, region_params=region_params)
     check_cost_names(estimator, C, "C")
-    with metadata_checked():  # the offset is added below, for all models alike
+    with metadata_checked():  # the offset is added below, for all models
         C_hat = estimator.predict(X)
     C_arr, C_hat = check_costs(C, C_hat)
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
@@ -253,13 +250,7 @@ def decision_report(
         else:
             rows[LEAST_SQUARES] = figures(baselines.least_squares(innermost_features(estimator, X)))
         rows[CONSTANT] = figures(np.broadcast_to(baselines.mean, C_arr.shape))
-    return DecisionReport(
-        rows,
-        n_samples=len(C_arr),
-        region=region,
-        certificate=certificate_of(inner),
-        note=note,
-    )
+    return DecisionReport(rows, n_samples=len(C_arr), region=region, certificate=certificate_of(inner), note=note)
 
 
 def _figures(
@@ -268,7 +259,7 @@ def _figures(
     region: Region,
     weight: np.ndarray | None,
     offset: np.ndarray | None,
-    region_params: Any,
+    region_params: RegionParams | None,
 ) -> dict[str, float]:
     """Figures of one model, which predicts the costs less the offset."""
     C_hat = C_hat.reshape(C.shape)
@@ -287,7 +278,7 @@ def _figures(
 
 
 def describe_region(region: Region) -> str:
-    """Name of a region with its size and its sense, in a few words: the parameters may be large arrays."""
+    """Short description of a region, without parameters, which may be large arrays."""
     words = [type(region).__name__]
     if region.n_dim is not None:
         words.append(f"{region.n_dim} variables")
@@ -296,27 +287,23 @@ def describe_region(region: Region) -> str:
     return ", ".join(words)
 
 
-def certificate_of(estimator: Any) -> dict[str, Any]:
+def certificate_of(estimator: object) -> Certificate:
     """Return solver, objective, bound and gap of a fitted estimator; empty if it has none."""
     if not hasattr(estimator, "duality_gap_"):
         return {}
-    return {
-        "solver": estimator.solver_,
-        "objective": float(estimator.objective_),
-        "lower_bound": float(estimator.lower_bound_),
-        "duality_gap": float(estimator.duality_gap_),
-    }
+    figures = {name: float(getattr(estimator, f"{name}_")) for name in ("objective", "lower_bound", "duality_gap")}
+    return {"solver": getattr(estimator, "solver_", ""), **figures}
 
 
-def visual_block(estimator: Any) -> Any:
+def visual_block(estimator: object) -> object:
     """Block of scikit-learn's HTML diagram: below the name the region and, once fitted, the certificate."""
     from sklearn.utils._repr_html.estimator import _VisualBlock
 
-    region = getattr(estimator, "region_", estimator.region)
+    region = getattr(estimator, "region_", getattr(estimator, "region", None))
     caption = "Box" if region is None else describe_region(region)
     certificate = certificate_of(estimator)
     if certificate:
-        caption += "; {solver}, relative gap {duality_gap:.1e}".format(**certificate)
+        caption += "; {solver}, relative gap {duality_gap:.1e}".format_map(certificate)
     name, inner = type(estimator).__name__, getattr(estimator, "regressor", None)
     if inner is None:
         return _VisualBlock("single", estimator, names=name, name_details=str(estimator), name_caption=caption)

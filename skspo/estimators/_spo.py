@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -14,6 +13,7 @@ from .._training.inputs import check_training_data
 from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
+from .._utils.params import Check, integer, one_of, optional
 from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Solver, check_solver_serves
@@ -220,13 +220,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)
         return self
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        if not isinstance(self.init, str) or self.init not in INITS:
-            raise ValueError(f"init must be one of {INITS}, got {self.init!r}.")
-        whole = isinstance(self.n_restarts, numbers.Integral) and not isinstance(self.n_restarts, bool)
-        if self.n_restarts is not None and not (whole and self.n_restarts >= 0):
-            raise ValueError(f"n_restarts must be None or an integer of at least 0, got {self.n_restarts!r}.")
+    _parameter_checks: ClassVar[dict[str, Check]] = {"init": one_of(*INITS), "n_restarts": optional(integer(0))}
 
     def _choose_solver(self, region: Region) -> Solver:
         if isinstance(self.solver, Solver):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,19 +11,21 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
 from .._training.baselines import Baselines, fit_baselines, mean_cost
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
 from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
+from .._utils.params import BOOL, Check, check_params
+from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
 
-#: products of numbers up to which least squares is fitted beside the regressor: some 0.02 seconds
+#: least squares is fitted as a baseline up to this many multiplications: about 0.02 seconds
 BASELINE_PRODUCTS = 5e6
 
 
@@ -36,7 +38,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         Regressor of the costs; None means LinearRegression.  One that predicts a single output is fitted once per
         cost.
     region : Region or None, default=None
-        Feasible region of the decisions; None means the unit Box, which is hardly ever meant: ``fit`` warns.
+        Feasible region of the decisions; None means the unit Box, which is rarely wanted: ``fit`` warns.
     shared : bool, default=False
         Whether the regressor predicts one cost at a time, from features of its own, and serves all of them: X then
         holds d consecutive blocks of q features, one block per cost (see :func:`stack_items`).
@@ -70,7 +72,11 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     True
     """
 
-    def __init__(self, regressor: Any = None, region: Region | None = None, *, shared: bool = False) -> None:
+    _parameter_checks: ClassVar[dict[str, Check]] = {"shared": BOOL}
+
+    def __init__(
+        self, regressor: BaseEstimator | None = None, region: Region | None = None, *, shared: bool = False
+    ) -> None:
         self.regressor = regressor
         self.region = region
         self.shared = shared
@@ -81,7 +87,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> TwoStageRegressor:
         """Fit the regressor.
 
@@ -94,7 +100,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the regressor is fitted to the rest.
         region_params : dict of array-like, or the like, optional
-            Checked, and not used: the regressor does not know the region.
+            Checked, but not used: training does not depend on the region.
 
         Returns
         -------
@@ -105,19 +111,20 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
                 f"regressor must be a scikit-learn regressor, got {self.regressor!r}. The region is the second "
                 "parameter: TwoStageRegressor(regressor, region)."
             )
+        check_params(self)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_ndim(y)
-        with np.errstate(over="ignore", invalid="ignore"):  # as above
+        with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
             C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
         d = 1 if C.ndim == 1 else C.shape[1]
         region = check_region(self.region, n_dim=d)
         region.with_rows(region_params, C.shape[0], d)
-        known = check_offset(offset, (C.shape[0], d))
-        if known is not None:
-            C = C - known.reshape(C.shape)
+        checked = check_offset(offset, (C.shape[0], d))
+        if checked is not None:
+            C = C - checked.reshape(C.shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
-        fit_params: dict[str, Any] = {}
+        fit_params: dict[str, np.ndarray] = {}
         weight = check_weight(sample_weight, X)
         if weight is not None:
             if not has_fit_parameter(regressor, "sample_weight"):
@@ -126,17 +133,15 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
                     "without sample_weight."
                 )
             fit_params["sample_weight"] = weight
-        if not isinstance(self.shared, (bool, np.bool_)):
-            raise ValueError(f"shared must be True or False, got {self.shared!r}.")
         if self.shared:
             fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
             regressor.fit(self._items(X, d), C.ravel(), **fit_params)
         else:
             if d > 1 and not get_tags(regressor).target_tags.multi_output:
                 regressor = MultiOutputRegressor(regressor)
-            # The regressor sees X as it is: it may want a DataFrame, or accept missing values.
+            # X is not converted: the regressor may need a DataFrame, or accept missing values.
             regressor.fit(X, C, **fit_params)
-        # Only now is anything stored: a fit that fails leaves an earlier model as it was.
+        # Attributes are set only now: a fit that fails does not change an earlier model.
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
         learned = {"regressor_": regressor, "region_": region}
@@ -151,8 +156,10 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     def _trains_on_region(self) -> bool:
         return False
 
-    def _fit_baselines(self, X: Any, n_features: int | None, C: np.ndarray, weight: np.ndarray | None) -> Baselines:
-        """Mean cost, and least squares unless it takes so long that it might be noticed beside a quick regressor."""
+    def _fit_baselines(
+        self, X: ArrayLike, n_features: int | None, C: np.ndarray, weight: np.ndarray | None
+    ) -> Baselines:
+        """Mean cost, and least squares if it is quick."""
         n, d = C.shape
         if n_features is None or n * n_features * (n_features + d) > BASELINE_PRODUCTS or issparse(X):
             why = "TwoStageRegressor computes it at fit for dense features only, and not for large data."
@@ -174,19 +181,19 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         """
         check_is_fitted(self)
         check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # anything else is for the regressor to refuse, with its own message
+        if getattr(X, "ndim", 2) == 2:  # the regressor refuses anything else
             validate_data(self, X, reset=False, skip_check_array=True)
         rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X
         C_hat = np.asarray(self.regressor_.predict(rows))
         return self._plus(C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel(), offset)
 
     def _items(self, X: ArrayLike, d: int) -> np.ndarray:
-        """One row of features per cost; what is in them is for the regressor to check."""
+        """One row of features per cost; the regressor checks their values."""
         rows = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
         check_blocks(rows.shape[1], d)
         return rows.reshape(rows.shape[0] * d, -1)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(LinearRegression() if self.regressor is None else self.regressor)
         tags.input_tags = inner.input_tags

@@ -1,7 +1,6 @@
 """The experiments of Liu and Grigas, one command each: ``python -m skspo.experiments --help``.
 
-``studies`` says what is compared, ``runner`` runs trials so that nothing is lost when it is interrupted, and ``report``
-turns them into tables and figures.
+``studies`` defines the comparisons, ``runner`` runs and resumes trials, and ``report`` makes tables and figures.
 """
 
 from .report import write_report

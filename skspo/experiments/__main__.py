@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from .report import write_report
 from .runner import run_study
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, help="trials of every setting (default: 50, quick: 5)")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", default="experiments", help="folder of the results (default: experiments)")
-    parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True, help="go on where it stopped")
+    parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True, help="continue an earlier run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--optimizer", choices=["exact", "adam"], default="exact", help="how linear models are trained")
     parser.add_argument("--models", choices=["linear", "network"], help="only these, where a study has both")
@@ -63,17 +63,17 @@ def _run(args: argparse.Namespace) -> int:
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM, which by default would end the process without a word to its workers."""
+    """SIGTERM, which by default ends the process without stopping its workers."""
 
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
     """Treat SIGTERM like Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+        yield  # only the main thread can handle signals
         return
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         raise _Terminated
 
     before = signal.signal(signal.SIGTERM, stop)

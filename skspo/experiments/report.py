@@ -6,14 +6,17 @@ import csv
 import io
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .runner import write_atomically
 from .studies import Study
 
-#: colours that differ in lightness too
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: colours that also differ in lightness
 COLOURS = {
     "SPO": "#1b7837",
     "SPO+": "#2166ac",
@@ -80,7 +83,7 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     for setting in table.values:
         panels[tuple((n, s) for n, s in zip(table.names, setting, strict=True) if n not in hidden)].append(setting)
     n_panels = 1 if study.curves else len(panels)
-    # Degrees side by side, everything else below each other.
+    # Degrees are side by side, the other settings below each other.
     degrees = len({dict(panel).get("degree") for panel in panels})
     columns = min(n_panels, max(degrees, 2))
     rows = -(-n_panels // columns)
@@ -103,7 +106,7 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     figure.suptitle(study.title, fontsize=11, x=0.02, y=0.99, ha="left")
     if study.curves:
         axes[0, 0].legend(fontsize=8)
-    else:  # beside the title: no corner is free in every panel
+    else:  # beside the title, because no corner is free in every panel
         handles = axes[0, 0].get_legend_handles_labels()
         figure.legend(*handles, loc="upper right", ncols=len(handles[0]), fontsize=8, frameon=False)
     figure.tight_layout()
@@ -117,7 +120,7 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     return written
 
 
-def _boxes(ax: Any, settings: list[tuple[str, ...]], across: int, table: Table) -> None:
+def _boxes(ax: Axes, settings: list[tuple[str, ...]], across: int, table: Table) -> None:
     methods = list(table.values[settings[0]])
     width = 0.8 / len(methods)
     for m, method in enumerate(methods):
@@ -159,7 +162,7 @@ def _slope(x: np.ndarray, values: list[list[float]]) -> float:
     return float(np.polyfit(np.log(x[positive]), np.log(means[positive]), 1)[0]) if positive.sum() > 1 else np.nan
 
 
-def _draw_curve(ax: Any, x: np.ndarray, values: list[list[float]], name: str) -> None:
+def _draw_curve(ax: Axes, x: np.ndarray, values: list[list[float]], name: str) -> None:
     """Mean over trials, relative to the first size, with its slope on log-log axes."""
     means = np.array([np.mean(v) for v in values])
     errors = np.array([np.std(v) / np.sqrt(len(v)) for v in values])

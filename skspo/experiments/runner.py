@@ -1,11 +1,10 @@
-"""Run the trials of a study, in any order and in several processes, and lose nothing when interrupted.
+"""Run the trials of a study, in several processes and resumably.
 
-Every finished trial is appended to ``trials.csv`` by one write.  A run that was killed leaves at most a torn last line,
-which is dropped when the run is resumed; the trial is then done again with the same seed.  At the end the file is
+Every finished trial is appended to ``trials.csv`` by one write.  A run that was killed leaves at most one incomplete
+line, which is dropped when the run is resumed; the trial is then repeated with the same seed.  At the end the file is
 sorted, so that it does not depend on the order in which trials finished.
 
-Workers end with the run: they are stopped if it ends early by an exception, and look for themselves whether it was
-killed.
+Workers end with the run: an exception stops them, and they watch whether the process that runs the study still exists.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -39,7 +37,7 @@ def key_of(condition: Condition) -> str:
 
 
 def seed_of(seed: int, study: str, condition: Condition, trial: int) -> np.random.SeedSequence:
-    """Seed of a trial: it depends on what is done, not on when or by whom."""
+    """Seed of a trial; it does not depend on the order of trials or on the process."""
     return np.random.SeedSequence([seed, zlib.crc32(study.encode()), zlib.crc32(key_of(condition).encode()), trial])
 
 
@@ -105,7 +103,7 @@ def run_study(
         if (key_of(condition), trial) not in done
     ]
     progress = _Progress(study.name, len(todo), verbose)
-    # One descriptor in this process only: a whole trial is one write, and writes of this size are not interleaved.
+    # Only this process writes, and each trial with one call, so that trials are not interleaved.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)
     runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(
         delayed(_one)(study, condition, trial, seed, optimizer, os.getpid()) for condition, trial in todo
@@ -117,7 +115,7 @@ def run_study(
             done[key_of(condition), trial] = rows
             progress.advance()
     finally:
-        runs.close()  # stops the workers if some are still at it
+        runs.close()  # stops workers that are still running
         os.close(descriptor)
         progress.close()
     _rewrite(file, columns, done)
@@ -164,7 +162,7 @@ def _one(
 ) -> tuple[Condition, int, dict[str, float]]:
     if os.getpid() != runner and current_process().name.startswith("LokyProcess"):
         _end_with(runner)
-    # One thread each: trials are what runs in parallel.
+    # One thread per trial: trials run in parallel.
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):
@@ -173,7 +171,7 @@ def _one(
 
 @cache
 def _end_with(parent: int) -> None:
-    """End this process when its parent is gone: one that was killed cannot tell its workers."""
+    """End this process when its parent has ended: a parent that was killed cannot stop its workers."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -193,10 +191,10 @@ def _line(row: list[str]) -> str:
 
 
 def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[str, int], list[list[str]]]:
-    """Trials of which every method is there; a torn or unfinished one is left out."""
+    """Trials with the results of all methods; incomplete ones are left out."""
     if not file.exists():
         return {}
-    text = file.read_text(errors="replace")  # a damaged trial is done again
+    text = file.read_text(errors="replace")  # a damaged trial is repeated
     rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
     if not rows:
         return {}
@@ -226,7 +224,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _value(cell: str) -> Any:
+def _value(cell: str) -> object:
     try:
         return json.loads(cell)
     except json.JSONDecodeError:
@@ -240,7 +238,7 @@ def _rewrite(file: Path, columns: list[str], done: dict[tuple[str, int], list[li
     write_atomically(file, "".join(lines))
 
 
-def _manifest(settings: dict[str, Any], trials: int) -> dict[str, Any]:
+def _manifest(settings: dict[str, object], trials: int) -> dict[str, object]:
     versions = {}
     for name in PACKAGES:
         try:

@@ -1,8 +1,8 @@
-"""What is compared: for every study its settings, its methods, and one trial.
+"""Studies: settings, methods, and one trial of each.
 
 The paper prints neither the size of the training sets of its first two figures nor its entropy threshold.  Here they
 are 300 samples (portfolio), 1000 samples (classification), and the middle of the range that the theory allows.
-Nor does it print how Adam was set: step size, patience and weight decay were chosen on two to five draws of their own.
+The settings of Adam are not printed either: step size, patience and weight decay were chosen on a few other draws.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.linear_model import QuantileRegressor
@@ -26,6 +26,8 @@ from ..regions.base import Region
 
 #: one setting of a study: the names and values of what varies
 Condition = dict[str, Any]
+
+Model: TypeAlias = SPOMLPRegressor | SPORegressor | SPOPlusRegressor | TwoStageRegressor
 
 N_TEST = 10_000
 N_CLASSES, N_ASSETS = 10, 50
@@ -48,7 +50,7 @@ def fit_and_score(
     methods: list[str],
     region: Region,
     data: tuple[np.ndarray, ...],
-    score: Callable[..., Any],
+    score: Callable[[np.ndarray, np.ndarray, Region], float | np.ndarray],
     *,
     network: bool,
     optimizer: str,
@@ -60,13 +62,13 @@ def fit_and_score(
     for method in methods:
         model = make_model(method, region, network=network, optimizer=optimizer, seed=seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # early stops are part of the experiment
+            warnings.simplefilter("ignore")  # the iteration limit is part of the experiment
             model.fit(X, C)
         values[method] = float(score(C_test, model.predict(X_test), region))
     return values
 
 
-def make_model(method: str, region: Region, *, network: bool, optimizer: str, seed: int) -> Any:
+def make_model(method: str, region: Region, *, network: bool, optimizer: str, seed: int) -> Model:
     """Return the estimator of a method: exact linear models, or networks and linear models trained with Adam."""
     barrier = LogBarrierSimplex(2.0 * N_CLASSES * np.log(N_CLASSES))
     losses = {"SPO": "spo", "SPO+": "spo+", "SPO+ barrier": "spo+", "absolute": "absolute_error"}
@@ -81,7 +83,7 @@ def make_model(method: str, region: Region, *, network: bool, optimizer: str, se
             n_iter_no_change=30,
             random_state=seed,
         )
-    linear: dict[str, Callable[[], Any]] = {
+    linear: dict[str, Callable[[], Model]] = {
         "SPO": lambda: SPORegressor(region, n_restarts=0, random_state=seed),
         "SPO+": lambda: SPOPlusRegressor(region),
         "SPO+ barrier": lambda: SPOPlusRegressor(region, surrogate_region=barrier),
@@ -166,10 +168,10 @@ def _excess_conditions(quick: bool) -> list[Condition]:
 
 
 def _excess_trial(condition: Condition, seed: np.random.SeedSequence, optimizer: str) -> dict[str, float]:
-    """SPO risk of the SPO+ model less that of the conditional mean of the costs, which decides as well as possible."""
+    """SPO risk of the SPO+ model less that of the conditional mean of the costs, the best possible predictor."""
     number, n = _integer(seed), condition["n"]
     polyhedral = condition["region"] == "polyhedron"
-    make: Any = make_cost_sensitive_classification if polyhedral else make_portfolio
+    make = make_cost_sensitive_classification if polyhedral else make_portfolio
     X, C, mean = make(n + N_TEST, degree=1, noise=0.5, random_state=number, return_mean=True)
     region: Region = Simplex() if polyhedral else EntropySimplex()
     risk = fit_and_score(["SPO+"], region, _split(X, C, n), spo_loss, network=False, optimizer=optimizer, seed=number)
@@ -193,54 +195,22 @@ def _only_spo_plus(condition: Condition) -> list[str]:
     return ["SPO+"]
 
 
+_PORTFOLIO = _portfolio_methods, _portfolio_trial
+_CLASSIFICATION = _classification_methods, _classification_trial
+_COST, _SHARE = "SPO loss", "normalized SPO loss"
+_BARRIER = "SPO+ on the simplex and on its log-barrier approximation"
+_THRESHOLD = "How the ranking depends on the entropy that is asked for"
+_EXCESS = "Excess risk over the true model, degree one"
+
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
+        Study("portfolio", "Portfolio with an entropy constraint", _SHARE, "degree", _four_panels, *_PORTFOLIO),
+        Study("classification", "Cost-sensitive classification", _COST, "degree", _four_panels, *_CLASSIFICATION),
+        Study("barrier", _BARRIER, _COST, "n", _barrier_conditions, *_CLASSIFICATION),
         Study(
-            "portfolio",
-            "Portfolio with an entropy constraint",
-            "normalized SPO loss",
-            "degree",
-            _four_panels,
-            _portfolio_methods,
-            _portfolio_trial,
+            "excess-risk", _EXCESS, "excess SPO risk", "n", _excess_conditions, _only_spo_plus, _excess_trial, "region"
         ),
-        Study(
-            "classification",
-            "Cost-sensitive classification",
-            "SPO loss",
-            "degree",
-            _four_panels,
-            _classification_methods,
-            _classification_trial,
-        ),
-        Study(
-            "barrier",
-            "SPO+ on the simplex and on its log-barrier approximation",
-            "SPO loss",
-            "n",
-            _barrier_conditions,
-            _classification_methods,
-            _classification_trial,
-        ),
-        Study(
-            "excess-risk",
-            "Excess risk over the true model, degree one",
-            "excess SPO risk",
-            "n",
-            _excess_conditions,
-            _only_spo_plus,
-            _excess_trial,
-            "region",
-        ),
-        Study(
-            "threshold",
-            "How the ranking depends on the entropy that is asked for",
-            "normalized SPO loss",
-            "entropy",
-            _threshold_conditions,
-            _portfolio_methods,
-            _portfolio_trial,
-        ),
+        Study("threshold", _THRESHOLD, _SHARE, "entropy", _threshold_conditions, *_PORTFOLIO),
     )
 }

@@ -1,8 +1,8 @@
-"""Pictures of decisions and fits, with the manners of scikit-learn's displays.
+"""Plots of decisions and fits, with the Display API of scikit-learn.
 
-Each display has class methods that compute what is drawn (``from_estimator``, ``from_estimators``, ...), a method
-``plot`` that draws it, again if you like, and the attributes ``ax_`` and ``figure_`` and the artists afterwards.
-Matplotlib is imported when something is drawn: ``pip install skspo[plot]``.
+Each display has class methods that compute what is drawn (``from_estimator``, ``from_estimators``, ...) and a method
+``plot`` that draws it and sets the attributes ``ax_``, ``figure_`` and the artists.  Matplotlib is imported when
+something is drawn: ``pip install skspo[plot]``.
 """
 
 from .convergence import ConvergenceDisplay

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ._common import check_named, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    OneOrTwoAxes: TypeAlias = Axes | Sequence[Axes] | np.ndarray | None
 
 
 class ConvergenceDisplay:
@@ -18,12 +23,12 @@ class ConvergenceDisplay:
     histories : dict of str to dict of ndarrays
         ``history_`` of fitted estimators, by name.
     tols : dict of str to float, optional
-        The gap that each fit was to reach.
+        Tolerance of each fit.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The one with the gap.
+        Axes of the gap.
     axes_ : ndarray of matplotlib Axes
         Objective and bound, then the gap; or the gap alone.
     figure_ : matplotlib Figure
@@ -32,9 +37,9 @@ class ConvergenceDisplay:
 
     Notes
     -----
-    On its way a solver reports the iterate of the time, not the best so far, and bounds that rest on its own
-    arithmetic.  Only the last point is the certificate.  Some solvers compute no bound until they are done; their bound
-    and gap are then single points.
+    Before the end a solver reports its current iterate, not the best so far, and bounds that are not verified.  Only
+    the last point is the certificate.  Some solvers compute a bound only at the end; bound and gap are then single
+    points.
 
     Examples
     --------
@@ -55,7 +60,9 @@ class ConvergenceDisplay:
         self.tols = dict(tols or {})
 
     @classmethod
-    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
+    def from_estimators(
+        cls, estimators: Mapping[str, object], *, ax: OneOrTwoAxes = None, **kwargs: Any
+    ) -> ConvergenceDisplay:
         """Draw the fits of several estimators.
 
         Parameters
@@ -78,7 +85,7 @@ class ConvergenceDisplay:
             if history is None or not len(history["time"]):
                 raise ValueError(
                     f"{type(estimator).__name__} ({name}) has no history of a fit. SPOPlusRegressor, SPORegressor and "
-                    "SPOPlusRegressorCV have one after fit, except where there was nothing to solve."
+                    "SPOPlusRegressorCV have one after fit, unless there was nothing to solve."
                 )
             histories[name] = history
             tol = getattr(estimator, "tol", None)
@@ -88,7 +95,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
+        cls, estimator: object, *, name: str | None = None, ax: OneOrTwoAxes = None, **kwargs: Any
     ) -> ConvergenceDisplay:
         """Draw the fit of one estimator.
 
@@ -111,14 +118,14 @@ class ConvergenceDisplay:
             name = getattr(estimator, "solver_", type(estimator).__name__)
         return cls.from_estimators({name: estimator}, ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
+    def plot(self, ax: OneOrTwoAxes = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, two of them, or None, default=None
-            Two Axes take the objectives with their bounds, and the gaps; a single one takes the gaps alone.  None makes
-            a new figure with two.
+            Two Axes show the objectives with their bounds, and the gaps; a single one shows the gaps.  None makes a new
+            figure with two.
         **kwargs
             Passed to ``Axes.plot``.
 
@@ -144,7 +151,7 @@ class ConvergenceDisplay:
                 self.bound_lines_ += top.plot(
                     time[proved], history["lower_bound"][proved], **{"linestyle": "--", **own, "alpha": 0.7}
                 )
-            # A gap of zero has no logarithm; it is as good as the rounding unit.
+            # The axis is logarithmic: draw a gap of zero at machine precision.
             gap = np.maximum(history["duality_gap"][proved], np.finfo(float).eps)
             self.gap_lines_ += self.axes_[-1].plot(time[proved], gap, label=name, **own)
         if len(self.axes_) == 2:
@@ -168,7 +175,7 @@ class ConvergenceDisplay:
         return self
 
     def _range(self) -> tuple[float, float]:
-        """Ordinates that matter: a bound starts at zero and a step may be wild, and both would flatten the rest."""
+        """Vertical limits without early bounds close to zero and large early steps, which would flatten the rest."""
         low, high = np.inf, -np.inf
         for history in self.histories.values():
             values, bounds = history["objective"], history["lower_bound"]

@@ -1,31 +1,39 @@
-"""DecisionDisplay: what was chosen, against the best decision in hindsight."""
+"""DecisionDisplay: decisions, compared with the best ones in hindsight."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._training.fitted import fitted_region
+from .._utils.types import Predictor
 from ..losses import check_costs
 from ..regions import Knapsack, ShortestPath, Simplex
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._common import pyplot
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Colormap
+    from matplotlib.container import BarContainer
+    from matplotlib.image import AxesImage
+
 CHOSEN, BEST = "tab:blue", "tab:orange"
 
 
 class DecisionDisplay:
-    """Decisions made with predicted costs against the best ones in hindsight.
+    """Decisions made with predicted costs, compared with the best ones in hindsight.
 
     What is drawn depends on the region:
 
     - ``Simplex``: how often each alternative was chosen when each was best, over all samples;
     - ``ShortestPath``: the two paths of one sample, on a map of the true costs (grids, or graphs with positions);
-    - ``Knapsack``: the items of one sample in the order of their value per weight, and who took them;
+    - ``Knapsack``: the items of one sample in the order of their value per weight, with both choices;
     - any other region: the two decisions of one sample as bars.
 
     Parameters
@@ -42,7 +50,7 @@ class DecisionDisplay:
     W_best : ndarray of shape (n_samples, d)
         Best decisions in hindsight.
     regret : ndarray of shape (n_samples,)
-        What the decisions cost beyond the best ones.
+        Cost of the decisions minus that of the best ones.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     chosen_, best_ : artists
@@ -64,6 +72,9 @@ class DecisionDisplay:
     (100, 24)
     """
 
+    chosen_: AxesImage | LineCollection | BarContainer
+    best_: AxesImage | LineCollection | BarContainer
+
     def __init__(self, *, region: Region, C: ArrayLike, W: ArrayLike) -> None:
         self.C, self.W = check_costs(C, W)
         self.region = check_region(region, n_dim=self.C.shape[1])
@@ -72,7 +83,14 @@ class DecisionDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, C: ArrayLike, *, region: Region | None = None, ax: Any = None, **kwargs: Any
+        cls,
+        estimator: Predictor,
+        X: ArrayLike,
+        C: ArrayLike,
+        *,
+        region: Region | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> DecisionDisplay:
         """Draw the decisions of a fitted estimator.
 
@@ -98,7 +116,7 @@ class DecisionDisplay:
 
     @classmethod
     def from_predictions(
-        cls, C_hat: ArrayLike, C: ArrayLike, region: Region | None = None, *, ax: Any = None, **kwargs: Any
+        cls, C_hat: ArrayLike, C: ArrayLike, region: Region | None = None, *, ax: Axes | None = None, **kwargs: Any
     ) -> DecisionDisplay:
         """Draw the decisions made with predicted costs.
 
@@ -124,12 +142,12 @@ class DecisionDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         sample: int = 0,
         labels: ArrayLike | None = None,
-        pos: Mapping[Any, Any] | None = None,
-        cmap: Any = None,
+        pos: Mapping[Hashable, ArrayLike] | None = None,
+        cmap: str | Colormap | None = None,
         colorbar: bool = True,
     ) -> DecisionDisplay:
         """Draw the display.
@@ -147,7 +165,7 @@ class DecisionDisplay:
         cmap : str or Colormap, optional
             Colours of counts, or of the costs of edges.
         colorbar : bool, default=True
-            Whether to say what these colours mean.
+            Whether to draw a colorbar.
 
         Returns
         -------
@@ -179,7 +197,7 @@ class DecisionDisplay:
         what = "value" if self.region.sense == "max" else "cost"
         return f"{what} {self.C[i] @ self.W[i]:.3g}, in hindsight {self.C[i] @ self.W_best[i]:.3g}"
 
-    def _matrix(self, ax: Any, names: np.ndarray, cmap: Any, colorbar: bool) -> None:
+    def _matrix(self, ax: Axes, names: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
         d = len(names)
         counts = np.zeros((d, d), dtype=int)
         np.add.at(counts, (self.W_best.argmax(axis=1), self.W.argmax(axis=1)), 1)
@@ -199,12 +217,12 @@ class DecisionDisplay:
         share = np.mean(self.regret <= 1e-9 * np.abs(self.C).max(axis=1))
         ax.set_title(f"{share:.0%} decided as well as in hindsight, mean regret {self.regret.mean():.3g}")
 
-    def _paths(self, ax: Any, i: int, ends: np.ndarray, cmap: Any, colorbar: bool) -> None:
+    def _paths(self, ax: Axes, i: int, ends: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
         from matplotlib import colormaps
         from matplotlib.collections import LineCollection
         from matplotlib.colors import ListedColormap
 
-        # Without the palest quarter: the cheapest edge must be seen, too.
+        # Leave out the palest quarter, so that the cheapest edge is visible.
         shades = ListedColormap(colormaps.get_cmap(cmap or "Greys")(np.linspace(0.25, 1.0, 256)))
         nodes = np.unique(ends.reshape(-1, 2), axis=0)
         lanes = side_by_side(ends)
@@ -230,8 +248,8 @@ class DecisionDisplay:
                 self.chosen_ = lines
             else:
                 self.best_ = lines
-        ax.scatter(*nodes.T, s=12, color="0.3", zorder=4)
-        # The Axes keep their size, and with it title and legend their place: the limits give way.
+        ax.scatter(nodes[:, 0], nodes[:, 1], s=12, color="0.3", zorder=4)
+        # Adjust the limits, not the Axes, so that title and legend stay in place.
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.04)
         ax.set(xticks=[], yticks=[])
@@ -242,7 +260,7 @@ class DecisionDisplay:
             what = "value" if self.region.sense == "max" else "cost"
             ax.figure.colorbar(roads, ax=ax, label=f"true {what} of an edge", shrink=0.7)
 
-    def _items(self, ax: Any, i: int, names: np.ndarray) -> None:
+    def _items(self, ax: Axes, i: int, names: np.ndarray) -> None:
         weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))
         value = self.C[i]
         if len(weights) == 1:
@@ -254,37 +272,30 @@ class DecisionDisplay:
         W, W_best = self.W[i][order], self.W_best[i][order]
         at = np.arange(len(order))
         ax.bar(at, value[order], width=0.9, color="0.9", label="left behind")
-        # Half of a bar each: an item in both is whole.
+        # Each choice fills half of the bar.
         self.chosen_ = ax.bar(at - 0.225, W * value[order], width=0.45, color=CHOSEN, label="chosen")
         self.best_ = ax.bar(at + 0.225, W_best * value[order], width=0.45, color=BEST, label="best in hindsight")
         ax.set(xlabel=xlabel, ylabel="true value")
-        _name_ticks(ax, at, names[order])
-        _legend_below(ax)
+        _finish_bars(ax, names[order])
 
-    def _bars(self, ax: Any, i: int, names: np.ndarray) -> None:
+    def _bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
         at = np.arange(len(names))
         self.chosen_ = ax.bar(at - 0.2, self.W[i], width=0.4, color=CHOSEN, label="chosen")
         self.best_ = ax.bar(at + 0.2, self.W_best[i], width=0.4, color=BEST, label="best in hindsight")
         ax.axhline(0.0, color="0.4", linewidth=0.6)
         ax.set(xlabel="decision variable", ylabel="decision")
-        _name_ticks(ax, at, names)
-        _legend_below(ax)
+        _finish_bars(ax, names)
 
 
-def _name_ticks(ax: Any, at: np.ndarray, names: np.ndarray) -> None:
-    long = max(map(len, names)) > 3
-    if len(at) <= 40:
-        small = {"fontsize": "small"} if len(at) > 15 else {}
-        ax.set_xticks(at, names, rotation=90 if long else 0, **small)
-    else:
-        ax.set_xticks([])
-
-
-def _legend_below(ax: Any) -> None:
+def _finish_bars(ax: Axes, names: np.ndarray) -> None:
+    shown = names if len(names) <= 40 else names[:0]
+    ax.set_xticks(range(len(shown)), shown, rotation=90 if max(map(len, names)) > 3 else 0)
+    if len(names) > 15:
+        ax.tick_params(axis="x", labelsize="small")
     ax.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08))
 
 
-def node_positions(region: ShortestPath, pos: Mapping[Any, Any] | None) -> np.ndarray:
+def node_positions(region: ShortestPath, pos: Mapping[Hashable, ArrayLike] | None) -> np.ndarray:
     """Ends of the edges in the plane, shape (d, 2, 2): edge, tail and head, x and y."""
     edges = region.edges
     if hasattr(edges, "is_directed"):  # a networkx graph
@@ -299,12 +310,12 @@ def node_positions(region: ShortestPath, pos: Mapping[Any, Any] | None) -> np.nd
     except KeyError as error:
         raise ValueError(
             f"The position of node {error} is not known. Pass pos={{node: (x, y), ...}}; only ShortestPath.grid and "
-            "networkx graphs whose nodes have the attribute 'pos' can be drawn without."
+            "networkx graphs whose nodes have the attribute 'pos' need no pos."
         ) from None
 
 
-def _grid_positions(pairs: list[Any]) -> dict[Any, tuple[float, float]]:
-    """Positions of ``ShortestPath.grid``, whose nodes are numbered row by row; empty for any other graph."""
+def _grid_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
+    """Positions of ``ShortestPath.grid``, with nodes numbered row by row; empty for any other graph."""
     steps = {head - tail for tail, head in pairs if isinstance(head, int) and isinstance(tail, int)}
     last = max((head for _, head in pairs if isinstance(head, int)), default=0)
     # A single column has the same edges as a single row, and is drawn as one.
@@ -317,7 +328,7 @@ def _grid_positions(pairs: list[Any]) -> dict[Any, tuple[float, float]]:
 
 
 def side_by_side(ends: np.ndarray) -> np.ndarray:
-    """Edges with both directions of a two-way street moved apart, each to its right."""
+    """Edges; the two directions of a two-way edge are moved apart, each to its right."""
     there = {tuple(edge.ravel()) for edge in ends}
     two_way = np.array([tuple(edge[::-1].ravel()) in there for edge in ends])
     along = ends[:, 1] - ends[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..metrics import spo_loss, spo_plus_loss
 from ..regions.base import Region
 from ._common import pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+    from ..estimators import SPOPlusRegressorCV
 
 
 class RegularizationPathDisplay:
@@ -22,7 +28,7 @@ class RegularizationPathDisplay:
     alphas : array-like of shape (n_alphas,)
         Strengths of the penalty.  Infinity and zero are drawn at the ends of the logarithmic axis and labelled.
     losses : dict of str to ndarray of shape (n_alphas,), optional
-        Losses on data that the models have not seen, by name.
+        Losses on held-out data, by name.
     coefs : ndarray of shape (n_alphas, d, n_features), optional
         Coefficients.
     chosen : float, optional
@@ -65,7 +71,9 @@ class RegularizationPathDisplay:
         self.chosen = chosen
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> RegularizationPathDisplay:
+    def from_estimator(
+        cls, estimator: SPOPlusRegressorCV, *, ax: Axes | None = None, **kwargs: Any
+    ) -> RegularizationPathDisplay:
         """Draw the cross-validated losses of a fitted :class:`~skspo.SPOPlusRegressorCV`.
 
         Parameters
@@ -85,7 +93,7 @@ class RegularizationPathDisplay:
         if not hasattr(estimator, "alphas"):
             raise TypeError(
                 f"{cls.__name__}.from_estimator takes a fitted SPOPlusRegressorCV, got {type(estimator).__name__}. "
-                "For the output of spo_plus_path there is from_path."
+                "Use from_path for the output of spo_plus_path."
             )
         check_is_fitted(estimator)
         results = estimator.cv_results_
@@ -103,7 +111,7 @@ class RegularizationPathDisplay:
         C: ArrayLike | None = None,
         region: Region | None = None,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegularizationPathDisplay:
         """Draw the output of :func:`~skspo.spo_plus_path`.
@@ -113,8 +121,7 @@ class RegularizationPathDisplay:
         path : tuple
             What ``spo_plus_path`` returned.
         X, C : array-likes of shape (n_samples, n_features) and (n_samples, d), optional
-            Data to judge the models by, which should not be those that they were fitted to.  Without them the
-            coefficients are drawn.
+            Test data.  Without them the coefficients are drawn.
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
         ax : matplotlib Axes or None, default=None
@@ -137,7 +144,7 @@ class RegularizationPathDisplay:
                 losses[name] = np.array([metric(C, C_hat, region) for C_hat in predictions])
         return cls(alphas=alphas, losses=losses, coefs=coefs).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
+    def plot(self, ax: Axes | None = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
         """Draw the display.
 
         Parameters
@@ -162,12 +169,12 @@ class RegularizationPathDisplay:
         if not have[kind]:
             raise ValueError(
                 f"kind={kind!r} has nothing to draw: losses come from a cross-validated estimator, or from a path with "
-                "data to judge it by; coefficients come from a path."
+                "test data; coefficients come from a path."
             )
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
         at, ticks = self._positions()
-        self.lines_ = []
+        self.lines_: list[Line2D] = []
         if kind == "loss":
             for name, loss in self.losses.items():
                 self.lines_ += ax.plot(at, loss, **{"marker": "o", "markersize": 4, "label": name, **kwargs})
@@ -195,7 +202,7 @@ class RegularizationPathDisplay:
         return self
 
     def _positions(self) -> tuple[np.ndarray, list[tuple[float, str]]]:
-        """Abscissae on a logarithmic axis, and labels of those that it does not have."""
+        """Positions on a logarithmic axis, and labels of zero and infinity."""
         finite = self.alphas[np.isfinite(self.alphas) & (self.alphas > 0)]
         low, high = (finite.min(), finite.max()) if finite.size else (1.0, 1.0)
         at, ticks = self.alphas.copy(), []

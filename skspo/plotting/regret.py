@@ -1,26 +1,30 @@
-"""RegretDisplay: what the decisions of several models cost, sample by sample."""
+"""RegretDisplay: regret of each sample, for several models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
 from .._training.fitted import check_cost_names, check_metadata, fitted_region, metadata_checked
+from .._utils.types import Predictor, RegionParams
 from ..metrics import normalized_spo_loss, spo_loss
 from ..regions.base import Region
 from ._common import check_named, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class RegretDisplay:
     """Box plots of the regret of each sample, one box per model, with the same samples connected.
 
-    Regret is what a decision costs beyond the best one in hindsight.  It is often zero and sometimes large, so that
-    means hide much; and models are compared on the same samples, so that boxes alone hide which of them changed.
+    Regret is the cost of a decision minus that of the best one in hindsight.  It is often zero and sometimes large, so
+    that a mean hides much.  Lines connect the regrets of the same sample.
 
     Parameters
     ----------
@@ -41,7 +45,7 @@ class RegretDisplay:
 
     See Also
     --------
-    DecisionDisplay : What one decision is.
+    DecisionDisplay : Single decisions.
     skspo.decision_report : The same comparison in numbers.
 
     Examples
@@ -66,15 +70,15 @@ class RegretDisplay:
     @classmethod
     def from_estimators(
         cls,
-        estimators: Mapping[str, Any],
+        estimators: Mapping[str, Predictor],
         X: ArrayLike,
         C: ArrayLike,
         *,
         region: Region | None = None,
         normalize: bool = False,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
-        ax: Any = None,
+        region_params: RegionParams | None = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegretDisplay:
         """Draw the regrets of fitted estimators.
@@ -84,12 +88,11 @@ class RegretDisplay:
         estimators : dict of str to fitted estimator
             By the names to be shown.
         X : array-like of shape (n_samples, n_features)
-            Features, best of samples that no estimator has seen.
+            Features, preferably of samples that were not used for fitting.
         C : array-like of shape (n_samples, d)
             True costs.
         region : Region or None, default=None
-            Where decisions are made; None means each estimator's own ``region_``, which regressors and searches that
-            know nothing of decisions do not have.
+            Where decisions are made; None means the ``region_`` of each estimator.  Other regressors need it.
         normalize : bool, default=False
             Divide by the mean size of the best costs, so that the mean of each box is minus the model's ``score``.
         offset : array-like of shape (n_samples, d) or (d,), optional
@@ -114,18 +117,13 @@ class RegretDisplay:
             with metadata_checked():
                 C_hat = estimator.predict(X)
             regrets[name] = metric(
-                C,
-                C_hat,
-                fitted_region(estimator, region),
-                per_sample=True,
-                offset=offset,
-                region_params=region_params,
+                C, C_hat, fitted_region(estimator, region), per_sample=True, offset=offset, region_params=region_params
             )
         return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, C: ArrayLike, *, name: str | None = None, **kwargs: Any
+        cls, estimator: Predictor, X: ArrayLike, C: ArrayLike, *, name: str | None = None, **kwargs: Any
     ) -> RegretDisplay:
         """Draw the regrets of one fitted estimator.
 
@@ -155,7 +153,7 @@ class RegretDisplay:
         region: Region | None = None,
         *,
         normalize: bool = False,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegretDisplay:
         """Draw the regrets of predicted costs.
@@ -187,7 +185,9 @@ class RegretDisplay:
         }
         return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any) -> RegretDisplay:
+    def plot(
+        self, ax: Axes | None = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any
+    ) -> RegretDisplay:
         """Draw the display.
 
         Parameters
@@ -195,10 +195,10 @@ class RegretDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         max_points : int, default=150
-            How many samples to show as points and lines, spread evenly over the data; boxes and means are of all.
+            Number of samples that are drawn as points and lines, spread evenly; boxes and means are those of all.
         in_view : float, default=0.98
-            Share of each model's samples that the axis must hold.  How many are above it is written at the top; 1 shows
-            all, which may leave little room for the boxes.
+            Share of each model's samples within the limits of the axis.  The number above them is written at the top.
+            1 shows all samples, which may make the boxes small.
         **kwargs
             Passed to ``Axes.boxplot``.
 
@@ -218,7 +218,7 @@ class RegretDisplay:
             _, ax = plt.subplots(figsize=(width, 4.5), layout="constrained")
         n = len(values[0])
         shown = np.unique(np.linspace(0, n - 1, min(n, max_points)).astype(int))
-        # The same shift in every box: lines between samples then run side by side.
+        # The same shift in every box keeps the lines parallel.
         shift = 0.14 * np.random.RandomState(0).uniform(-1, 1, size=shown.size)
         positions = np.arange(1, len(names) + 1)
         self.pairs_ = None
@@ -242,18 +242,20 @@ class RegretDisplay:
         }
         self.boxes_ = ax.boxplot(values, **{**style, **kwargs})
         sign = " %" if self.normalized else ""
-        # Names side by side must not run into each other.
+        # Wrap names, so that they do not overlap.
         names = [fill(name, 12 if len(names) > 4 else 20) for name in names]
         ax.set_xticks(positions, [f"{name}\nmean {v.mean():.3g}{sign}" for name, v in zip(names, values, strict=True)])
         ax.set_xlim(0.4, len(names) + 0.6)
         ends = [float(line.get_ydata().max()) for name in ("whiskers", "means") for line in self.boxes_[name]]
         top = max(*ends, *(float(np.quantile(v, in_view)) for v in values)) or 1.0
-        ax.set_ylim(-0.02 * top, 1.07 * top)  # below zero, so that the many samples at zero are seen
+        ax.set_ylim(-0.02 * top, 1.07 * top)  # from below zero, so that samples at zero are visible
         for at, v in zip(positions, values, strict=True):
             beyond = int((v > 1.07 * top).sum())
             if beyond:
-                where = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "top"}
-                ax.annotate(f"{beyond} above", (at, 0.99), color="0.4", fontsize="small", **where)
+                ax.annotate(
+                    f"{beyond} above", (at, 0.99), xycoords=("data", "axes fraction"), ha="center", va="top",
+                    color="0.4", fontsize="small",
+                )  # fmt: skip
         ax.set_ylabel("regret of a sample, % of the mean best cost" if self.normalized else "regret of a sample")
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.types import RegionParams
 from ._row_names import RowNames, row_error
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .base import Region
 
 #: field of ``row_params`` with the number of each row, so that errors can name it after cross-validation split the rows
 ROW = "_row"
-
-#: what users may pass as ``region_params``; an array must be structured
-RegionParams: TypeAlias = "Mapping[str, ArrayLike] | np.ndarray | pd.DataFrame"
 
 
 def row_params(**params: ArrayLike) -> np.ndarray:

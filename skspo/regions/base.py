@@ -25,9 +25,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
+from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ._row_names import RowNames, name_row, rows_named
-from ._row_params import RegionParams, read_names, read_rows
+from ._row_params import read_names, read_rows
 from .capabilities import CAPABILITIES as CAPABILITIES
 from .capabilities import Memory, equalities_of
 

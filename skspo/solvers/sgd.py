@@ -15,27 +15,11 @@ from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
+from .._utils.adam import Adam
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.threads import one_blas_thread
 from .base import Progress, Result, Solver, Status, rows_of
 from .smoothed_proof import prove
-
-
-class AdamState:
-    """First and second moments of the gradient, and the step count."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.m = np.zeros(shape)
-        self.v = np.zeros(shape)
-        self.t = 0
-
-    def step(self, gradient: np.ndarray, learning_rate: float) -> np.ndarray:
-        """Return the update to be subtracted from the parameters."""
-        self.t += 1
-        self.m += 0.1 * (gradient - self.m)
-        self.v += 0.001 * (gradient * gradient - self.v)
-        m_hat, v_hat = self.m / (1 - 0.9**self.t), self.v / (1 - 0.999**self.t)
-        return learning_rate * m_hat / (np.sqrt(v_hat) + 1e-12)
 
 
 class Stream:
@@ -50,7 +34,7 @@ class Stream:
         """Start a new stage of averaging from Theta."""
         self.Theta = Theta.copy()
         self.average = Theta.copy()
-        self.adam = AdamState(Theta.shape)
+        self.adam = Adam(Theta.shape, epsilon=1e-12, correct_first=True)
         self.stage = 0
 
 

@@ -398,7 +398,7 @@ BAD_CALLS = {
         ValueError, "confidence"),
     "invisible-cost": (
         lambda: decision_cost_bounds(sk.EntropySimplex(), [[1.0, 2.0, 3.0]], [[2.0, 2.0, 2.0]]),
-        ValueError, "c2 has a row that no decision can see"),
+        ValueError, "c2 has a row without effect on decisions"),
     "zero-cost": (lambda: angle_bound(BALL, [[0.0, 0.0]], [[1.0, 0.0]]), ValueError, "c_bar has a row"),
     "shape-mismatch": (lambda: optimality_bound(BALL, np.ones((2, 2)), np.ones((3, 2))), ValueError, "W must have"),
     "no-level": (lambda: gradient_bounds(sk.Simplex(), [[1.0, 0.0]]), TypeError, "level"),
@@ -433,7 +433,7 @@ BAD_CALLS = {
     "certificate-contradiction": (
         lambda: _simplex_certificate(
             calibration=PolyhedralCalibration.from_region(sk.Simplex(), n_dim=3, M=1.0, domain=100.0)),
-        ValueError, "no distribution has both"),
+        ValueError, "no distribution satisfies both"),
     "certificate-squares": (
         lambda: _simplex_certificate(calibration=LeastSquaresCalibration(1.0)), TypeError, "SPO\\+ loss"),
 }  # fmt: skip

@@ -179,7 +179,7 @@ def test_an_oracle_that_fails_at_any_time_leaves_the_old_model(method):
         if theta is not None:
             assert_array_equal(model._stream[1].Theta, theta["Theta"])
             assert_array_equal(model._stream[1].average, theta["average"])
-            assert_array_equal(model._stream[1].adam.m, theta["adam"].m)
+            assert_array_equal(model._stream[1].adam.first, theta["adam"].first)
             assert model._stream[1].epoch == theta["epoch"] == 1
 
 

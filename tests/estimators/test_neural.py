@@ -45,8 +45,8 @@ def test_gradients(loss, activation, hidden, region):
     """Against central differences in a random direction of all weights and biases."""
     rng = np.random.RandomState(0)
     X, y, weight = rng.normal(size=(15, 3)), 10 * rng.normal(size=(15, 4)), rng.rand(15)
-    model = SPOMLPRegressor(region, loss=loss, activation=activation, alpha=0.3)
-    network = _Network(model, region, TrainingData(X, y, weight, None, {}), list(hidden), rng, None)
+    model = SPOMLPRegressor(region, loss=loss, hidden_layer_sizes=hidden, activation=activation, alpha=0.3)
+    network = _Network(model, region, TrainingData(X, y, weight, None, {}), rng, None)
     rows = np.arange(2, 12)
 
     def value():
@@ -195,9 +195,9 @@ def test_unfinished_training_warns(classes):
         ({"activation": "gelu"}, "activation must be one of"),
         ({"max_iter": 0}, "max_iter must be an integer"),
         ({"batch_size": 0}, "batch_size must be 'auto'"),
-        ({"learning_rate_init": 0.0}, "learning_rate_init must be a positive"),
-        ({"alpha": -1.0}, "alpha must be"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be"),
+        ({"learning_rate_init": 0.0}, "learning_rate_init must be a finite number above 0, got 0.0"),
+        ({"alpha": -1.0}, "alpha must be a finite number of at least 0, got -1.0"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be a finite number above 0 and below 1, got 1.0"),
     ],
 )
 def test_bad_parameters(classes, params, message):

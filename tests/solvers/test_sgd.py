@@ -5,13 +5,13 @@ import warnings
 import numpy as np
 import pytest
 from marks import rest_is_slow
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from solver_problems import PENALTIES
 
 from skspo import OracleRegion, ShortestPath, Simplex, SPOPlusRegressor
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
-from skspo.solvers.sgd import AdamState, Stream
+from skspo.solvers.sgd import Stream
 
 
 @pytest.mark.parametrize("penalty", rest_is_slow(PENALTIES, 2, str))
@@ -46,11 +46,6 @@ def test_sgd_with_an_oracle_only():
         ridge = oracle.fit(X, C)
     assert 0 < ridge.lower_bound_ < ridge.objective_
     assert ridge.duality_gap_ < 0.5
-
-
-def test_first_step_of_adam_is_the_learning_rate():
-    gradient = np.array([3.0, -0.02, 1e-3])
-    assert_allclose(AdamState((3,)).step(gradient, 0.25), 0.25 * np.sign(gradient), rtol=1e-6)
 
 
 def test_averages_of_a_stream_are_its_own():

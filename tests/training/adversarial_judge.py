@@ -44,7 +44,7 @@ CAUSES = [
     r"^(X|y|offset) has values of size .* use larger units",
     r"^The costs are of size .* use other units",
     r"^A feature varies by .* Rescale",
-    r"^The offset is .* times as large as a typical cost",
+    r"^offset is .* times the typical cost",
 ]
 
 #: number of outcomes in this process, by test

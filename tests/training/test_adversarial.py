@@ -241,7 +241,7 @@ def test_extreme_units_only_scale_the_result(region, prior, unit):
         ({"X": X * 1e300}, r"X has values of size .*e\+300. Beyond 1e\+280"),
         ({"y": C * 1e300}, r"y has values of size .*e\+300. Beyond 1e\+280"),
         ({"offset": C * 1e300}, r"offset has values of size .*e\+300. Beyond 1e\+280"),
-        ({"offset": C * 1e120}, r"The offset is .*e\+120 times as large as a typical cost"),
+        ({"offset": C * 1e120}, r"offset is .*e\+120 times the typical cost"),
         ({"y": C * 1e-310}, r"The costs are of size .*e-310. .* use other units of cost"),
         ({"X": X * 1e-310}, r"A feature varies by .*e-311 and costs are of size .* Rescale the features"),
         ({"X": X * 1e-200, "y": C * 1e200}, r"A feature varies by .*e-201 and costs are of size .*e\+200"),

@@ -249,9 +249,9 @@ def test_gradients_of_the_network(loss, shared):
     rng = np.random.RandomState(0)
     X, C, weight, O = rng.normal(size=(15, 8)), 10 * rng.normal(size=(15, 4)), rng.rand(15), rng.normal(size=(15, 4))
     region = EntropySimplex(sense="max")
-    model = SPOMLPRegressor(region, loss=loss, activation="tanh", shared=shared, alpha=0.0)
+    model = SPOMLPRegressor(region, loss=loss, hidden_layer_sizes=(5,), activation="tanh", shared=shared, alpha=0.0)
     data = TrainingData(X, C, weight, O, {})
-    network = _Network(model, region, data, [5], rng, None)
+    network = _Network(model, region, data, rng, None)
     rows = np.arange(2, 12)
     _, grads = network.gradients(rows)
     directions = [rng.normal(size=p.shape) for p in network.params]
