@@ -77,7 +77,7 @@ def test_missing_region_warns(estimator):
     model = clone(estimator)
     messages = said(lambda: model.fit(X, C))
     assert len(messages) == 1
-    assert "No region was given" in messages[0] and "region=Box() if it is meant" in messages[0]
+    assert "No region was given" in messages[0] and "region=Box() if you want the Box" in messages[0]
     assert said(lambda: (model.decide(X), model.score(X, C))) == []
     assert model.region is None
     for region in (Box(), ShortestPath.grid(3, 3)):
