@@ -28,6 +28,7 @@ from skspo import (
     ShortestPath,
     Simplex,
     SPOLoss,
+    SPOMLPRegressor,
     SPOPlusLoss,
     SPOPlusRegressor,
     TopK,
