@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.linalg.lapack
 
 from ..._training.objective import LinearObjective
 from ..._utils.deadline import check_time
 from .blocks import Block, SharedBlock, outliers
+from .normal_matrix import FeatureSums, NormalMatrix, packed_squares
 from .reduced_form import ReducedForm
 
 #: size of the arrays of a block of samples: small enough for the processor's cache; that of the products of their
@@ -79,11 +79,13 @@ class State:
             self.null = form.directions
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
+        # The lower triangle of a (k, k) matrix, row by row.
+        self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
         # Products needed to form the matrices of many samples by one matrix product.
         if self.simple:
             self.AA = self.A.T**2
             self.AZ = self.A.T * self.EZ if m else self.EZ
-            self.ZZ = (self.EZ[:, :, None] * self.EZ[:, None, :]).reshape(N, -1)
+            self.ZZ = packed_squares(self.EZ.T).T
         else:
             self.A_pinv = np.linalg.pinv(self.A)
             self.NN = _row_products(self.null)
@@ -104,11 +106,12 @@ class State:
         self.one_step = bool(self.l2.any()) or form.S is not None
         null, q = self.null.shape[1], self.q
         work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
-        products = null * q if design.shared else q**2
-        elements = N * q if design.shared else N
+        # What a block computes for each sample: iterates, and the entries of its matrix.
+        elements, products = (N * q, null * q) if design.shared else (N, self.k**2)
         size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
         Samples = SharedBlock if design.shared else Block
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
+        self.normal = NormalMatrix(self.q, self.k)
         self.restart(0.3)
 
     def restart(self, size: float) -> None:
@@ -131,6 +134,18 @@ class State:
         room = mu / self.l1
         self.p, self.n = np.maximum(delta, 0) + room, np.maximum(-delta, 0) + room
         self.g = np.zeros_like(delta)
+
+    def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
+        """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
+        diagonal = self.simple and not self.A.size and not self.objective.design.shared
+        sums = FeatureSums(self.q, self.ZZ.shape[0] if diagonal else self.packed.size)
+        for block, (D, F) in zip(self.blocks, scalings, strict=True):
+            check_time()
+            block.add_to(sums, D, F)
+        if not np.isfinite(sums.sums).all():
+            return False
+        self.normal.fill(sums.sums @ self.ZZ if diagonal else sums.sums)
+        return True
 
     # -- measures ------------------------------------------------------------------------------------------------------
 
@@ -181,7 +196,6 @@ class State:
         Du_i = -M_i E^T Y z_i cancels the moment residual exactly; M_i is small wherever u or t is.
         """
         U, scalings = self.U, []
-        H: Any = 0.0
         for block in self.blocks:
             check_time()
             D = block.u * block.u
@@ -190,14 +204,13 @@ class State:
             tau = block.t[:, -1:]
             F = block.factor(D, () if self.S is None else (tau, 1.0 / tau, block.u @ self.S))
             scalings.append((D, F))
-            H = H + block.normal_matrix(D, F)
-        factor = _cholesky(H.reshape(self.k * self.q, -1))
+        solvable = self.assemble(scalings) and self.normal.factor()
         decisions = [block.u for block in self.blocks]
         R = self.moments()
         for _ in range(5):
-            if factor is None or np.abs(R).max() < 1e-17:
+            if not solvable or np.abs(R).max() < 1e-17:
                 break
-            Y = _solve(factor, R.ravel()).reshape(self.k, self.q)
+            Y = self.normal.solve(R)
             steps, worst = [], 0.0
             for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
                 du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
@@ -217,11 +230,9 @@ class State:
     def step(self) -> tuple[float, float]:
         """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
         failed = 0.0, 0.0
-        parts: Any = 0.0
         for block in self.blocks:
             check_time()
-            parts = parts + block.prepare(self.P)
-        H = parts.reshape(self.k * self.q, -1)
+            block.prepare(self.P)
         count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
         mu = sum(block.complementarity() for block in self.blocks) / count
         curvature = 0.25 * self.l2 + mu * self.hold
@@ -229,13 +240,9 @@ class State:
             self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
             self.E = self.p / self.slack_p + self.n / self.slack_n
             curvature[self.is_l1] += 0.25 / self.E
-        H[np.diag_indices_from(H)] += curvature.ravel()
-        if not np.isfinite(H).all():
+        if not self.assemble([(block.D, block.F) for block in self.blocks]) or not self.normal.factor(curvature):
             return failed
-        factor = _cholesky(H)
-        if factor is None:
-            return failed
-        self.H, self.factor, self.R = H, factor, self.moments()
+        self.R = self.moments()
 
         lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
         move = self._direction([(-1.0, -1.0)] * len(self.blocks), -lpn[0], -lpn[1], feasibility=True)
@@ -289,10 +296,8 @@ class State:
             if feasibility:
                 kappa = kappa + self.p - self.n - 0.5 * (self.P - self.prior)[self.is_l1]
             rhs[self.is_l1] += 0.5 * kappa / self.E
-        rhs = rhs.ravel()
-        x = _solve(self.factor, rhs)
-        x += _solve(self.factor, rhs - self.H @ x)
-        dP = x.reshape(self.k, self.q)
+        dP = self.normal.solve(rhs)
+        dP += self.normal.solve(rhs - self.normal.product(dP))
         blocks = [block.complete(dP) for block in self.blocks]
         if not self.lasso:
             return _Move(dP, (), blocks)
@@ -370,20 +375,3 @@ def _row_products(null: np.ndarray) -> np.ndarray:
         rows = slice(start, start + max(1, CHUNK_PRODUCTS // k**2))
         np.einsum("ij,ik->ijk", null[rows], null[rows], out=products[rows].reshape(-1, k, k))
     return products
-
-
-def _cholesky(H: np.ndarray) -> np.ndarray | None:
-    """Lower factor of H, regularised only as far as needed; None if nothing helps."""
-    size = max(float(np.trace(H)) / H.shape[0], 1e-300)
-    for exponent in range(-14, 0, 2):
-        shifted = H.copy()
-        shifted[np.diag_indices_from(shifted)] += size * 10.0**exponent
-        factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=1)
-        if failed == 0:
-            return factor
-    return None
-
-
-def _solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Solve with a factor of ``_cholesky``; without the checks of scipy.linalg.cho_solve, which take longer."""
-    return scipy.linalg.lapack.dpotrs(factor, b, lower=1)[0]
