@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: spread of a sample's scaling beyond which its matrices are factored orthogonally
 MODERATE = 1e10
 
+#: entries of the inverses that are formed at a time, in the processor's cache
+INVERSE_ELEMENTS = 2**19
+
 #: entries of a scaling beyond which differences lose too many digits
 LARGE = 1e6
 
@@ -301,6 +304,25 @@ class Block:
         self.t = self.t * (1.0 + ap * dt)  # not h - u, which would lose its last digits near the bound
         self.t[:, self.shared.U.size :] = tau
         self.r = self.r * (1.0 + ad * dr)
+
+
+class PlanarBlock(Block):
+    """The same for flows in a planar graph, whose matrices are banded in a basis of faces."""
+
+    def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> Any:
+        """Factor of N^T D^{-1} N with the faces N."""
+        return self.shared.dual.factor(D)
+
+    def apply(self, F: Any, D: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """M x of every sample."""
+        return self.shared.dual.apply(F, x)
+
+    def add_to(self, sums: FeatureSums, D: np.ndarray, F: Any) -> None:
+        """Add sum_i a_i (N^T D_i^{-1} N)^{-1} (x) z_i z_i^T."""
+        size = max(1, INVERSE_ELEMENTS // self.shared.dual.entries)
+        for start in range(0, D.shape[0], size):
+            rows = slice(start, start + size)
+            sums.add(self.shared.dual.inverse(F, rows), self.Z[rows], self.a[rows])
 
 
 class SharedBlock(Block):

@@ -96,13 +96,23 @@ class NormalMatrix:
     def __init__(self, q: int, k: int) -> None:
         self.q, self.k = q, k
         self.H = np.empty((q * k, q * k))
-        self.square = packed_indices(k)
 
-    def fill(self, sums: np.ndarray) -> None:
-        """Set the matrix to packed sums, (q (q + 1) / 2, k (k + 1) / 2)."""
+    def fill(self, sums: np.ndarray, square: np.ndarray, basis: np.ndarray | None = None) -> None:
+        """Set the matrix to sums over samples.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (q (q + 1) / 2, width)
+        square : ndarray of shape (l, l)
+            Columns of ``sums`` that make a symmetric matrix.
+        basis : ndarray of shape (l, k), default=None
+            From the coordinates of the sums to reduced coefficients; None if they are the same.
+        """
         H = self.H.reshape(self.q, self.k, self.q, self.k)
         for j in range(self.q):
-            blocks = sums[j * (j + 1) // 2 : (j + 1) * (j + 2) // 2][:, self.square]
+            blocks = sums[j * (j + 1) // 2 : (j + 1) * (j + 2) // 2][:, square]
+            if basis is not None:
+                blocks = np.matmul(np.matmul(basis.T, blocks), basis)
             H[: j + 1, :, j] = blocks
             H[j, :, : j + 1] = blocks.transpose(1, 0, 2)
 

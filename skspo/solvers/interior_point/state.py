@@ -10,8 +10,9 @@ import scipy.linalg
 
 from ..._training.objective import LinearObjective
 from ..._utils.deadline import check_time
-from .blocks import Block, SharedBlock, outliers
-from .normal_matrix import FeatureSums, NormalMatrix, packed_squares
+from .banded import DualGraph
+from .blocks import Block, PlanarBlock, SharedBlock, outliers
+from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .reduced_form import ReducedForm
 
 #: size of the arrays of a block of samples: small enough for the processor's cache; that of the products of their
@@ -79,6 +80,9 @@ class State:
             self.null = form.directions
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
+        self.dual: Any = None
+        if form.faces is not None and not (self.simple or design.shared):
+            self.dual = DualGraph(form.faces)
         # The lower triangle of a (k, k) matrix, row by row.
         self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
         # Products needed to form the matrices of many samples by one matrix product.
@@ -88,7 +92,8 @@ class State:
             self.ZZ = packed_squares(self.EZ.T).T
         else:
             self.A_pinv = np.linalg.pinv(self.A)
-            self.NN = _row_products(self.null)
+            if self.dual is None:
+                self.NN = _row_products(self.null)
         if form.S is not None:
             values, vectors = np.linalg.eigh(form.S)
             self.root = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ self.null
@@ -109,7 +114,7 @@ class State:
         # What a block computes for each sample: iterates, and the entries of its matrix.
         elements, products = (N * q, null * q) if design.shared else (N, self.k**2)
         size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
-        Samples = SharedBlock if design.shared else Block
+        Samples = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.normal = NormalMatrix(self.q, self.k)
         self.restart(0.3)
@@ -137,14 +142,19 @@ class State:
 
     def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
         """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
+        square, basis, width = packed_indices(self.k), None, self.packed.size
         diagonal = self.simple and not self.A.size and not self.objective.design.shared
-        sums = FeatureSums(self.q, self.ZZ.shape[0] if diagonal else self.packed.size)
+        if diagonal:
+            width = self.ZZ.shape[0]
+        elif self.dual is not None:
+            square, basis, width = self.dual.square, self.dual.faces_T @ self.EZ, self.dual.entries
+        sums = FeatureSums(self.q, width)
         for block, (D, F) in zip(self.blocks, scalings, strict=True):
             check_time()
             block.add_to(sums, D, F)
         if not np.isfinite(sums.sums).all():
             return False
-        self.normal.fill(sums.sums @ self.ZZ if diagonal else sums.sums)
+        self.normal.fill(sums.sums @ self.ZZ if diagonal else sums.sums, square, basis)
         return True
 
     # -- measures ------------------------------------------------------------------------------------------------------
