@@ -64,12 +64,10 @@ class DualGraph:
         self.faces_T = sp.csr_array(self.faces.T)
         self.k = k = faces.shape[1]
         # Every edge lies between two faces, one face and the one left out, or nowhere.
-        degree = np.diff(self.faces.indptr)
-        first = np.minimum.reduceat(np.r_[self.faces.indices, 0], self.faces.indptr[:-1])[degree > 0]
-        last = np.maximum.reduceat(np.r_[self.faces.indices, 0], self.faces.indptr[:-1])[degree > 0]
-        offset = np.where(degree[degree > 0] == 2, last - first, 0)
+        edges = np.flatnonzero(np.diff(self.faces.indptr))
+        ends = self.faces.indices[[self.faces.indptr[edges], self.faces.indptr[edges + 1] - 1]]
+        first, offset = ends.min(axis=0), np.ptp(ends, axis=0)
         self.band = max(1, int(offset.max()))
-        edges = np.flatnonzero(degree)
         # Weights of the edges -> weights between faces, (k, 1 + band), those to the face left out first.
         places = first * (self.band + 1) + offset
         self.gather = sp.csr_array((np.ones(edges.size), (places, edges)), shape=(k * (self.band + 1), faces.shape[0]))

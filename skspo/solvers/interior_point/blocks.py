@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 #: spread of a sample's scaling beyond which its matrices are factored orthogonally
 MODERATE = 1e10
 
-#: entries of the inverses that are formed at a time, in the processor's cache
-INVERSE_ELEMENTS = 2**19
+#: entries of the inverses that are formed at a time
+INVERSE_ELEMENTS = 2**20
 
 #: entries of a scaling beyond which differences lose too many digits
 LARGE = 1e6

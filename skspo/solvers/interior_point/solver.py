@@ -191,6 +191,7 @@ class InteriorPointSolver(Solver):
                 except TimeIsUp:
                     # The iterate is where it was before the step, or at a new start.
                     stalled, status, message = True, Status.TIME_LIMIT, objective.deadline.message
+        state.release()
         progress(n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(status=status, message=message)
 
@@ -216,11 +217,11 @@ class _Watch:
 def _pilot(objective: LinearObjective, form: ReducedForm, start: np.ndarray) -> bool:
     """Whether the optimum of a small problem of the same kind is far away."""
     state = State(objective, form, start)
-    watch = _Watch(state)
+    watch, far = _Watch(state), False
     with np.errstate(all="ignore"):
         for i in range(PILOT_ITERATIONS):
-            if watch.is_far(state.step()):
-                return True
-            if i + 1 >= PILOT_PROBE and state.growth() < 0.5 * GROWN:
+            far = watch.is_far(state.step())
+            if far or (i + 1 >= PILOT_PROBE and state.growth() < 0.5 * GROWN):
                 break
-    return False
+    state.release()
+    return far

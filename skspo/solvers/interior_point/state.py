@@ -81,7 +81,7 @@ class State:
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
         self.dual: Any = None
-        if form.faces is not None and not (self.simple or design.shared):
+        if form.faces is not None and form.S is None and not (self.simple or design.shared):
             self.dual = DualGraph(form.faces)
         # The lower triangle of a (k, k) matrix, row by row.
         self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
@@ -113,6 +113,10 @@ class State:
         work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
         # What a block computes for each sample: iterates, and the entries of its matrix.
         elements, products = (N * q, null * q) if design.shared else (N, self.k**2)
+        if self.dual is not None:
+            # Many operations on arrays of few elements: samples are divided only to save memory.
+            work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
+            elements = max(1, N // 4)
         size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
         Samples = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
@@ -139,6 +143,10 @@ class State:
         room = mu / self.l1
         self.p, self.n = np.maximum(delta, 0) + room, np.maximum(-delta, 0) + room
         self.g = np.zeros_like(delta)
+
+    def release(self) -> None:
+        """Break the cycle of references between state and blocks: memory is free at once, not when it is collected."""
+        self.blocks = []
 
     def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
         """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
