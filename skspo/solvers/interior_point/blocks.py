@@ -21,6 +21,9 @@ MODERATE = 1e10
 #: entries of the inverses that are formed at a time
 INVERSE_ELEMENTS = 2**20
 
+#: products of features, of all samples, that are kept from one iteration to the next
+PRODUCTS = 2**21
+
 #: entries of a scaling beyond which differences lose too many digits
 LARGE = 1e6
 
@@ -43,6 +46,9 @@ class Block:
         """Keep the features; weighted ones as well where they take no more room than the decisions."""
         self.Z = Z
         self.aZ = Z * self.a[:, None] if Z.shape[1] <= self.shared.A.shape[1] else None
+        # Products of features are kept where they are few.
+        few = Z.shape[1] ** 2 * self.shared.a.size <= PRODUCTS
+        self.zz = packed_squares(np.ascontiguousarray(Z.T), Z.T * self.a) if few else None
 
     def costs(self, P: np.ndarray) -> np.ndarray:
         """Costs f of u."""
@@ -155,7 +161,8 @@ class Block:
         if shared.simple and float(D.max()) <= LARGE:
             # Diagonal, less an outer product.
             K = shared.ZZ.T @ D.T
-            K -= packed_squares(shared.AZ.T @ (np.sqrt(F) * D).T)
+            across = shared.AZ.T @ D.T
+            K -= packed_squares(across, across * F[:, 0])
             return K
         if shared.simple:
             # The same as a covariance that is centred first: the difference would lose what is left of a sample near a
@@ -166,11 +173,18 @@ class Block:
         else:
             Y = F if shared.aligned else np.matmul(shared.NZ.T, F)
             K = np.matmul(Y, Y.transpose(0, 2, 1))
-        return K.reshape(-1, k * k)[:, shared.packed].T
+        return np.take(K.reshape(-1, k * k), shared.packed, axis=1).T
 
     def add_to(self, sums: FeatureSums, D: np.ndarray, F: np.ndarray) -> None:
         """Add sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T."""
-        sums.add(self.products(D, F), self.Z, self.a)
+        self.add(sums, self.products(D, F), slice(None))
+
+    def add(self, sums: FeatureSums, K: np.ndarray, rows: slice) -> None:
+        """Add the products of some samples."""
+        if self.zz is None:
+            sums.add(K, self.Z[rows], self.a[rows])
+        else:
+            sums.sums += self.zz[:, rows] @ K.T
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -217,7 +231,6 @@ class Block:
                 break
         self.u, self.s, self.r = u, s, r
         self.t = self.room(u)
-        self.scratch = np.empty_like(u), np.empty_like(u)
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -322,7 +335,7 @@ class PlanarBlock(Block):
         size = max(1, INVERSE_ELEMENTS // self.shared.dual.entries)
         for start in range(0, D.shape[0], size):
             rows = slice(start, start + size)
-            sums.add(self.shared.dual.inverse(F, rows), self.Z[rows], self.a[rows])
+            self.add(sums, self.shared.dual.inverse(F, rows), rows)
 
 
 class SharedBlock(Block):

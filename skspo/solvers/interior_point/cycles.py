@@ -76,7 +76,9 @@ def _biconnected(tail: list[int], head: list[int], n_nodes: int) -> list[list[in
             continue
         order[root] = low[root] = clock
         clock += 1
-        path: list[tuple[int, int]] = [(root, 0)]  # nodes on the way from the root, and edges seen when they were reached
+        path: list[tuple[int, int]] = [
+            (root, 0)
+        ]  # nodes on the way from the root, and edges seen when they were reached
         stack: list[int] = []
         position = [0] * n_nodes
         while path:

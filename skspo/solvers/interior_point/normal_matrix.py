@@ -30,12 +30,17 @@ def packed_indices(size: int) -> np.ndarray:
     return high * (high + 1) // 2 + low
 
 
-def packed_squares(Y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Packed outer product of each column of ``Y`` with itself."""
-    k, n = Y.shape
-    out = np.empty((k * (k + 1) // 2, n)) if out is None else out
-    for j in range(k):
-        np.multiply(Y[: j + 1], Y[j], out=out[j * (j + 1) // 2 : (j + 1) * (j + 2) // 2])
+def packed_squares(Y: np.ndarray, aY: np.ndarray, first: int = 0, last: int | None = None) -> np.ndarray:
+    """Packed product of each column of ``Y`` with that of ``aY``, which is a multiple of it.
+
+    Only rows ``first`` to ``last`` of the triangle, if they are given.
+    """
+    last = Y.shape[0] if last is None else last
+    base = first * (first + 1) // 2
+    out = np.empty((last * (last + 1) // 2 - base, Y.shape[1]))
+    for j in range(first, last):
+        low = j * (j + 1) // 2 - base
+        np.multiply(Y[: j + 1], aY[j], out=out[low : low + j + 1])
     return out
 
 
@@ -56,19 +61,14 @@ class FeatureSums:
 
     def add(self, K: np.ndarray, Z: np.ndarray, a: np.ndarray) -> None:
         """Add samples with products ``K`` (width, n), features ``Z`` (n, q) and weights ``a`` (n,)."""
-        n = a.size
-        for start in range(0, n, PANEL_SAMPLES):
-            rows = slice(start, min(start + PANEL_SAMPLES, n))
+        for start in range(0, a.size, PANEL_SAMPLES):
+            rows = slice(start, min(start + PANEL_SAMPLES, a.size))
             ZT = np.ascontiguousarray(Z[rows].T)
-            aZT = ZT * a[rows]
-            part = K[:, rows].T
-            for first, last in self.groups(aZT.shape[1]):
-                base, end = first * (first + 1) // 2, last * (last + 1) // 2
-                panel = np.empty((end - base, aZT.shape[1]))
-                for j in range(first, last):
-                    low = j * (j + 1) // 2 - base
-                    np.multiply(ZT[: j + 1], aZT[j], out=panel[low : low + j + 1])
-                self.sums[base:end] += panel @ part
+            aZT, part = ZT * a[rows], K[:, rows].T
+            for first, last in self.groups(ZT.shape[1]):
+                self.sums[first * (first + 1) // 2 : last * (last + 1) // 2] += (
+                    packed_squares(ZT, aZT, first, last) @ part
+                )
 
     def groups(self, n: int) -> list[tuple[int, int]]:
         """Ranges of features whose products with all earlier ones fit in a panel of ``n`` samples."""
@@ -96,6 +96,7 @@ class NormalMatrix:
     def __init__(self, q: int, k: int) -> None:
         self.q, self.k = q, k
         self.H = np.empty((q * k, q * k))
+        self.on_diagonal = self.H.reshape(-1)[:: q * k + 1]
 
     def fill(self, sums: np.ndarray, square: np.ndarray, basis: np.ndarray | None = None) -> None:
         """Set the matrix to sums over samples.
@@ -110,7 +111,7 @@ class NormalMatrix:
         """
         H = self.H.reshape(self.q, self.k, self.q, self.k)
         for j in range(self.q):
-            blocks = sums[j * (j + 1) // 2 : (j + 1) * (j + 2) // 2][:, square]
+            blocks = np.take(sums[j * (j + 1) // 2 : (j + 1) * (j + 2) // 2], square, axis=1)
             if basis is not None:
                 blocks = np.matmul(np.matmul(basis.T, blocks), basis)
             H[: j + 1, :, j] = blocks
@@ -126,10 +127,10 @@ class NormalMatrix:
         """
         H = self.H
         size = H.shape[0]
-        self.diagonal = H.diagonal() + np.broadcast_to(curvature, (self.k, self.q)).T.ravel()
+        self.diagonal = self.on_diagonal + np.broadcast_to(curvature, (self.k, self.q)).T.ravel()
         scale = max(float(self.diagonal.sum()) / size, 1e-300)
         for exponent in range(-14, 0, 2):
-            H.flat[:: size + 1] = self.diagonal + scale * 10.0**exponent
+            self.on_diagonal[:] = self.diagonal + scale * 10.0**exponent
             # LAPACK reads columns, so that its upper triangle is the lower one here; the other one is not touched.
             if scipy.linalg.lapack.dpotrf(H.T, lower=0, clean=0, overwrite_a=1)[1] == 0:
                 return True
@@ -144,8 +145,8 @@ class NormalMatrix:
 
     def product(self, x: np.ndarray) -> np.ndarray:
         """Product of the matrix, not regularised, with (k, q) numbers."""
-        factor = self.H.diagonal().copy()
-        self.H.flat[:: factor.size + 1] = self.diagonal
+        factor = self.on_diagonal.copy()
+        self.on_diagonal[:] = self.diagonal
         y = scipy.linalg.blas.dsymv(1.0, self.H.T, x.T.ravel(), lower=1)
-        self.H.flat[:: factor.size + 1] = factor
+        self.on_diagonal[:] = factor
         return y.reshape(self.q, self.k).T

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.linalg
 
 from ...regions.polyhedral import InequalityForm, StandardForm, polyhedral_geometry
-from .cycles import cycle_basis
 
 
 class ReducedForm(NamedTuple):
@@ -22,7 +21,6 @@ class ReducedForm(NamedTuple):
     center: np.ndarray  # (N,) strictly feasible
     S: np.ndarray | None  # (N, N): u^T S u <= 1 as well
     directions: np.ndarray  # (d, k) orthonormal basis of the directions of w
-    faces: np.ndarray | None  # (N, N - m) sparse basis of null(A), if A is the incidence matrix of a planar graph
 
 
 def region_form(region: Any, d: int) -> ReducedForm | None:
@@ -76,4 +74,4 @@ def reduce_form(standard: StandardForm, region: Any, d: int) -> ReducedForm:
     null = scipy.linalg.null_space(A) if A.shape[0] else np.eye(A.shape[1])
     U, sv, _ = np.linalg.svd(E @ null, full_matrices=False)
     directions = U[:, sv > 1e-10 * max(float(sv.max(initial=0.0)), 1e-300)] if sv.size else np.zeros((d, 0))
-    return ReducedForm(A, E, offset, bounded, span[bounded], center, None, directions, cycle_basis(A))
+    return ReducedForm(A, E, offset, bounded, span[bounded], center, None, directions)

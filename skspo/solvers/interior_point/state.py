@@ -12,6 +12,7 @@ from ..._training.objective import LinearObjective
 from ..._utils.deadline import check_time
 from .banded import DualGraph
 from .blocks import Block, PlanarBlock, SharedBlock, outliers
+from .cycles import cycle_basis
 from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .reduced_form import ReducedForm
 
@@ -22,6 +23,9 @@ CHUNK_ELEMENTS, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**22, 2e9
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
 PULL, CURVED_PULL = 10_000.0, 100.0
+
+#: number of faces times the larger of the numbers of samples and faces from which banded matrices pay
+PLANAR_WORK = 4_000
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
@@ -81,15 +85,23 @@ class State:
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
         self.dual: Any = None
-        if form.faces is not None and form.S is None and not (self.simple or design.shared):
-            self.dual = DualGraph(form.faces)
-        # The lower triangle of a (k, k) matrix, row by row.
+        # With few samples the many operations on narrow bands take longer than the few on dense matrices.
+        large = (N - m) * max(self.a.size, N - m) >= PLANAR_WORK
+        if large and form.S is None and not (self.simple or design.shared):
+            if "faces" not in objective.derived:
+                objective.derived["faces"] = cycle_basis(form.A)
+            if objective.derived["faces"] is not None:
+                self.dual = DualGraph(objective.derived["faces"])
+        # The lower triangle of a (k, k) matrix, row by row, and where its entries are in the sums over samples.
         self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
+        self.square, self.from_faces = packed_indices(self.k), None
+        if self.dual is not None:
+            self.square, self.from_faces = self.dual.square, self.dual.faces_T @ self.EZ
         # Products needed to form the matrices of many samples by one matrix product.
         if self.simple:
             self.AA = self.A.T**2
             self.AZ = self.A.T * self.EZ if m else self.EZ
-            self.ZZ = packed_squares(self.EZ.T).T
+            self.ZZ = packed_squares(self.EZ.T, self.EZ.T).T
         else:
             self.A_pinv = np.linalg.pinv(self.A)
             if self.dual is None:
@@ -121,6 +133,7 @@ class State:
         Samples = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.normal = NormalMatrix(self.q, self.k)
+        self.scratch = np.empty((2, min(size, self.a.size), N))
         self.restart(0.3)
 
     def restart(self, size: float) -> None:
@@ -150,19 +163,15 @@ class State:
 
     def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
         """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
-        square, basis, width = packed_indices(self.k), None, self.packed.size
         diagonal = self.simple and not self.A.size and not self.objective.design.shared
-        if diagonal:
-            width = self.ZZ.shape[0]
-        elif self.dual is not None:
-            square, basis, width = self.dual.square, self.dual.faces_T @ self.EZ, self.dual.entries
+        width = self.ZZ.shape[0] if diagonal else self.packed.size if self.dual is None else self.dual.entries
         sums = FeatureSums(self.q, width)
         for block, (D, F) in zip(self.blocks, scalings, strict=True):
             check_time()
             block.add_to(sums, D, F)
         if not np.isfinite(sums.sums).all():
             return False
-        self.normal.fill(sums.sums @ self.ZZ if diagonal else sums.sums, square, basis)
+        self.normal.fill(sums.sums @ self.ZZ if diagonal else sums.sums, self.square, self.from_faces)
         return True
 
     # -- measures ------------------------------------------------------------------------------------------------------
@@ -338,11 +347,12 @@ class State:
         # All shares of a block while it is in the cache: this is the innermost loop.
         for b, (du, ds, dt, dr) in enumerate(move.blocks):
             block = self.blocks[b]
+            first, second = self.scratch[:, : du.shape[0]]
             for i, share in enumerate(shares):
                 if extra is not None:
                     eu, es, et, er = extra.blocks[b]
-                    u = np.add(np.multiply(eu, share, out=block.scratch[0]), du, out=block.scratch[0])
-                    s = np.add(np.multiply(es, share, out=block.scratch[1]), ds, out=block.scratch[1])
+                    u = np.add(np.multiply(eu, share, out=first), du, out=first)
+                    s = np.add(np.multiply(es, share, out=second), ds, out=second)
                     t, r = (dt + share * et, dr + share * er) if block.t.shape[1] else (dt, dr)
                 else:
                     u, s, t, r = du, ds, dt, dr
