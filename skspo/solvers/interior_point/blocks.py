@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._utils.deadline import check_time
-from .normal_matrix import FeatureSums, packed_squares
+from .normal_matrix import PANEL_SAMPLES, FeatureSums, packed_squares
 
 if TYPE_CHECKING:
     from .state import State
 
 #: spread of a sample's scaling beyond which its matrices are factored orthogonally
 MODERATE = 1e10
-
-#: entries of the inverses that are formed at a time
-INVERSE_ELEMENTS = 2**20
 
 #: products of features, of all samples, that are kept from one iteration to the next
 PRODUCTS = 2**21
@@ -34,6 +31,9 @@ class Block:
     Directions are kept relative to the iterate, (du/u, ds/s, dt/t, dr/r), so that the longest step is one over the
     largest relative decrease.
     """
+
+    #: entries of the samples' matrices that are formed at a time
+    cached_products = 2**16
 
     def __init__(self, shared: State, rows: slice) -> None:
         self.shared = shared
@@ -153,9 +153,10 @@ class Block:
         # variables that are nearly zero.
         return D * (F * residual * shared.A) if shared.simple else residual @ shared.A_pinv.T
 
-    def products(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """EZ^T M_i EZ of every sample, packed, (k (k + 1) / 2, n); the diagonal of M_i if that is all there is."""
+    def products(self, D: np.ndarray, F: Any, rows: slice) -> np.ndarray:
+        """EZ^T M_i EZ of some samples, packed, (k (k + 1) / 2, n); the diagonal of M_i if that is all there is."""
         shared, k = self.shared, self.shared.k
+        D, F = D[rows], F[rows]
         if shared.simple and not shared.A.size:
             return D.T
         if shared.simple and float(D.max()) <= LARGE:
@@ -175,16 +176,18 @@ class Block:
             K = np.matmul(Y, Y.transpose(0, 2, 1))
         return np.take(K.reshape(-1, k * k), shared.packed, axis=1).T
 
-    def add_to(self, sums: FeatureSums, D: np.ndarray, F: np.ndarray) -> None:
+    def add_to(self, sums: FeatureSums, D: np.ndarray, F: Any) -> None:
         """Add sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T."""
-        self.add(sums, self.products(D, F), slice(None))
-
-    def add(self, sums: FeatureSums, K: np.ndarray, rows: slice) -> None:
-        """Add the products of some samples."""
-        if self.zz is None:
-            sums.add(K, self.Z[rows], self.a[rows])
-        else:
-            sums.sums += self.zz[:, rows] @ K.T
+        pairs, width = sums.sums.shape
+        # Few samples at a time keep their products in the cache, but not so few that adding to the sums takes longer.
+        size = max(self.cached_products // width, min(pairs, PANEL_SAMPLES))
+        for start in range(0, D.shape[0], size):
+            rows = slice(start, start + size)
+            K = self.products(D, F, rows)
+            if self.zz is None:
+                sums.add(K, self.Z[rows], self.a[rows])
+            else:
+                sums.sums += self.zz[:, rows] @ K.T
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -322,6 +325,9 @@ class Block:
 class PlanarBlock(Block):
     """The same for flows in a planar graph, whose matrices are banded in a basis of faces."""
 
+    #: more, since there are many operations for each of its blocks
+    cached_products = 2**20
+
     def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> Any:
         """Factor of N^T D^{-1} N with the faces N."""
         return self.shared.dual.factor(D)
@@ -330,12 +336,9 @@ class PlanarBlock(Block):
         """M x of every sample."""
         return self.shared.dual.apply(F, x)
 
-    def add_to(self, sums: FeatureSums, D: np.ndarray, F: Any) -> None:
-        """Add sum_i a_i (N^T D_i^{-1} N)^{-1} (x) z_i z_i^T."""
-        size = max(1, INVERSE_ELEMENTS // self.shared.dual.entries)
-        for start in range(0, D.shape[0], size):
-            rows = slice(start, start + size)
-            self.add(sums, self.shared.dual.inverse(F, rows), rows)
+    def products(self, D: np.ndarray, F: Any, rows: slice) -> np.ndarray:
+        """(N^T D_i^{-1} N)^{-1} of some samples, as ``DualGraph`` arranges their entries."""
+        return self.shared.dual.inverse(F, rows)
 
 
 class SharedBlock(Block):

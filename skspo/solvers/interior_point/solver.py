@@ -20,7 +20,8 @@ Conventions
     Z a basis of the directions in which decisions vary; everything else is batched small linear algebra, so the cost is
     linear in n.  Near the solution the entries of D range over 1 / mu^2: A D A^T is singular to working precision at a
     degenerate vertex, and N^T D^{-1} N between vertices, so M is applied through the orthogonal factorisation of
-    D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.
+    D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.  For flows in a planar graph the
+    columns of N are faces (``cycles``), and N^T D^{-1} N is banded and is factored without subtractions (``banded``).
 
     An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
 
@@ -46,11 +47,15 @@ from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ...regions.base import Region
 from ..base import Progress, Result, Solver, Status
+from .cycles import cycle_basis
 from .reduced_form import ReducedForm, region_form
-from .state import State
+from .state import State, large_enough
 
 #: iterations, and passes of the same cost before them, without which there is no point in starting
 LEAST_ITERATIONS = 20
+
+#: numbers in all temporary arrays of a block of samples, roughly
+TEMPORARY = 2**21
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
@@ -75,6 +80,13 @@ def predicted_work(objective: LinearObjective) -> float:
     N, k = A.shape[1], d - objective.normals.shape[0]
     null = max(N - A.shape[0], k)
     small = N * k**2 if A.shape[0] == 1 and not curved else 2 * N * null**2 + 2 * null**3
+    if null == k and not objective.design.shared and large_enough(objective.n_samples, null):
+        if "planar" not in objective.derived:
+            # The rows of all nodes add up to zero: one too many.
+            flows = A.shape[0] > 1 and not curved and not A.sum(axis=0).any()
+            objective.derived["planar"] = flows and cycle_basis(A.toarray()[:-1]) is not None
+        if objective.derived["planar"]:
+            small = int(null**2.5)  # bands of about the root of the number of faces
     if objective.design.shared:
         return objective.n_samples * float(small + N * null * q + null * q**2) + float(q) ** 3
     return objective.n_samples * float(small + k**2 * q**2) + float(k * q) ** 3
@@ -113,6 +125,9 @@ class InteriorPointSolver(Solver):
 
     def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
+        # The C library of Linux returns freed memory to the system, and gets it back page by page, unless it has seen a
+        # larger array come and go.  Each iteration has dozens of arrays of a few hundred kilobytes.
+        np.empty(TEMPORARY)
         with one_blas_thread:  # matrices of single samples are small
             return self._solve(objective, coef_init)
 

@@ -85,9 +85,7 @@ class State:
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
         self.dual: Any = None
-        # With few samples the many operations on narrow bands take longer than the few on dense matrices.
-        large = (N - m) * max(self.a.size, N - m) >= PLANAR_WORK
-        if large and form.S is None and not (self.simple or design.shared):
+        if large_enough(self.a.size, N - m) and form.S is None and not (self.simple or design.shared):
             if "faces" not in objective.derived:
                 objective.derived["faces"] = cycle_basis(form.A)
             if objective.derived["faces"] is not None:
@@ -392,6 +390,11 @@ class State:
             if min(cp, cd) >= 0.99:
                 break
         return move.plus(extra, wp, wd), ap, ad
+
+
+def large_enough(n_samples: int, n_faces: int) -> bool:
+    """Whether banded matrices pay: with few samples their many operations take longer than the few on dense ones."""
+    return n_faces * max(n_samples, n_faces) >= PLANAR_WORK
 
 
 def _row_products(null: np.ndarray) -> np.ndarray:
