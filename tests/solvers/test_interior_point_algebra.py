@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skspo import ShortestPath, SPOPlusLoss
 from skspo._training.objective import LinearObjective
@@ -177,7 +178,37 @@ def test_planar_and_dense_matrices_lead_to_the_same_optimum(penalty, monkeypatch
     assert results[0].lower_bound <= results[1].objective * (1 + 1e-12)
 
 
-# -- memory ------------------------------------------------------------------------------------------------------------
+# -- threads and memory ------------------------------------------------------------------------------------------------
+
+
+def test_all_of_it_runs_with_one_blas_thread(monkeypatch):
+    """Two threads made a fit to a 10x10 grid take twice as long."""
+    seen = []
+
+    def watch(owner, name):
+        original = getattr(owner, name)
+
+        def watched(*args, **kwargs):
+            seen.append((name, max(library["num_threads"] for library in threadpool_info() if is_blas(library))))
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    def is_blas(library):
+        return library["user_api"] == "blas"
+
+    names = [(State, "__init__"), (State, "assemble"), (NormalMatrix, "factor"), (State, "matched_decisions")]
+    for owner, name in names:
+        watch(owner, name)
+    X, C = make_shortest_path(30, grid=(3, 3), random_state=0)
+    region = ShortestPath.grid(3, 3)
+    objective = LinearObjective(SPOPlusLoss(region), region, X, C, None)
+    with threadpool_limits(2, user_api="blas"):
+        if max(library["num_threads"] for library in threadpool_info() if is_blas(library)) == 1:
+            pytest.skip("BLAS has a single thread here")
+        assert InteriorPointSolver().solve(objective).converged
+    assert set(seen) == {(name, 1) for _, name in names}
+
 
 PEAK = """
 import resource
