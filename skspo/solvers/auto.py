@@ -53,8 +53,9 @@ FEW_COEFFICIENTS = 100
 class Case:
     """The facts about a training problem that the rules look at."""
 
-    def __init__(self, objective: LinearObjective) -> None:
-        self.objective, self.region, self.d = objective, objective.region, objective.normals.shape[1]
+    def __init__(self, objective: LinearObjective, run: Run) -> None:
+        self.objective, self.run = objective, run
+        self.region, self.d = objective.region, objective.normals.shape[1]
         self.in_memory = objective.in_memory
         self.n_coef = int(np.prod(objective.shape))
         self.penalty = penalty_kind(objective.alpha, objective.l1_ratio)
@@ -78,7 +79,7 @@ class Case:
     @property
     def interior_point(self) -> bool:
         """Whether the interior-point method can be used, and its iterations are affordable."""
-        return self.serves("interior-point") and interior_point_work(self.objective) <= INTERIOR_POINT_LIMIT
+        return self.serves("interior-point") and interior_point_work(self.objective, self.run) <= INTERIOR_POINT_LIMIT
 
     @property
     def conic(self) -> bool:
@@ -157,7 +158,8 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
     -------
     names : list of str
     """
-    case, run = Case(objective), Run() if run is None else run
+    run = Run() if run is None else run
+    case = Case(objective, run)
     names: list[str] = []
     for rule in RULES if case.in_memory else RULES_FOR_CHUNKS:
         if rule.solver not in names and rule.condition(case) and SOLVERS[rule.solver].fits(objective, run):

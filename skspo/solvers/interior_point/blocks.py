@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._utils.deadline import check_time
+from .normal_matrix import PANEL_SAMPLES, FeatureSums, packed_squares
 
 if TYPE_CHECKING:
     from .state import State
 
 #: spread of a sample's scaling beyond which its matrices are factored orthogonally
 MODERATE = 1e10
+
+#: products of features, of all samples, that are kept from one iteration to the next
+PRODUCTS = 2**21
 
 #: entries of a scaling beyond which differences lose too many digits
 LARGE = 1e6
@@ -28,26 +32,23 @@ class Block:
     largest relative decrease.
     """
 
+    #: entries of the samples' matrices that are formed at a time
+    cached_products = 2**16
+
     def __init__(self, shared: State, rows: slice) -> None:
         self.shared = shared
         self.a = shared.a[rows]
         self.set_features(shared.Z[rows])
         self.EC = -(shared.objective.C[rows] @ shared.form.E)
         self.u = self.s = self.t = self.r = np.zeros((0, 0))
-        self.kept: np.ndarray | None = None
 
     def set_features(self, Z: np.ndarray) -> None:
-        """Keep the features, and what is often computed from them."""
-        self.Z, self.aZ = Z, Z * self.a[:, None]
-
-    def outer(self) -> np.ndarray:
-        """Return a_i z_i z_i^T as rows; kept where features are few."""
-        if self.kept is not None:
-            return self.kept
-        rows = np.einsum("ij,ik->ijk", self.aZ, self.Z).reshape(self.Z.shape[0], -1)
-        if rows.shape[1] <= 64:
-            self.kept = rows
-        return rows
+        """Keep the features; weighted ones as well where they take no more room than the decisions."""
+        self.Z = Z
+        self.aZ = Z * self.a[:, None] if Z.shape[1] <= self.shared.A.shape[1] else None
+        # Products of features are kept where they are few.
+        few = Z.shape[1] ** 2 * self.shared.a.size <= PRODUCTS
+        self.zz = packed_squares(np.ascontiguousarray(Z.T), Z.T * self.a) if few else None
 
     def costs(self, P: np.ndarray) -> np.ndarray:
         """Costs f of u."""
@@ -152,18 +153,18 @@ class Block:
         # variables that are nearly zero.
         return D * (F * residual * shared.A) if shared.simple else residual @ shared.A_pinv.T
 
-    def normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T as an array with axes (k, q, k, q)."""
-        shared, (n, q), k = self.shared, self.Z.shape, self.shared.k
-        large = shared.simple and bool(shared.A.size) and float(D.max()) > LARGE
-        if shared.simple and not large:
-            # Diagonal, less an outer product: sum_j EZ_j EZ_j^T (x) sum_i a_i D_ij z_i z_i^T - sum_i b_i b_i^T
-            H = (shared.ZZ.T @ (D.T @ self.outer())).reshape(k, k, q, q).transpose(0, 2, 1, 3)
-            if not shared.A.size:
-                return H
-            across = np.sqrt(F * self.a[:, None]) * (D @ shared.AZ)
-            B = np.einsum("ij,ik->ijk", across, self.Z).reshape(n, -1)
-            return H - (B.T @ B).reshape(k, q, k, q)
+    def products(self, D: np.ndarray, F: Any, rows: slice) -> np.ndarray:
+        """EZ^T M_i EZ of some samples, packed, (k (k + 1) / 2, n); the diagonal of M_i if that is all there is."""
+        shared, k = self.shared, self.shared.k
+        D, F = D[rows], F[rows]
+        if shared.simple and not shared.A.size:
+            return D.T
+        if shared.simple and float(D.max()) <= LARGE:
+            # Diagonal, less an outer product.
+            K = shared.ZZ.T @ D.T
+            across = shared.AZ.T @ D.T
+            K -= packed_squares(across, across * F[:, 0])
+            return K
         if shared.simple:
             # The same as a covariance that is centred first: the difference would lose what is left of a sample near a
             # vertex, where one entry of D is large.
@@ -173,8 +174,20 @@ class Block:
         else:
             Y = F if shared.aligned else np.matmul(shared.NZ.T, F)
             K = np.matmul(Y, Y.transpose(0, 2, 1))
-        H = K.reshape(n, k * k).T @ self.outer()
-        return H.reshape(k, k, q, q).transpose(0, 2, 1, 3)
+        return np.take(K.reshape(-1, k * k), shared.packed, axis=1).T
+
+    def add_to(self, sums: FeatureSums, D: np.ndarray, F: Any) -> None:
+        """Add sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T."""
+        pairs, width = sums.sums.shape
+        # Few samples at a time keep their products in the cache, but not so few that adding to the sums takes longer.
+        size = max(self.cached_products // width, min(pairs, PANEL_SAMPLES))
+        for start in range(0, D.shape[0], size):
+            rows = slice(start, start + size)
+            K = self.products(D, F, rows)
+            if self.zz is None:
+                sums.add(K, self.Z[rows], self.a[rows])
+            else:
+                sums.sums += self.zz[:, rows] @ K.T
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -221,7 +234,6 @@ class Block:
                 break
         self.u, self.s, self.r = u, s, r
         self.t = self.room(u)
-        self.scratch = np.empty_like(u), np.empty_like(u)
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -234,10 +246,10 @@ class Block:
 
     def moments(self, u: np.ndarray) -> np.ndarray:
         """Weighted sum of u z^T, in reduced directions."""
-        return self.shared.EZ.T @ (u.T @ self.aZ)
+        return self.shared.EZ.T @ (u.T @ self.aZ if self.aZ is not None else (u.T * self.a) @ self.Z)
 
-    def prepare(self, P: np.ndarray) -> np.ndarray:
-        """Scaling and factors at the iterate; return this block's part of the normal matrix."""
+    def prepare(self, P: np.ndarray) -> None:
+        """Scaling and factors at the iterate."""
         U, u, s = self.shared.U, self.u, self.s
         self.us, self.tr = u * s, self.t * self.r
         inverse = s / u
@@ -256,7 +268,6 @@ class Block:
             # The component along A is in the kernel of M; without it there is nothing to cancel.
             A = self.shared.A
             self.residual -= (self.residual @ (A.T / np.sum(A * A))) @ A
-        return self.normal_matrix(self.D, self.F)
 
     def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
         """First half of a direction for relative complementarity targets rc (of u s) and rt (of t r)."""
@@ -311,6 +322,25 @@ class Block:
         self.r = self.r * (1.0 + ad * dr)
 
 
+class PlanarBlock(Block):
+    """The same for flows in a planar graph, whose matrices are banded in a basis of faces."""
+
+    #: more, since there are many operations for each of its blocks
+    cached_products = 2**20
+
+    def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> Any:
+        """Factor of N^T D^{-1} N with the faces N."""
+        return self.shared.dual.factor(D)
+
+    def apply(self, F: Any, D: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """M x of every sample."""
+        return self.shared.dual.apply(F, x)
+
+    def products(self, D: np.ndarray, F: Any, rows: slice) -> np.ndarray:
+        """(N^T D_i^{-1} N)^{-1} of some samples, as ``DualGraph`` arranges their entries."""
+        return self.shared.dual.inverse(F, rows)
+
+
 class SharedBlock(Block):
     """The same for one shared model: T is a row, and E^T Z_i takes the place of E^T Z T z_i."""
 
@@ -327,8 +357,8 @@ class SharedBlock(Block):
         """Weighted sum of (E^T Z_i)^T u."""
         return (u * self.a[:, None]).ravel()[None] @ self.Y.reshape(u.size, -1)
 
-    def normal_matrix(self, D: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """sum_i a_i Y_i^T M_i Y_i as an array with axes (1, q, 1, q)."""
+    def add_to(self, sums: FeatureSums, D: np.ndarray, F: np.ndarray) -> None:
+        """Add sum_i a_i Y_i^T M_i Y_i."""
         shared = self.shared
         if shared.simple:
             B = self.Y
@@ -338,7 +368,7 @@ class SharedBlock(Block):
         else:
             B = np.matmul(F.transpose(0, 2, 1), self.NY) * np.sqrt(self.a)[:, None, None]
         B = B.reshape(-1, shared.q)
-        return (B.T @ B)[None, :, None, :]
+        sums.sums += (B.T @ B)[np.tril_indices(shared.q)][:, None]
 
 
 def outliers(product: np.ndarray, goal: float) -> np.ndarray:

@@ -20,7 +20,8 @@ Conventions
     Z a basis of the directions in which decisions vary; everything else is batched small linear algebra, so the cost is
     linear in n.  Near the solution the entries of D range over 1 / mu^2: A D A^T is singular to working precision at a
     degenerate vertex, and N^T D^{-1} N between vertices, so M is applied through the orthogonal factorisation of
-    D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.
+    D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.  For flows in a planar graph the
+    columns of N are faces (``cycles``), and N^T D^{-1} N is banded and is factored without subtractions (``banded``).
 
     An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
 
@@ -48,11 +49,15 @@ from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ...regions.base import Region
 from ..base import Progress, Result, Solver, Status, rows_of
+from .cycles import cycle_basis
 from .reduced_form import ReducedForm, region_form
-from .state import State
+from .state import State, large_enough
 
 #: iterations, and passes of the same cost before them, without which there is no point in starting
 LEAST_ITERATIONS = 20
+
+#: numbers in all temporary arrays of a block of samples, roughly
+TEMPORARY = 2**21
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
@@ -68,7 +73,7 @@ def is_simple(region: Any, d: int) -> bool:
     return hasattr(region, "standard_form") and region.standard_form(d).A.shape[0] <= 1
 
 
-def predicted_work(objective: LinearObjective) -> float:
+def predicted_work(objective: LinearObjective, run: Run) -> float:
     """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
     d, q = objective.normals.shape[1], objective.design.n_coef
     region: Any = objective.region
@@ -77,6 +82,13 @@ def predicted_work(objective: LinearObjective) -> float:
     N, k = A.shape[1], d - objective.normals.shape[0]
     null = max(N - A.shape[0], k)
     small = N * k**2 if A.shape[0] == 1 and not curved else 2 * N * null**2 + 2 * null**3
+    if null == k and not objective.design.shared and large_enough(objective.n_samples, null):
+        if "planar" not in run.derived:
+            # The rows of all nodes add up to zero: one too many.
+            flows = A.shape[0] > 1 and not curved and not A.sum(axis=0).any()
+            run.derived["planar"] = flows and cycle_basis(A.toarray()[:-1]) is not None
+        if run.derived["planar"]:
+            small = int(null**2.5)  # bands of about the root of the number of faces
     if objective.design.shared:
         return objective.n_samples * float(small + N * null * q + null * q**2) + float(q) ** 3
     return objective.n_samples * float(small + k**2 * q**2) + float(k * q) ** 3
@@ -111,10 +123,13 @@ class InteriorPointSolver(Solver):
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether the first few iterations fit into the time that is left."""
-        return run.deadline.allows(LEAST_ITERATIONS * predicted_work(objective))
+        return run.deadline.allows(LEAST_ITERATIONS * predicted_work(objective, run))
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
+        # The C library of Linux returns freed memory to the system, and gets it back page by page, unless it has seen a
+        # larger array come and go.  Each iteration has dozens of arrays of a few hundred kilobytes.
+        np.empty(TEMPORARY)
         with one_blas_thread:  # matrices of single samples are small
             return self._solve(rows_of(objective), run, start)
 
@@ -140,10 +155,10 @@ class InteriorPointSolver(Solver):
             size = objective.shape[1] * float(objective.shape[0] if whole else form.directions.shape[1])
             if not run.deadline.allows(size**3 / 3.0, 0.5):
                 raise TimeIsUp
-            state = State(objective, form, start)
+            state = State(objective, form, start, run.derived)
             watch = _Watch(state)
             n = objective.n_samples
-            if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), form, start):
+            if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), run, form, start):
                 watch.restart()
         except TimeIsUp:
             run.deadline.reached = True
@@ -192,6 +207,7 @@ class InteriorPointSolver(Solver):
                 except TimeIsUp:
                     # The iterate is where it was before the step, or at a new start.
                     stalled, status, message = True, Status.TIME_LIMIT, run.deadline.message
+        state.release()
         progress(n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(status=status, message=message)
 
@@ -214,14 +230,14 @@ class _Watch:
         self.state.restart(FAR)
 
 
-def _pilot(objective: InMemoryObjective, form: ReducedForm, start: np.ndarray) -> bool:
+def _pilot(objective: InMemoryObjective, run: Run, form: ReducedForm, start: np.ndarray) -> bool:
     """Whether the optimum of a small problem of the same kind is far away."""
-    state = State(objective, form, start)
-    watch = _Watch(state)
+    state = State(objective, form, start, run.derived)
+    watch, far = _Watch(state), False
     with np.errstate(all="ignore"):
         for i in range(PILOT_ITERATIONS):
-            if watch.is_far(state.step()):
-                return True
-            if i + 1 >= PILOT_PROBE and state.growth() < 0.5 * GROWN:
+            far = watch.is_far(state.step())
+            if far or (i + 1 >= PILOT_PROBE and state.growth() < 0.5 * GROWN):
                 break
-    return False
+    state.release()
+    return far

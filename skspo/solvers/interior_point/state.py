@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.linalg.lapack
 
 from ..._training.in_memory import InMemoryObjective
+from ..._training.run import Memory
 from ..._utils.deadline import check_time
-from .blocks import Block, SharedBlock, outliers
+from .banded import DualGraph
+from .blocks import Block, PlanarBlock, SharedBlock, outliers
+from .cycles import cycle_basis
+from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .reduced_form import ReducedForm
 
 #: size of the arrays of a block of samples: small enough for the processor's cache; that of the products of their
@@ -21,6 +24,9 @@ CHUNK_ELEMENTS, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**22, 2e9
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
 PULL, CURVED_PULL = 10_000.0, 100.0
+
+#: number of faces times the larger of the numbers of samples and faces from which banded matrices pay
+PLANAR_WORK = 4_000
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
@@ -46,7 +52,7 @@ class _Move:
 class State:
     """Iterate and Newton system of the method."""
 
-    def __init__(self, objective: InMemoryObjective, form: ReducedForm, Theta: np.ndarray) -> None:
+    def __init__(self, objective: InMemoryObjective, form: ReducedForm, Theta: np.ndarray, derived: Memory) -> None:
         self.objective, self.form = objective, form
         self.a = objective.weight
         self.A, self.U, self.h = form.A, form.bounded, form.h
@@ -79,14 +85,26 @@ class State:
             self.null = form.directions
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is self.basis
+        self.dual: Any = None
+        if large_enough(self.a.size, N - m) and form.S is None and not (self.simple or design.shared):
+            if "faces" not in derived:
+                derived["faces"] = cycle_basis(form.A)
+            if derived["faces"] is not None:
+                self.dual = DualGraph(derived["faces"])
+        # The lower triangle of a (k, k) matrix, row by row, and where its entries are in the sums over samples.
+        self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
+        self.square, self.from_faces = packed_indices(self.k), None
+        if self.dual is not None:
+            self.square, self.from_faces = self.dual.square, self.dual.faces_T @ self.EZ
         # Products needed to form the matrices of many samples by one matrix product.
         if self.simple:
             self.AA = self.A.T**2
             self.AZ = self.A.T * self.EZ if m else self.EZ
-            self.ZZ = (self.EZ[:, :, None] * self.EZ[:, None, :]).reshape(N, -1)
+            self.ZZ = packed_squares(self.EZ.T, self.EZ.T).T
         else:
             self.A_pinv = np.linalg.pinv(self.A)
-            self.NN = _row_products(self.null)
+            if self.dual is None:
+                self.NN = _row_products(self.null)
         if form.S is not None:
             values, vectors = np.linalg.eigh(form.S)
             self.root = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ self.null
@@ -104,11 +122,17 @@ class State:
         self.one_step = bool(self.l2.any()) or form.S is not None
         null, q = self.null.shape[1], self.q
         work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
-        products = null * q if design.shared else q**2
-        elements = N * q if design.shared else N
+        # What a block computes for each sample: iterates, and the entries of its matrix.
+        elements, products = (N * q, null * q) if design.shared else (N, self.k**2)
+        if self.dual is not None:
+            # Many operations on arrays of few elements: samples are divided only to save memory.
+            work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
+            elements = max(1, N // 4)
         size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
-        Samples = SharedBlock if design.shared else Block
+        Samples = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
+        self.normal = NormalMatrix(self.q, self.k)
+        self.scratch = np.empty((2, min(size, self.a.size), N))
         self.restart(0.3)
 
     def restart(self, size: float) -> None:
@@ -131,6 +155,23 @@ class State:
         room = mu / self.l1
         self.p, self.n = np.maximum(delta, 0) + room, np.maximum(-delta, 0) + room
         self.g = np.zeros_like(delta)
+
+    def release(self) -> None:
+        """Break the cycle of references between state and blocks: memory is free at once, not when it is collected."""
+        self.blocks = []
+
+    def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
+        """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
+        diagonal = self.simple and not self.A.size and not self.objective.design.shared
+        width = self.ZZ.shape[0] if diagonal else self.packed.size if self.dual is None else self.dual.entries
+        sums = FeatureSums(self.q, width)
+        for block, (D, F) in zip(self.blocks, scalings, strict=True):
+            check_time()
+            block.add_to(sums, D, F)
+        if not np.isfinite(sums.sums).all():
+            return False
+        self.normal.fill(sums.sums @ self.ZZ if diagonal else sums.sums, self.square, self.from_faces)
+        return True
 
     # -- measures ------------------------------------------------------------------------------------------------------
 
@@ -181,7 +222,6 @@ class State:
         Du_i = -M_i E^T Y z_i cancels the moment residual exactly; M_i is small wherever u or t is.
         """
         U, scalings = self.U, []
-        H: Any = 0.0
         for block in self.blocks:
             check_time()
             D = block.u * block.u
@@ -190,14 +230,13 @@ class State:
             tau = block.t[:, -1:]
             F = block.factor(D, () if self.S is None else (tau, 1.0 / tau, block.u @ self.S))
             scalings.append((D, F))
-            H = H + block.normal_matrix(D, F)
-        factor = _cholesky(H.reshape(self.k * self.q, -1))
+        solvable = self.assemble(scalings) and self.normal.factor()
         decisions = [block.u for block in self.blocks]
         R = self.moments()
         for _ in range(5):
-            if factor is None or np.abs(R).max() < 1e-17:
+            if not solvable or np.abs(R).max() < 1e-17:
                 break
-            Y = _solve(factor, R.ravel()).reshape(self.k, self.q)
+            Y = self.normal.solve(R)
             steps, worst = [], 0.0
             for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
                 du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
@@ -217,11 +256,9 @@ class State:
     def step(self) -> tuple[float, float]:
         """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
         failed = 0.0, 0.0
-        parts: Any = 0.0
         for block in self.blocks:
             check_time()
-            parts = parts + block.prepare(self.P)
-        H = parts.reshape(self.k * self.q, -1)
+            block.prepare(self.P)
         count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
         mu = sum(block.complementarity() for block in self.blocks) / count
         curvature = 0.25 * self.l2 + mu * self.hold
@@ -229,13 +266,9 @@ class State:
             self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
             self.E = self.p / self.slack_p + self.n / self.slack_n
             curvature[self.is_l1] += 0.25 / self.E
-        H[np.diag_indices_from(H)] += curvature.ravel()
-        if not np.isfinite(H).all():
+        if not self.assemble([(block.D, block.F) for block in self.blocks]) or not self.normal.factor(curvature):
             return failed
-        factor = _cholesky(H)
-        if factor is None:
-            return failed
-        self.H, self.factor, self.R = H, factor, self.moments()
+        self.R = self.moments()
 
         lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
         move = self._direction([(-1.0, -1.0)] * len(self.blocks), -lpn[0], -lpn[1], feasibility=True)
@@ -289,10 +322,8 @@ class State:
             if feasibility:
                 kappa = kappa + self.p - self.n - 0.5 * (self.P - self.prior)[self.is_l1]
             rhs[self.is_l1] += 0.5 * kappa / self.E
-        rhs = rhs.ravel()
-        x = _solve(self.factor, rhs)
-        x += _solve(self.factor, rhs - self.H @ x)
-        dP = x.reshape(self.k, self.q)
+        dP = self.normal.solve(rhs)
+        dP += self.normal.solve(rhs - self.normal.product(dP))
         blocks = [block.complete(dP) for block in self.blocks]
         if not self.lasso:
             return _Move(dP, (), blocks)
@@ -315,11 +346,12 @@ class State:
         # All shares of a block while it is in the cache: this is the innermost loop.
         for b, (du, ds, dt, dr) in enumerate(move.blocks):
             block = self.blocks[b]
+            first, second = self.scratch[:, : du.shape[0]]
             for i, share in enumerate(shares):
                 if extra is not None:
                     eu, es, et, er = extra.blocks[b]
-                    u = np.add(np.multiply(eu, share, out=block.scratch[0]), du, out=block.scratch[0])
-                    s = np.add(np.multiply(es, share, out=block.scratch[1]), ds, out=block.scratch[1])
+                    u = np.add(np.multiply(eu, share, out=first), du, out=first)
+                    s = np.add(np.multiply(es, share, out=second), ds, out=second)
                     t, r = (dt + share * et, dr + share * er) if block.t.shape[1] else (dt, dr)
                 else:
                     u, s, t, r = du, ds, dt, dr
@@ -361,6 +393,11 @@ class State:
         return move.plus(extra, wp, wd), ap, ad
 
 
+def large_enough(n_samples: int, n_faces: int) -> bool:
+    """Whether banded matrices pay: with few samples their many operations take longer than the few on dense ones."""
+    return n_faces * max(n_samples, n_faces) >= PLANAR_WORK
+
+
 def _row_products(null: np.ndarray) -> np.ndarray:
     """Outer product of each row with itself, as a row: hundreds of megabytes for hundreds of variables."""
     N, k = null.shape
@@ -370,20 +407,3 @@ def _row_products(null: np.ndarray) -> np.ndarray:
         rows = slice(start, start + max(1, CHUNK_PRODUCTS // k**2))
         np.einsum("ij,ik->ijk", null[rows], null[rows], out=products[rows].reshape(-1, k, k))
     return products
-
-
-def _cholesky(H: np.ndarray) -> np.ndarray | None:
-    """Lower factor of H, regularised only as far as needed; None if nothing helps."""
-    size = max(float(np.trace(H)) / H.shape[0], 1e-300)
-    for exponent in range(-14, 0, 2):
-        shifted = H.copy()
-        shifted[np.diag_indices_from(shifted)] += size * 10.0**exponent
-        factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=1)
-        if failed == 0:
-            return factor
-    return None
-
-
-def _solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Solve with a factor of ``_cholesky``; without the checks of scipy.linalg.cho_solve, which take longer."""
-    return scipy.linalg.lapack.dpotrs(factor, b, lower=1)[0]
