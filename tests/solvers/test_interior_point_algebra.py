@@ -216,6 +216,7 @@ import resource
 import numpy as np
 from skspo import Simplex, SPOPlusLoss
 from skspo._training.in_memory import InMemoryObjective
+from skspo._training.run import Run
 from skspo.solvers.interior_point.solver import InteriorPointSolver
 
 rng = np.random.default_rng(0)
