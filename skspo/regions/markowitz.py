@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError
 from ._oracles.clarabel import Cones, ConicSet
+from ._oracles.portfolio import PROVED, Face, PortfolioOracle
 from ._row_names import rows_named
 from .base import CertifiedFloat
 from .conic import ConicRegion, box_diameter
@@ -18,6 +19,7 @@ from .polyhedral import QuadraticForm, StandardForm
 
 class _MarkowitzData(NamedTuple):
     conic: ConicSet
+    oracle: PortfolioOracle
     covariance: np.ndarray
     factor: np.ndarray  # G with covariance = G^T G
     max_risk: float
@@ -38,7 +40,8 @@ class Markowitz(ConicRegion):
     budget : {"equal", "at_most"}, default="equal"
         Whether all money is invested, ``sum w = 1``, or some may be kept, ``sum w <= 1``.
     n_jobs : int, default=None
-        Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.
+        Number of processes for rows that are left to Clarabel, because rounding keeps the batched method from a proof.
+        None means 1.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values; predicted returns are values.
 
@@ -124,10 +127,40 @@ class Markowitz(ConicRegion):
         conic = ConicSet(A, b, [*cones, ("soc", k + 1)], np.arange(d))
         # A cone program without an interior is more than a solver can be asked for, and here there is nothing to solve.
         alone = bool(keep.all()) and smallest >= max_risk * (1.0 - 1e-12)
-        return _MarkowitzData(conic, cov, factor, max_risk, safest, equal, alone)
+        return _MarkowitzData(conic, PortfolioOracle(G, equal), cov, factor, max_risk, safest, equal, alone)
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """No: rows are solved together, and Clarabel gets only those whose decisions are not proved to be optimal."""
+        return False
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return np.tile(data.safest, (C.shape[0], 1)) if data.alone else super()._argmin(C, data)
+        return self._argmin_again(C, data, {})
+
+    def _argmin_again(self, C: np.ndarray, data: Any, memory: dict[str, Any]) -> np.ndarray:
+        """Decisions from the assets that were held for the last costs, each with a proof that it is optimal."""
+        W = np.tile(data.safest, (C.shape[0], 1))
+        if data.alone or C.shape[0] == 0:
+            return W
+        # In units of the spread of a row's costs.  If all is spent, a cost that all assets share does not matter.
+        costs = C / _size(C)
+        if data.equal:
+            costs -= costs.min(axis=1, keepdims=True)
+        costs /= _size(costs)
+        start = memory.get("face")
+        found, multiplier, memory["face"] = data.oracle.minimise(
+            costs, start if isinstance(start, Face) and start.held.shape == C.shape else None
+        )
+        # Elsewhere all decisions cost the same, or buying nothing costs least: the safest decision is one of the best.
+        rest = costs.any(axis=1) if data.equal else (costs < 0).any(axis=1)
+        solved = rest & np.isfinite(multiplier)
+        W[solved] = self.repair(found[solved])
+        rest[solved] = ~(data.oracle.gap(costs[solved], W[solved], multiplier[solved]) <= PROVED)
+        rows = np.flatnonzero(rest)
+        if rows.size:
+            with rows_named(lambda row: self._row_names.of(int(rows[row]))):
+                W[rows] = data.conic.minimise(C[rows], self.n_jobs)
+        return W
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """One row, (1, ..., 1) / sqrt(d), if the whole budget is spent; none otherwise."""
@@ -224,6 +257,12 @@ class Markowitz(ConicRegion):
         risk = np.linalg.norm(data.factor.sum(axis=1)) + np.linalg.norm(data.factor, 2) if data.factor.size else 0.0
         budget = 1.0 / (d + np.sqrt(d))
         return CertifiedFloat(2.0 * min(budget, np.sqrt(data.max_risk) / risk if risk > 0 else np.inf), "lower bound")
+
+
+def _size(C: np.ndarray) -> np.ndarray:
+    """Largest absolute value of each row, shape (n, 1); one if all are zero."""
+    size = np.abs(C).max(axis=1, keepdims=True)
+    return np.where(size > 0, size, 1.0)
 
 
 def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:
