@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: spread of a sample's scaling beyond which its matrices are factored orthogonally
 MODERATE = 1e10
 
+#: size from which on triangular matrices are inverted by halves
+HALVED = 16
+
 #: entries of a scaling beyond which differences lose too many digits
 LARGE = 1e6
 
@@ -348,9 +351,16 @@ def outliers(product: np.ndarray, goal: float) -> np.ndarray:
 
 
 def inverse_lower(L: np.ndarray) -> np.ndarray:
-    """Inverses of lower triangular matrices, row by row for all of them at once."""
+    """Inverses of lower triangular matrices, all at once: row by row if they are small, else by halves."""
+    k = L.shape[1]
     X = np.zeros_like(L)
-    for j in range(L.shape[1]):
+    if k > HALVED:
+        half = k // 2
+        X[:, :half, :half] = first = inverse_lower(L[:, :half, :half])
+        X[:, half:, half:] = last = inverse_lower(L[:, half:, half:])
+        X[:, half:, :half] = -np.matmul(last, np.matmul(L[:, half:, :half], first))
+        return X
+    for j in range(k):
         scale = 1.0 / L[:, j, j]
         if j:
             X[:, j, :j] = -scale[:, None] * np.matmul(L[:, j, None, :j], X[:, :j, :j])[:, 0]
