@@ -147,16 +147,18 @@ class Markowitz(ConicRegion):
         if data.equal:
             costs -= costs.min(axis=1, keepdims=True)
         costs /= _size(costs)
-        start = memory.get("face")
-        found, multiplier, memory["face"] = data.oracle.minimise(
-            costs, start if isinstance(start, Face) and start.held.shape == C.shape else None
-        )
         # Elsewhere all decisions cost the same, or buying nothing costs least: the safest decision is one of the best.
-        rest = costs.any(axis=1) if data.equal else (costs < 0).any(axis=1)
-        solved = rest & np.isfinite(multiplier)
-        W[solved] = self.repair(found[solved])
-        rest[solved] = ~(data.oracle.gap(costs[solved], W[solved], multiplier[solved]) <= PROVED)
-        rows = np.flatnonzero(rest)
+        rows = np.flatnonzero(costs.any(axis=1) if data.equal else (costs < 0).any(axis=1))
+        costs, face = costs[rows], memory.get("face")
+        if not isinstance(face, Face) or face.held.shape != C.shape:
+            face = None
+        found, multiplier, last = data.oracle.minimise(costs, None if face is None else face.take(rows))
+        memory["face"] = last.put(rows, C.shape[0])
+        found = np.maximum(found, 0.0)
+        total = found.sum(axis=1, keepdims=True)
+        found /= total if data.equal else np.maximum(total, 1.0)
+        W[rows] = found
+        rows = rows[~(data.oracle.gap(costs, found, multiplier) <= PROVED)]
         if rows.size:
             with rows_named(lambda row: self._row_names.of(int(rows[row]))):
                 W[rows] = data.conic.minimise(C[rows], self.n_jobs)

@@ -62,6 +62,14 @@ class Face(NamedTuple):
         """Faces of some rows."""
         return Face(self.held[rows], self.spent[rows])
 
+    def put(self, rows: np.ndarray, n: int) -> Face:
+        """Return these faces as rows among n, the others with all assets."""
+        if rows.size == n:
+            return self
+        face = Face(np.ones((n, self.held.shape[1]), dtype=bool), np.ones(n, dtype=bool))
+        face.held[rows], face.spent[rows] = self
+        return face
+
 
 class _Point(NamedTuple):
     """Best decision on a face, of any sign, and its multipliers."""
@@ -121,13 +129,14 @@ class PortfolioOracle:
         found = Face(np.ones((n, d), dtype=bool), np.ones(n, dtype=bool))
         rows, face = np.arange(n), found if start is None else start
         fewest, patience = np.full(n, d + 2), np.full(n, PATIENCE)
-        for n_iter in range(ITERATIONS):
+        for n_iter in range(ITERATIONS if n else 0):
             c = C[rows]
             at_once = n_iter == 0 and start is None and Q is self.Q
             point = self._all_held(c) if at_once else _best_on(c, Q, face)
             wrong, wrong_budget = self._wrong(c, Q, face, point)
             count = wrong.sum(axis=1) + wrong_budget
-            right = count == 0
+            # The first products are of all rows together, and their rounding differs from that of single rows.
+            right = count == 0 if not at_once else np.zeros(len(rows), dtype=bool)
             done = rows[right]
             W[done], multiplier[done] = point.W[right], point.lam[right]
             found.held[done], found.spent[done] = face.take(right)
@@ -171,7 +180,7 @@ class PortfolioOracle:
         d = C.shape[1]
         tilted = np.column_stack([C, np.zeros(len(C))]) @ self.all_held
         safest = np.tile(self.all_held[d], (len(C), 1))
-        return _Point(*_best(C, np.ones(C.shape, dtype=bool), np.ones(len(C), dtype=bool), tilted, safest))
+        return _Point(*_best(C, np.ones(len(C), dtype=bool), tilted, safest))
 
 
 def _best_on(C: np.ndarray, Q: np.ndarray, face: Face) -> _Point:
@@ -179,45 +188,37 @@ def _best_on(C: np.ndarray, Q: np.ndarray, face: Face) -> _Point:
     n, d = C.shape
     W, lam, nu = np.zeros((n, d)), np.empty(n), np.empty(n)
     count = face.held.sum(axis=1)
-    order, first = np.argsort(count, kind="stable"), 0
-    while first < n:
-        check_time()
-        # Rows with about as many assets go together; the rest of a matrix is filled up with the identity.
-        entries = np.arange(1, n - first + 1) * count[order[first:]].astype(np.float64) ** 2
-        rows = order[first : first + max(int(np.searchsorted(entries, BLOCK_ENTRIES, side="right")), 1)]
-        first += rows.size
-        k = int(count[rows[-1]])
-        columns = np.argsort(~face.held[rows], axis=1, kind="stable")[:, :k]
-        real = np.arange(k) < count[rows, None]
-        spent = face.spent[rows]
-        matrix = np.zeros((rows.size, k + 1, k + 1))
-        matrix[:, :k, :k] = Q[columns[:, :, None], columns[:, None, :]]
-        if not real.all():
-            matrix[:, :k, :k] *= real[:, :, None] & real[:, None, :]
-            matrix[:, range(k), range(k)] += ~real
-        matrix[:, k, :k] = matrix[:, :k, k] = real & spent[:, None]
-        matrix[:, k, k] = ~spent
-        c = np.where(real, np.take_along_axis(C[rows], columns, axis=1), 0.0)
-        right = np.zeros((rows.size, k + 1, 2))
-        right[:, :k, 0], right[:, k, 1] = c, spent
-        try:
-            tilted, safest = np.moveaxis(np.linalg.solve(matrix, right), 2, 0)
-        except np.linalg.LinAlgError:
-            tilted = safest = np.full((rows.size, k + 1), np.nan)  # no solution, which is found by looking at it
-        w, lam[rows], nu[rows] = _best(c, real, spent, tilted, safest)
-        full = np.zeros((rows.size, d))
-        np.put_along_axis(full, columns, w, axis=1)
-        W[rows] = full
+    # Rows with as many assets go together: a row's decision must not depend on the others, not even by rounding.
+    order = np.argsort(count, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(count[order])) + 1):
+        k = int(count[group[0]])
+        block = max(BLOCK_ENTRIES // (k + 1) ** 2, 1)
+        for first in range(0, group.size, block):
+            check_time()
+            rows = group[first : first + block]
+            columns, spent = np.nonzero(face.held[rows])[1].reshape(-1, k), face.spent[rows]
+            matrix = np.zeros((rows.size, k + 1, k + 1))
+            matrix[:, :k, :k] = Q[columns[:, :, None], columns[:, None, :]]
+            matrix[:, k, :k] = matrix[:, :k, k] = spent[:, None]
+            matrix[:, k, k] = ~spent
+            right = np.zeros((rows.size, k + 1, 2))
+            right[:, :k, 0] = c = C[rows[:, None], columns]
+            right[:, k, 1] = spent
+            try:
+                tilted, safest = np.moveaxis(np.linalg.solve(matrix, right), 2, 0)
+            except np.linalg.LinAlgError:
+                tilted = safest = np.full((rows.size, k + 1), np.nan)  # no solution, which is found by looking at it
+            W[rows[:, None], columns], lam[rows], nu[rows] = _best(c, spent, tilted, safest)
     return _Point(W, lam, nu)
 
 
 def _best(
-    c: np.ndarray, held: np.ndarray, spent: np.ndarray, tilted: np.ndarray, safest: np.ndarray
+    c: np.ndarray, spent: np.ndarray, tilted: np.ndarray, safest: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions and multipliers from the solutions (c~, m) and (safest, -risk) of the two systems above."""
     tilted, shift, safest, room = tilted[:, :-1], tilted[:, -1], safest[:, :-1], 1.0 + safest[:, -1]
     # Where held assets cost the same, all decisions on the face do.
-    high, low = (end(np.where(held, c, fill), axis=1) for end, fill in ((np.max, -np.inf), (np.min, np.inf)))
+    high, low = c.max(axis=1), c.min(axis=1)
     spread = np.where(spent, high - low, np.maximum(high, -low))
     size = np.where(spread > ROUNDING, np.sqrt(np.maximum(np.einsum("ij,ij->i", c, tilted), 0.0)), 0.0)
     risky, rho = room <= 0.0, np.sqrt(np.maximum(room, 0.0))
