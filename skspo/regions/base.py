@@ -37,6 +37,7 @@ CAPABILITIES = {
     "level": "the function whose level set the region is, and its gradient",
     "derivative": "how decisions move with the costs; the SPO loss is then differentiable",
     "smoothed": "decisions that pay for the level of f as well, with their derivative, for Newton's method",
+    "blocks": "the regions whose product it is, so that they can be trained one at a time",
     "equalities": "the directions in which decisions never vary",
     "repair": "moving nearly feasible decisions into the region",
     "worst_argmin": "the worst of all optimal decisions",

@@ -14,6 +14,9 @@ from .per_sample import RowRegion
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
 
+#: coordinates of a box that are trained together
+BLOCK = 20
+
 
 class Simplex(PolyhedralRegion):
     """Unit simplex {w >= 0, sum w = 1}: choose one of d alternatives.
@@ -132,6 +135,13 @@ class Box(PolyhedralRegion):
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         lower, upper = data
         return np.where(C < 0, upper, lower)
+
+    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Box]]:
+        """Columns and boxes whose product this is: a few at a time, because every block has costs of its own."""
+        d = self.resolve_dim(n_dim)
+        lower, upper = self._data(d)
+        parts = np.array_split(np.arange(d), -(-d // BLOCK))
+        return [(part, Box(lower[part], upper[part], sense=self.sense)) for part in parts]
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Both bounds may vary by sample."""

@@ -17,10 +17,20 @@ from .interior_point.solver import predicted_work as interior_point_work
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
 from .newton import predicted_work as newton_work
+from .separable import SeparableSolver
 from .sgd import SGDSolver
 
 SOLVERS: dict[str, type[Solver]] = {
-    cls.name: cls for cls in (LBFGSSolver, NewtonSolver, InteriorPointSolver, ConicSolver, BundleSolver, SGDSolver)
+    cls.name: cls
+    for cls in (
+        LBFGSSolver,
+        NewtonSolver,
+        SeparableSolver,
+        InteriorPointSolver,
+        ConicSolver,
+        BundleSolver,
+        SGDSolver,
+    )
 }
 
 #: largest number of costs, n_samples * d, for which "auto" hands the whole problem to a conic solver
@@ -84,6 +94,14 @@ class Case:
         return self.serves("conic") and self.objective.C.size <= CONIC_LIMIT
 
     @property
+    def separable(self) -> bool:
+        """Whether the region is a product of several, and every cost has coefficients of its own."""
+        region: Any = self.region
+        if self.objective.design.shared or not self.serves("separable"):
+            return False
+        return len(region.blocks(self.objective.shape[0])) > 1
+
+    @property
     def many_samples(self) -> bool:
         """Whether samples are so many that a fit to some of them is a good start, and passes of the oracle are fast."""
         many = self.objective.n_samples >= MANY_SAMPLES and self.n_coef <= BUNDLE_FIRST
@@ -110,6 +128,7 @@ class Rule(NamedTuple):
 
 #: rules for data in memory; the solvers are tried in this order
 RULES = [
+    Rule("separable", lambda case: case.separable, "many small problems take less time than a large one"),
     Rule("newton", lambda case: case.newton and case.n_coef <= NEWTON_FIRST, "a step costs as much as a few gradients"),
     Rule("lbfgs", lambda case: case.smooth, "the loss is smooth almost everywhere"),
     Rule("newton", lambda case: case.newton, "goes on where lbfgs stalls"),
