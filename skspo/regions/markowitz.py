@@ -262,9 +262,9 @@ class Markowitz(ConicRegion):
 
 
 def _size(C: np.ndarray) -> np.ndarray:
-    """Largest absolute value of each row, shape (n, 1); one if all are zero."""
+    """Power of two of the size of each row, shape (n, 1), so that dividing by it changes no digit; one if it is zero."""
     size = np.abs(C).max(axis=1, keepdims=True)
-    return np.where(size > 0, size, 1.0)
+    return np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1] - 1), 1.0)
 
 
 def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:
