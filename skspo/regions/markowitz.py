@@ -262,7 +262,7 @@ class Markowitz(ConicRegion):
 
 
 def _size(C: np.ndarray) -> np.ndarray:
-    """Power of two of the size of each row, shape (n, 1), so that dividing by it changes no digit; one if it is zero."""
+    """Size of each row as a power of two, shape (n, 1), so that dividing changes no digit; one if all are zero."""
     size = np.abs(C).max(axis=1, keepdims=True)
     return np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1] - 1), 1.0)
 

@@ -516,7 +516,9 @@ def test_capabilities_are_what_the_family_has():
     polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width",
                   "relative_width"}  # fmt: skip
     smooth = polyhedral - {"standard_form"} | {"strong_convexity", "level", "derivative", "smoothed"}
-    for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
+    assert has["box"] == polyhedral | {"blocks"}
+    assert has["product"] == polyhedral - {"relative_width"} | {"blocks"}
+    for name in ("simplex", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
         assert has[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
         assert has[name] == smooth, name

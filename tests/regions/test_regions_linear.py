@@ -410,7 +410,7 @@ def test_fractional_knapsack_against_linprog(seed):
 
 
 def test_only_the_fractional_knapsack_is_a_polyhedron():
-    polyhedral = set(CAPABILITIES) - {"strong_convexity", "level", "derivative", "smoothed", "quadratic_form"}
+    polyhedral = set(CAPABILITIES) - {"strong_convexity", "level", "derivative", "smoothed", "quadratic_form", "blocks"}
     whole, fractional = Knapsack([3, 4], 5), Knapsack([3, 4], 5, integer=False)
     assert {name for name in CAPABILITIES if hasattr(whole, name)} == {"diameter"}
     assert {name for name in CAPABILITIES if hasattr(fractional, name)} == polyhedral
