@@ -27,6 +27,7 @@ and if the sum may be below one, the same with min(min_j (c + g)_j, 0).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +100,9 @@ class PortfolioOracle:
         d = len(Q)
         self.all_held = np.linalg.inv(np.block([[self.Q, np.ones((d, 1))], [np.ones((1, d)), np.zeros((1, 1))]]))
 
-    def minimise(self, C: np.ndarray, start: Face | None = None) -> tuple[np.ndarray, np.ndarray, Face]:
+    def minimise(
+        self, C: np.ndarray, start: Face | None = None, least: np.ndarray | float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray, Face]:
         """Decisions, their multipliers lam of the risk, and their faces; NaN in rows that were not solved.
 
         Parameters
@@ -108,12 +111,15 @@ class PortfolioOracle:
             Costs of size one.
         start : Face, optional
             Assets that are likely to be held, as those for similar costs.
+        least : ndarray of shape (n,) or float, default=0.0
+            Smallest multiplier: minimise c.w + least w^T Q w / 2 instead.
         """
-        W, lam, face = self._pivot(C, self.Q, start)
+        least = np.broadcast_to(np.asarray(least, dtype=np.float64), len(C))
+        W, lam, face = self._pivot(C, self.Q, start, least)
         rows, way = np.flatnonzero(np.isnan(lam)), None
         for share in np.append(DETOUR, 0.0) if rows.size else ():
             theta = share * float(np.trace(self.Q)) / len(self.Q)
-            found, multiplier, way = self._pivot(C[rows], self.Q + theta * np.eye(len(self.Q)), way)
+            found, multiplier, way = self._pivot(C[rows], self.Q + theta * np.eye(len(self.Q)), way, least[rows])
             known = ~np.isnan(multiplier)
             found, multiplier, rows, way = found[known], multiplier[known], rows[known], way.take(known)
         if rows.size and way is not None:
@@ -122,7 +128,9 @@ class PortfolioOracle:
         lam[np.isinf(lam)] = np.nan
         return W, lam, face
 
-    def _pivot(self, C: np.ndarray, Q: np.ndarray, start: Face | None) -> tuple[np.ndarray, np.ndarray, Face]:
+    def _pivot(
+        self, C: np.ndarray, Q: np.ndarray, start: Face | None, least: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Face]:
         """Decisions, multipliers and faces by pivoting; NaN in rows that need more iterations."""
         n, d = C.shape
         W, multiplier = np.full((n, d), np.nan), np.full(n, np.nan)
@@ -132,7 +140,7 @@ class PortfolioOracle:
         for n_iter in range(ITERATIONS if n else 0):
             c = C[rows]
             at_once = n_iter == 0 and start is None and Q is self.Q
-            point = self._all_held(c) if at_once else _best_on(c, Q, face)
+            point = self._all_held(c, least) if at_once else _best_on(c, Q, face, least[rows])
             wrong, wrong_budget = self._wrong(c, Q, face, point)
             count = wrong.sum(axis=1) + wrong_budget
             # The first products are of all rows together, and their rounding differs from that of single rows.
@@ -175,20 +183,42 @@ class PortfolioOracle:
             return wrong, np.zeros(len(C), dtype=bool)
         return wrong, np.where(face.spent, (point.nu > -limit) | risky, point.W.sum(axis=1) > 1.0 + ROUNDING)
 
-    def _all_held(self, C: np.ndarray) -> _Point:
+    def _all_held(self, C: np.ndarray, least: np.ndarray) -> _Point:
         """Best decisions if every asset is held and all is spent: one matrix serves all rows."""
         d = C.shape[1]
         tilted = np.column_stack([C, np.zeros(len(C))]) @ self.all_held
         safest = np.tile(self.all_held[d], (len(C), 1))
-        return _Point(*_best(C, np.ones(len(C), dtype=bool), tilted, safest))
+        return _Point(*_best(C, np.ones(len(C), dtype=bool), tilted, safest, least))
 
 
-def _best_on(C: np.ndarray, Q: np.ndarray, face: Face) -> _Point:
-    """Best decision of each row on its face, by one small linear system per row."""
-    n, d = C.shape
-    W, lam, nu = np.zeros((n, d)), np.empty(n), np.empty(n)
+def derivatives(C: np.ndarray, Q: np.ndarray, face: Face, lam: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Minus the derivatives of decisions in the costs, (n, d, d), if no asset is just about to enter or leave.
+
+    (P - c~ c~^T / |c~|^2) / lam with P the upper block of the inverse of the matrix above, without the second term
+    where the limit of the risk is not reached.
+    """
+    M = np.zeros((len(C), *Q.shape))
+    active = lam > least
+    for rows, columns, matrix in _systems(Q, face):
+        k = columns.shape[1]
+        P = np.linalg.inv(matrix)[:, :k, :k]
+        c = C[rows[:, None], columns]
+        tilted = np.einsum("ijk,ik->ij", P, c)
+        size = np.einsum("ij,ij->i", c, tilted)
+        seen = active[rows] & (size > 0)
+        tilted *= np.where(seen, 1.0 / np.sqrt(np.where(seen, size, 1.0)), 0.0)[:, None]
+        P -= tilted[:, :, None] * tilted[:, None, :]
+        P /= lam[rows, None, None]
+        M[rows[:, None, None], columns[:, :, None], columns[:, None, :]] = P
+    return M
+
+
+def _systems(Q: np.ndarray, face: Face) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Rows, the assets that they hold, and the matrices of their linear systems, some at a time.
+
+    Rows with as many assets go together: a row's decision must not depend on the others, not even by rounding.
+    """
     count = face.held.sum(axis=1)
-    # Rows with as many assets go together: a row's decision must not depend on the others, not even by rounding.
     order = np.argsort(count, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(count[order])) + 1):
         k = int(count[group[0]])
@@ -201,19 +231,28 @@ def _best_on(C: np.ndarray, Q: np.ndarray, face: Face) -> _Point:
             matrix[:, :k, :k] = Q[columns[:, :, None], columns[:, None, :]]
             matrix[:, k, :k] = matrix[:, :k, k] = spent[:, None]
             matrix[:, k, k] = ~spent
-            right = np.zeros((rows.size, k + 1, 2))
-            right[:, :k, 0] = c = C[rows[:, None], columns]
-            right[:, k, 1] = spent
-            try:
-                tilted, safest = np.moveaxis(np.linalg.solve(matrix, right), 2, 0)
-            except np.linalg.LinAlgError:
-                tilted = safest = np.full((rows.size, k + 1), np.nan)  # no solution, which is found by looking at it
-            W[rows[:, None], columns], lam[rows], nu[rows] = _best(c, spent, tilted, safest)
+            yield rows, columns, matrix
+
+
+def _best_on(C: np.ndarray, Q: np.ndarray, face: Face, least: np.ndarray) -> _Point:
+    """Best decision of each row on its face, by one small linear system per row."""
+    n, d = C.shape
+    W, lam, nu = np.zeros((n, d)), np.empty(n), np.empty(n)
+    for rows, columns, matrix in _systems(Q, face):
+        k, spent = columns.shape[1], face.spent[rows]
+        right = np.zeros((rows.size, k + 1, 2))
+        right[:, :k, 0] = c = C[rows[:, None], columns]
+        right[:, k, 1] = spent
+        try:
+            tilted, safest = np.moveaxis(np.linalg.solve(matrix, right), 2, 0)
+        except np.linalg.LinAlgError:
+            tilted = safest = np.full((rows.size, k + 1), np.nan)  # no solution, which is found by looking at it
+        W[rows[:, None], columns], lam[rows], nu[rows] = _best(c, spent, tilted, safest, least[rows])
     return _Point(W, lam, nu)
 
 
 def _best(
-    c: np.ndarray, spent: np.ndarray, tilted: np.ndarray, safest: np.ndarray
+    c: np.ndarray, spent: np.ndarray, tilted: np.ndarray, safest: np.ndarray, least: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions and multipliers from the solutions (c~, m) and (safest, -risk) of the two systems above."""
     tilted, shift, safest, room = tilted[:, :-1], tilted[:, -1], safest[:, :-1], 1.0 + safest[:, -1]
@@ -222,7 +261,7 @@ def _best(
     spread = np.where(spent, high - low, np.maximum(high, -low))
     size = np.where(spread > ROUNDING, np.sqrt(np.maximum(np.einsum("ij,ij->i", c, tilted), 0.0)), 0.0)
     risky, rho = room <= 0.0, np.sqrt(np.maximum(room, 0.0))
-    step = np.where(risky | (size == 0.0), 0.0, rho / np.where(size == 0.0, 1.0, size))
-    lam = np.where(risky, np.inf, size / np.where(risky, 1.0, rho))
+    lam = np.where(risky, np.inf, np.maximum(size / np.where(risky, 1.0, rho), least))
+    step = np.where(size == 0.0, 0.0, 1.0 / np.where(lam == 0.0, 1.0, lam))
     nu = np.where(risky, 1.0 - room, shift + np.where(risky, 0.0, lam) * (1.0 - room))
     return safest - step[:, None] * tilted, lam, nu
