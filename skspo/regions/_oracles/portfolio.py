@@ -165,12 +165,36 @@ class PortfolioOracle:
             face.held[empty, C[rows[empty]].argmin(axis=1)] = True
         return W, multiplier, found
 
-    def gap(self, C: np.ndarray, W: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        """Cost of decisions minus what every decision costs at least, by the multipliers of the risk."""
+    def gap(self, C: np.ndarray, W: np.ndarray, lam: np.ndarray, least: np.ndarray | float = 0.0) -> np.ndarray:
+        """Cost of decisions minus what every decision costs at least, by the multipliers of the risk.
+
+        With ``least``, costs of x include least x^T Q x / 2, which is at least least (x^T Q w - w^T Q w / 2).
+        """
         GW = W @ self.G.T
         low = (C + lam[:, None] * (GW @ self.G)).min(axis=1)
         low = low if self.equal else np.minimum(low, 0.0)
-        return np.einsum("ij,ij->i", C, W) - (low - lam * np.linalg.norm(GW, axis=1))
+        risk = np.square(GW).sum(axis=1)
+        return np.einsum("ij,ij->i", C, W) + least * risk - (low - (lam - least) * np.sqrt(risk))
+
+    def derivatives(self, C: np.ndarray, face: Face, lam: np.ndarray, least: np.ndarray) -> np.ndarray:
+        """Minus the derivatives of decisions in the costs, (n, d, d), if no asset is just about to enter or leave.
+
+        (P - c~ c~^T / |c~|^2) / lam with P the upper block of the inverse of the matrix above, without the second term
+        where the limit of the risk is not reached.
+        """
+        M = np.zeros((len(C), *self.Q.shape))
+        for rows, columns, matrix in _systems(self.Q, face):
+            k = columns.shape[1]
+            P = np.linalg.inv(matrix)[:, :k, :k]
+            c = C[rows[:, None], columns]
+            tilted = np.einsum("ijk,ik->ij", P, c)
+            size = np.einsum("ij,ij->i", c, tilted)
+            reached = (lam[rows] > least[rows]) & (size > 0)
+            tilted *= np.where(reached, 1.0 / np.sqrt(np.where(reached, size, 1.0)), 0.0)[:, None]
+            P -= tilted[:, :, None] * tilted[:, None, :]
+            P /= np.where(lam[rows] > 0, lam[rows], np.inf)[:, None, None]
+            M[rows[:, None, None], columns[:, :, None], columns[:, None, :]] = P
+        return M
 
     def _wrong(self, C: np.ndarray, Q: np.ndarray, face: Face, point: _Point) -> tuple[np.ndarray, np.ndarray]:
         """Assets that should be held and are not, or the other way round; and the same of what is not spent."""
@@ -189,28 +213,6 @@ class PortfolioOracle:
         tilted = np.column_stack([C, np.zeros(len(C))]) @ self.all_held
         safest = np.tile(self.all_held[d], (len(C), 1))
         return _Point(*_best(C, np.ones(len(C), dtype=bool), tilted, safest, least))
-
-
-def derivatives(C: np.ndarray, Q: np.ndarray, face: Face, lam: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Minus the derivatives of decisions in the costs, (n, d, d), if no asset is just about to enter or leave.
-
-    (P - c~ c~^T / |c~|^2) / lam with P the upper block of the inverse of the matrix above, without the second term
-    where the limit of the risk is not reached.
-    """
-    M = np.zeros((len(C), *Q.shape))
-    active = lam > least
-    for rows, columns, matrix in _systems(Q, face):
-        k = columns.shape[1]
-        P = np.linalg.inv(matrix)[:, :k, :k]
-        c = C[rows[:, None], columns]
-        tilted = np.einsum("ijk,ik->ij", P, c)
-        size = np.einsum("ij,ij->i", c, tilted)
-        seen = active[rows] & (size > 0)
-        tilted *= np.where(seen, 1.0 / np.sqrt(np.where(seen, size, 1.0)), 0.0)[:, None]
-        P -= tilted[:, :, None] * tilted[:, None, :]
-        P /= lam[rows, None, None]
-        M[rows[:, None, None], columns[:, :, None], columns[:, None, :]] = P
-    return M
 
 
 def _systems(Q: np.ndarray, face: Face) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
