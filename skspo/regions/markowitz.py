@@ -194,7 +194,7 @@ class Markowitz(ConicRegion):
         found /= total if data.equal else np.maximum(total, 1.0)
         W[rows] = found
         unproved = np.zeros(n, dtype=bool)
-        unproved[rows] = ~(data.oracle.gap(costs, found, multiplier, least) <= PROVED)
+        unproved[rows] = ~(data.oracle.gap(costs, found, multiplier, least) <= PROVED * (1.0 + least))
         if not curvature:
             return W, unproved, None
         M = np.zeros((n, d, d))

@@ -4,7 +4,7 @@
 name               what it asks of a region                   when to use it
 =================  =========================================  ==========================================
 ``lbfgs``          ``strong_convexity``, ``repair``           exact; strongly convex regions, any n
-``newton``         ``smoothed``, ``repair``                   exact; the same where lbfgs stalls; no l1 penalty
+``newton``         ``smoothed``, ``repair``                   exact; the same, and Markowitz; no l1 penalty
 ``separable``      ``blocks``                                 exact; products of regions, as boxes; any n
 ``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions (and ``quadratic_form``), any n
 ``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, small n

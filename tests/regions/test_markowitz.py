@@ -2,6 +2,7 @@
 
 import itertools
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -127,8 +128,8 @@ def test_rows_without_a_proof_go_to_clarabel(clarabel_rows, monkeypatch):
     right = region.argmin(C)
     minimise = portfolio.PortfolioOracle.minimise
 
-    def spoiled(self, C, start=None):
-        W, lam, face = minimise(self, C, start)
+    def spoiled(self, C, *args):
+        W, lam, face = minimise(self, C, *args)
         W[2], lam[4], W[6] = np.roll(W[2], 1), np.nan, np.nan
         lam[7] *= 1.01
         return W, lam, face
@@ -198,3 +199,73 @@ def test_fit(clarabel_rows):
     assert_allclose(model.objective_, exact.objective_, rtol=1e-5)
     assert sum(clarabel_rows) <= 2
     assert not region.oracle_is_solver
+
+
+# -- smoothed decisions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [3.0, 0.2, 0.01])
+@pytest.mark.parametrize("budget", ["equal", "at_most"])
+def test_smoothed_decisions_against_cvxpy(budget, mu):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 5)) / 3.0
+    cov = root @ root.T + 0.2 * np.eye(5)
+    region = Markowitz(cov, 0.3, budget=budget)
+    least = region._data(5).safest @ cov @ region._data(5).safest / 0.6
+    C = np.concatenate([rng.normal(size=(6, 5)), np.zeros((1, 5)), np.ones((1, 5))])
+    W, level, M = region.smoothed(C, mu)
+    assert M is None and violation(region, cov, W) <= 1e-10
+    for c, w, up in zip(C, W, level, strict=True):
+        x = cp.Variable(5)
+        f = cp.quad_form(x, cov) / 0.6
+        constraints = [x >= 0, cp.sum(x) == 1 if budget == "equal" else cp.sum(x) <= 1, f <= 0.5]
+        best = cp.Problem(cp.Minimize(c @ x + mu * (f - least)), constraints).solve(solver=cp.CLARABEL)
+        assert up == pytest.approx(w @ cov @ w / 0.6 - least, abs=1e-12)
+        assert c @ w + mu * up == pytest.approx(best, abs=1e-7)
+
+
+@pytest.mark.parametrize("mu", [3.0, 0.2, 0.01])
+@pytest.mark.parametrize("budget", ["equal", "at_most"])
+def test_smoothed_matrix_is_minus_the_derivative(budget, mu):
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(5, 5)) / 3.0
+    region = Markowitz(root @ root.T + 0.2 * np.eye(5), 0.3, budget=budget)
+    C, h = 3.0 * rng.normal(size=(20, 5)), 1e-6
+    M = region.smoothed(C, mu, curvature=True).M
+    for j, e in enumerate(np.eye(5)):
+        plus, minus = region.smoothed(C + h * e, mu).W, region.smoothed(C - h * e, mu).W
+        assert_allclose(-(plus - minus) / (2 * h), M[:, :, j], atol=1e-5 * max(1.0, np.abs(M).max()))
+    assert np.linalg.eigvalsh(M).min() > -1e-10 * np.abs(M).max()
+
+
+def test_smoothed_limits(monkeypatch):
+    rng = np.random.default_rng(2)
+    region, C = Markowitz(np.eye(5) + 0.2, 0.5), rng.normal(size=(20, 5))
+    assert_allclose(region.smoothed(C, 1e-12).W, region.argmin(C), atol=1e-9)
+    assert_allclose(region.smoothed(C, 1e9).W, 0.2, atol=1e-7)
+    # A singular covariance gives decisions that do not move smoothly, and a single portfolio none at all.
+    assert not hasattr(Markowitz(np.ones((3, 3)), 2.0), "smoothed")
+    assert not hasattr(Markowitz(np.eye(3), -1.0), "smoothed")
+    alone = Markowitz(np.eye(3), 1.0 / 3.0).smoothed(C[:, :3], 0.1, curvature=True)
+    assert_allclose(alone.W, 1.0 / 3.0, atol=1e-7)
+    assert not alone.M.any() and not alone.level.any()
+    # Where pivoting fails, decisions are those of Clarabel, without smoothing.
+    plain = region.argmin(C)
+    monkeypatch.setattr(portfolio, "ITERATIONS", 0)
+    rough = region.smoothed(C, 0.1, curvature=True)
+    assert_allclose(rough.W, plain, atol=1e-6)
+    assert not rough.M.any()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.01])
+@pytest.mark.parametrize("risk", [0.22, 0.5, 2.0])
+def test_newton(risk, alpha):
+    """From nearly one decision to the whole simplex."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    C = X @ rng.normal(size=(3, 8)) + rng.normal(size=(60, 8))
+    region = Markowitz(0.8 * np.eye(8) + 0.1, risk)
+    model = SPOPlusRegressor(region, solver="newton", alpha=alpha).fit(X, C)
+    exact = SPOPlusRegressor(region, solver="interior-point", alpha=alpha).fit(X, C)
+    assert model.duality_gap_ <= 1e-6 and exact.duality_gap_ <= 1e-6
+    assert_allclose(model.objective_, exact.objective_, rtol=2e-6)
