@@ -216,7 +216,10 @@ def test_max_is_min_of_the_negative(case):
         other = sk.OracleRegion(*((cheapest,) if case.region.sense == "max" else (dearest, 4)))
         other.sense = "min" if case.region.sense == "max" else "max"
     else:
-        other = clone(case.region).set_params(sense="min" if case.region.sense == "max" else "max")
+        other = clone(case.region)
+        # The regions of a product have its sense.
+        for region in (other, *getattr(other, "regions", ())):
+            region.set_params(sense="min" if case.region.sense == "max" else "max")
     assert_array_equal(other.argmin(-C), case.region.argmin(C))
 
 
