@@ -35,6 +35,9 @@ OF_BLOCKS: tuple[type[Solver], ...] = (NewtonSolver, LBFGSSolver, InteriorPointS
 #: value and a share of the zero model's, and those of the blocks are relative to the larger one of two terms each.
 SHARE = 0.5
 
+#: share of the time that is left for the blocks; the rest is for the certificate of the whole
+FOR_BLOCKS = 0.9
+
 
 class SeparableSolver(Solver):
     """Exact minimisation over products of regions, block by block.
@@ -60,17 +63,21 @@ class SeparableSolver(Solver):
         """Minimise the objective of every block and add up values and bounds."""
         start = objective.least_squares if coef_init is None else coef_init
         progress = Progress(self.name, objective, self.verbose)
-        blocks = split_objective(objective)
+        deadline = objective.deadline.share(FOR_BLOCKS)
+        whole = copy(objective)
+        whole.deadline = deadline
+        blocks = split_objective(whole)
         Theta = start.copy()
-        values, bounds = np.zeros(len(blocks)), [ZERO_BOUND] * len(blocks)
+        values = np.array([block.value(start[columns]) for columns, block in blocks])
+        bounds = [ZERO_BOUND] * len(blocks)
         n_iter, trouble = 0, [(Status.NUMERICAL_LIMIT, "")]
         for b, (columns, block) in enumerate(blocks):
             try:
-                if objective.deadline.left() <= 0:
+                if deadline.left() <= 0:
                     raise TimeIsUp
                 result = self._solve_block(block, start[columns])
             except TimeIsUp:
-                objective.deadline.reached = True
+                deadline.reached = True
                 trouble.append((Status.TIME_LIMIT, objective.deadline.message))
                 break
             Theta[columns], values[b] = result.coef, result.objective
@@ -79,6 +86,7 @@ class SeparableSolver(Solver):
             if not result.converged:
                 trouble.append((result.status, result.message))
             progress(n_iter, float(values.sum()), sum(bound.value for bound in bounds))
+        objective.deadline.reached |= deadline.reached
         value = objective.value(Theta)
         bound = combined_bound(bounds, objective.radius(Theta))
         progress(n_iter, value, bound.value, force=True)

@@ -168,6 +168,9 @@ def test_start_history_and_limits(capsys):
     history = np.array(objective.history)
     assert len(history) == 4 and (np.diff(history[:, 0]) >= 0).all() and (np.diff(history[:, 1]) >= 0).all()
     assert history[-1, 2] == done.objective and history[-1, 3] == done.lower_bound
+    # On the way, blocks that are not solved yet count as they were at the start.
+    assert (history[:, 2] >= done.objective * (1 - 1e-9)).all()
+    assert (history[:, 2] <= objective.value(objective.least_squares) * (1 + 1e-9)).all()
     again = SeparableSolver().solve(objective, done.coef)
     assert again.converged and again.objective <= done.objective * (1 + 1e-6)
 
