@@ -124,8 +124,8 @@ def side_by_side(w):
     return [w >= [0, 0, 0, -1, -1], cp.sum(w[:3]) == 1, w[3:] <= 2]
 
 
-def top_and_capped(w):
-    return [w[:3] >= 0, w[:3] <= 1, cp.sum(w[:3]) == 2, *capped(w[3:])]
+def top_and_limited(w):
+    return [w[:3] >= 0, w[:3] <= 1, cp.sum(w[:3]) == 2, *portfolio(0.9)(w[3:])]
 
 
 def general(w):
@@ -145,7 +145,7 @@ def whole_points(least=0):
     return points[(points @ WHOLE.T <= ROOM).all(axis=1) & (points @ WHOLE[0] >= least)]
 
 
-CAPPED = sk.CvxpyRegion(capped, 4, sense="max")
+LIMITED = sk.Markowitz(COVARIANCE, 0.9, sense="max")
 
 REGIONS = [
     Case("simplex", sk.Simplex(), 5, simplex),
@@ -186,7 +186,7 @@ REGIONS = [
     Case("markowitz", sk.Markowitz(COVARIANCE, 0.9), 4, portfolio(0.9)),
     Case("markowitz-at-most", sk.Markowitz(COVARIANCE, 0.4, budget="at_most", sense="max"), 4, portfolio(0.4, False)),
     Case("product", sk.Product([sk.Simplex(), sk.Box(-1, 2)], [3, 2]), 5, side_by_side),
-    Case("product-max", sk.Product([sk.TopK(2, sense="max"), CAPPED], [3, 4], sense="max"), 7, top_and_capped),
+    Case("product-max", sk.Product([sk.TopK(2, sense="max"), LIMITED], [3, 4], sense="max"), 7, top_and_limited),
     Case("cvxpy", sk.CvxpyRegion(capped, 4), 4, capped),
     Case("cvxpy-max", sk.CvxpyRegion(cut_ball, 3, sense="max"), 3, cut_ball),
     Case("oracle", sk.OracleRegion(cheapest, 4), 4, simplex),
