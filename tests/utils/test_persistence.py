@@ -298,7 +298,12 @@ def test_models_that_are_kept():
     for name, model in models.items():
         # Coefficients are the same, products with them depend on the processor in the last digit.
         assert_allclose(model.predict(then[f"{name}/X"]), then[f"{name}/prediction"], rtol=1e-12, atol=1e-12)
-        assert_allclose(model.decide(then[f"{name}/X"]), then[f"{name}/decision"], rtol=1e-9, atol=1e-9)
+        decision, cost = model.decide(then[f"{name}/X"]), model.predict(then[f"{name}/X"])
+        # Of Markowitz they were a conic solver's then: as cheap, but off by 4e-6 in flat directions.
+        flat = isinstance(model.region, sk.Markowitz)
+        assert_allclose(decision, then[f"{name}/decision"], rtol=1e-9, atol=1e-5 if flat else 1e-9)
+        if flat:
+            assert ((cost * (decision - then[f"{name}/decision"])).sum(axis=1) <= 1e-11).all()
         # Saved again, it is of this version.
         with warnings.catch_warnings():
             warnings.simplefilter("error", sk.InconsistentVersionWarning)
