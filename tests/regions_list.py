@@ -103,6 +103,14 @@ DEAD_END = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("b", "x
 W1, W2, W3 = [3, 4, 5, 9, 40, 0], [0.31, 0.42, 0.55, 0.17, 0.9], [[3, 4, 5, 9, 2], [2, 2, 7, 1, 3]]
 
 
+def side_by_side(w):
+    return [w >= [0, 0, 0, -1, -1], cp.sum(w[:3]) == 1, w[3:] <= 2]
+
+
+def top_and_limited(w):
+    return [w[:3] >= 0, w[:3] <= 1, cp.sum(w[:3]) == 2, *portfolio(0.9)(w[3:])]
+
+
 def general(w):
     return [A_UB @ w <= B_UB, A_EQ @ w == B_EQ, w[0] >= 0, w[1] <= 3, w[2] >= -1, w[3] >= 0, w[3] <= 2]
 
@@ -119,6 +127,8 @@ def whole_points(least=0):
     points = np.array(list(itertools.product(range(4), repeat=3)), dtype=float)
     return points[(points @ WHOLE.T <= ROOM).all(axis=1) & (points @ WHOLE[0] >= least)]
 
+
+LIMITED = sk.Markowitz(COVARIANCE, 0.9, sense="max")
 
 REGIONS = [
     Case("simplex", sk.Simplex(), 5, simplex),
@@ -158,6 +168,8 @@ REGIONS = [
     Case("assignment-max", sk.Assignment(sense="max"), 4, permutations(2)),
     Case("markowitz", sk.Markowitz(COVARIANCE, 0.9), 4, portfolio(0.9)),
     Case("markowitz-at-most", sk.Markowitz(COVARIANCE, 0.4, budget="at_most", sense="max"), 4, portfolio(0.4, False)),
+    Case("product", sk.Product([sk.Simplex(), sk.Box(-1, 2)], [3, 2]), 5, side_by_side),
+    Case("product-max", sk.Product([sk.TopK(2, sense="max"), LIMITED], [3, 4], sense="max"), 7, top_and_limited),
     Case("cvxpy", sk.CvxpyRegion(capped, 4), 4, capped),
     Case("cvxpy-max", sk.CvxpyRegion(cut_ball, 3, sense="max"), 3, cut_ball),
     Case("oracle", sk.OracleRegion(cheapest, 4), 4, simplex),

@@ -231,6 +231,32 @@ class InMemoryObjective(LinearObjective):
         other._set_rows(self.region.numbered(numbers), design, design.weight, C, offset, W)
         return other
 
+    def of_costs(self, columns: np.ndarray, region: Region) -> Self:
+        """Return the part of some of the costs, in the same coordinates, if the region is a product.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            The costs.
+        region : Region
+            That of their decisions.
+        """
+        region = region._named(self.region._row_names)
+        design = copy(self.design)
+        design.normals = region_normals(region, columns.size)
+        coordinates = self.coordinates._replace(
+            least_squares=self.coordinates.least_squares[columns], hidden=self.coordinates.hidden[columns]
+        )
+        prior = "least_squares" if self.prior_is_least_squares else "zero"
+        other = copy(self)
+        penalty = Penalty(self.alpha, self.l1_ratio, prior, self.standardized)
+        LinearObjective.__init__(other, self.loss, region, design, coordinates, penalty)
+        arrays = (self.plain_costs, self.plain_offset, self._W)
+        C, offset, W = (None if array is None else np.ascontiguousarray(array[:, columns]) for array in arrays)
+        assert C is not None
+        other._set_rows(region, design, self.weight, C, offset, W)
+        return other
+
     def with_loss(self, loss: Loss) -> Self:
         """Return the same data with another loss of the same region."""
         other = copy(self)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from .._utils.deadline import Deadline
-
-#: what an oracle or a solver keeps from call to call, by name
-Memory = dict[str, Any]
+from ..regions.capabilities import Memory
 
 
 @dataclass

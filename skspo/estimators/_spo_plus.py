@@ -55,8 +55,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     shared : bool, default=False
         Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
         q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
-    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
-        "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs and newton for strongly convex regions,
+    solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "sgd"} or Solver
+        The default "auto" is decided by :func:`skspo.solvers.choose_solvers`: separable for products of regions, boxes
+        with more than 20 costs among them, lbfgs and newton for strongly convex regions,
         interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
         the others cannot close the gap), bundle where there is nothing but an oracle, for many samples and for shared
         models with few coefficients, else sgd; both where the oracle is found to be a heuristic.  A Solver instance

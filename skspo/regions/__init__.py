@@ -9,6 +9,7 @@ from .integer import Knapsack, MixedInteger
 from .level_sets import EntropySimplex, LogBarrierSimplex
 from .markowitz import Markowitz
 from .polyhedron import Polyhedron
+from .product import Product
 from .simplex import Box, Simplex, TopK
 from .user import CvxpyRegion, OracleRegion
 
@@ -27,6 +28,7 @@ __all__ = [
     "MixedInteger",
     "OracleRegion",
     "Polyhedron",
+    "Product",
     "Region",
     "ShortestPath",
     "Simplex",

@@ -15,7 +15,7 @@ Conventions
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .polyhedral import QuadraticForm, StandardForm
 
 #: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
-Memory = dict[str, np.ndarray]
+Memory = dict[str, Any]
 
 
 class HasStandardForm(Protocol):
@@ -48,6 +48,13 @@ class HasQuadraticForm(Protocol):
 
     def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
         """Return the matrices and a strictly feasible point, if there is one."""
+
+
+class HasBlocks(Protocol):
+    """The region is a product of regions of some of the decision variables each."""
+
+    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
+        """Return the indices of the variables of each factor, and the factor."""
 
 
 class HasSupportEpigraph(Protocol):
@@ -152,6 +159,7 @@ _TABLE: dict[str, tuple[str, type[object]]] = {
     "level": ("the function whose level set the region is, and its gradient", HasLevel),
     "derivative": ("the derivative of decisions in the costs; the SPO loss is then differentiable", HasDerivative),
     "smoothed": ("decisions for costs plus a multiple of the level function, for Newton's method", HasSmoothed),
+    "blocks": ("the regions whose product it is, so that they can be trained one at a time", HasBlocks),
     "equalities": ("the directions in which decisions never vary", HasEqualities),
     "repair": ("moving nearly feasible decisions into the region", HasRepair),
     "worst_argmin": ("the worst of all optimal decisions", HasWorstArgmin),

@@ -7,23 +7,37 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 
-from .._utils.errors import InfeasibleRegionError
-from ._oracles.clarabel import Cones, ConicSet
+from .._utils.errors import InfeasibleRegionError, SolverError
+from ._oracles.clarabel import ConicSet
+from ._oracles.cones import Cones
+from ._oracles.portfolio import PROVED, Face, PortfolioOracle
 from ._row_names import rows_named
-from .base import CertifiedFloat
+from .base import CertifiedFloat, Smoothed
+from .capabilities import Memory
 from .conic import ConicRegion, box_diameter
 from .polyhedral import QuadraticForm, StandardForm
 
 
 class _MarkowitzData(NamedTuple):
     conic: ConicSet
+    oracle: PortfolioOracle
     covariance: np.ndarray
     factor: np.ndarray  # G with covariance = G^T G
     max_risk: float
     safest: np.ndarray  # the decision of smallest risk
     equal: bool
     alone: bool  # whether it is the only feasible one
+    definite: bool  # whether the covariance is far from singular
+
+
+def _definite(region: Markowitz) -> bool:
+    """Whether all portfolios have a risk of their own; parameters that are not valid are an error elsewhere."""
+    try:
+        return bool(region._data(region.n_dim).definite)
+    except (ValueError, SolverError):
+        return False
 
 
 class Markowitz(ConicRegion):
@@ -38,7 +52,8 @@ class Markowitz(ConicRegion):
     budget : {"equal", "at_most"}, default="equal"
         Whether all money is invested, ``sum w = 1``, or some may be kept, ``sum w <= 1``.
     n_jobs : int, default=None
-        Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.
+        Number of processes for rows that are left to Clarabel, because rounding keeps the batched method from a proof.
+        None means 1.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values; predicted returns are values.
 
@@ -124,10 +139,88 @@ class Markowitz(ConicRegion):
         conic = ConicSet(A, b, [*cones, ("soc", k + 1)], np.arange(d))
         # A cone program without an interior is more than a solver can be asked for, and here there is nothing to solve.
         alone = bool(keep.all()) and smallest >= max_risk * (1.0 - 1e-12)
-        return _MarkowitzData(conic, cov, factor, max_risk, safest, equal, alone)
+        return _MarkowitzData(
+            conic,
+            PortfolioOracle(G, equal),
+            cov,
+            factor,
+            max_risk,
+            safest,
+            equal,
+            alone,
+            bool(values[0] > 1e-8 * values[-1]),
+        )
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """No: rows are solved together, and Clarabel gets only those whose decisions are not proved to be optimal."""
+        return False
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return np.tile(data.safest, (C.shape[0], 1)) if data.alone else super()._argmin(C, data)
+        return self._argmin_again(C, data, {})
+
+    def _argmin_again(self, C: np.ndarray, data: _MarkowitzData, memory: Memory) -> np.ndarray:
+        """Decisions from the assets that were held for the last costs, each with a proof that it is optimal."""
+        if data.alone or C.shape[0] == 0:
+            return np.tile(data.safest, (C.shape[0], 1))
+        W, rest, _ = self._decide(C, data, memory)
+        rows = np.flatnonzero(rest)
+        if rows.size:
+            with rows_named(lambda row: self._row_names.of(int(rows[row]))):
+                W[rows] = data.conic.minimise(C[rows], self.n_jobs)
+        return W
+
+    def _decide(
+        self, C: np.ndarray, data: _MarkowitzData, memory: Memory, mu: float = 0.0, curvature: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Decisions for c.w + mu w^T covariance w / (2 max_risk), whether they lack a proof, and their derivatives."""
+        n, d = C.shape
+        W = np.tile(data.safest, (n, 1))
+        # In units of the spread of a row's costs.  If all is spent, a cost that all assets share does not matter.
+        unit = _size(C)
+        costs = C / unit
+        if data.equal:
+            costs -= costs.min(axis=1, keepdims=True)
+        spread = _size(costs)
+        costs /= spread
+        # Elsewhere all decisions cost the same, or buying nothing costs least: the safest decision is one of the best.
+        rows = np.flatnonzero(costs.any(axis=1) if data.equal else (costs < 0).any(axis=1))
+        costs, face = costs[rows], memory.get("face")
+        if not isinstance(face, Face) or face.held.shape != C.shape:
+            face = None
+        least = (mu / unit / spread)[rows, 0]
+        found, multiplier, last = data.oracle.minimise(costs, None if face is None else face.take(rows), least)
+        memory["face"] = last.put(rows, n)
+        found = np.maximum(found, 0.0)
+        total = found.sum(axis=1, keepdims=True)
+        found /= total if data.equal else np.maximum(total, 1.0)
+        W[rows] = found
+        unproved = np.zeros(n, dtype=bool)
+        unproved[rows] = ~(data.oracle.gap(costs, found, multiplier, least) <= PROVED * (1.0 + least))
+        if not curvature:
+            return W, unproved, None
+        M = np.zeros((n, d, d))
+        M[rows] = data.oracle.derivatives(costs, last, multiplier, least) / (unit * spread)[rows, :, None]
+        M[unproved] = 0.0
+        return W, unproved, M
+
+    @available_if(_definite)
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
+        """Minimise c.w + mu w^T covariance w / (2 max_risk) over the region (costs are minimised).
+
+        The limit of the risk alone asks for some multiplier; the decision is that of the larger one of it and mu.
+        Absent if the covariance is singular, or nearly so.
+        """
+        data = self._data(C.shape[1])
+        memory = {} if memory is None else memory
+        if data.alone:
+            M = np.zeros((*C.shape, C.shape[1])) if curvature else None
+            return Smoothed(np.tile(data.safest, (C.shape[0], 1)), np.zeros(C.shape[0]), M)
+        W, rest, M = self._decide(C, data, memory, mu, curvature)
+        if rest.any():  # without the smoothing, at least
+            W[rest] = self.take(rest).solve_min(C[rest])
+        risk = np.square(W @ data.oracle.G.T).sum(axis=1) - np.square(data.oracle.G @ data.safest).sum()
+        return Smoothed(W, np.maximum(0.5 * risk, 0.0), M)
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """One row, (1, ..., 1) / sqrt(d), if the whole budget is spent; none otherwise."""
@@ -224,6 +317,12 @@ class Markowitz(ConicRegion):
         risk = np.linalg.norm(data.factor.sum(axis=1)) + np.linalg.norm(data.factor, 2) if data.factor.size else 0.0
         budget = 1.0 / (d + np.sqrt(d))
         return CertifiedFloat(2.0 * min(budget, np.sqrt(data.max_risk) / risk if risk > 0 else np.inf), "lower bound")
+
+
+def _size(C: np.ndarray) -> np.ndarray:
+    """Size of each row as a power of two, shape (n, 1), so that dividing changes no digit; one if all are zero."""
+    size = np.abs(C).max(axis=1, keepdims=True)
+    return np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1] - 1), 1.0)
 
 
 def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:

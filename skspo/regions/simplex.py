@@ -9,13 +9,16 @@ from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
 from ._row_names import row_error
-from .base import CertifiedFloat
+from .base import CertifiedFloat, Region
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+#: coordinates of a box that are trained together
+BLOCK = 20
 
 
 class Simplex(PolyhedralRegion):
@@ -135,6 +138,13 @@ class Box(PolyhedralRegion):
     def _argmin(self, C: np.ndarray, data: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         lower, upper = data
         return np.where(C < 0, upper, lower)
+
+    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
+        """Columns and boxes whose product this is: a few at a time, because every block has costs of its own."""
+        d = self.resolve_dim(n_dim)
+        lower, upper = self._data(d)
+        parts = np.array_split(np.arange(d), -(-d // BLOCK))
+        return [(part, Box(lower[part], upper[part], sense=self.sense)) for part in parts]
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Both bounds may vary by sample."""

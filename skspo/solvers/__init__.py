@@ -4,7 +4,8 @@
 name               what it asks of a region                   when to use it
 =================  =========================================  ==========================================
 ``lbfgs``          ``strong_convexity``, ``repair``           exact; strongly convex regions, any n
-``newton``         ``smoothed``, ``repair``                   exact; the same where lbfgs stalls; no l1 penalty
+``newton``         ``smoothed``, ``repair``                   exact; the same, and Markowitz; no l1 penalty
+``separable``      ``blocks``                                 exact; products of regions, as boxes; any n
 ``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions (and ``quadratic_form``), any n
 ``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, small n
 ``bundle``         nothing but ``argmin``                     exact where it converges; any region, few passes
@@ -21,6 +22,7 @@ from .conic import ConicSolver
 from .interior_point.solver import InteriorPointSolver
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
+from .separable import SeparableSolver
 from .sgd import SGDSolver
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "NewtonSolver",
     "Result",
     "SGDSolver",
+    "SeparableSolver",
     "Solver",
     "Status",
     "check_solver_serves",

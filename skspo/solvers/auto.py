@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._training.in_memory import InMemoryObjective
 from .._training.objective import MANY_SAMPLES, LinearObjective
 from .._training.run import Run
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
@@ -17,10 +18,20 @@ from .interior_point.solver import predicted_work as interior_point_work
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
 from .newton import predicted_work as newton_work
+from .separable import SeparableSolver
 from .sgd import SGDSolver
 
 SOLVERS: dict[str, type[Solver]] = {
-    cls.name: cls for cls in (LBFGSSolver, NewtonSolver, InteriorPointSolver, ConicSolver, BundleSolver, SGDSolver)
+    cls.name: cls
+    for cls in (
+        LBFGSSolver,
+        NewtonSolver,
+        SeparableSolver,
+        InteriorPointSolver,
+        ConicSolver,
+        BundleSolver,
+        SGDSolver,
+    )
 }
 
 #: largest number of costs, n_samples * d, for which "auto" hands the whole problem to a conic solver
@@ -31,6 +42,10 @@ INTERIOR_POINT_LIMIT = 2e11
 
 #: largest number of coefficients for which a Newton step costs "auto" no more than a few gradients
 NEWTON_FIRST = 100
+
+#: assets that best portfolios hold on average from which on "auto" tries newton before interior point, and the steps
+#: that it gives it: with fewer assets, most samples are at kinks of the loss
+DIVERSIFIED, NEWTON_STEPS = 12, 40
 
 #: iterations that "auto" gives lbfgs where newton can go on; a smooth problem needs fewer
 LBFGS_FIRST = 200
@@ -77,6 +92,16 @@ class Case:
         return self.serves("newton") and newton_work(self.objective) <= INTERIOR_POINT_LIMIT
 
     @property
+    def diversified(self) -> bool:
+        """Whether decisions can be smoothed and best ones hold many assets: the loss is then nearly smooth."""
+        if self.smooth or not self.newton or not isinstance(self.objective, InMemoryObjective):
+            return False
+        if not self.objective.loss.needs_decisions or self.objective.undecided:
+            return False
+        W = self.objective.W
+        return int(np.count_nonzero(W > 1e-6)) >= DIVERSIFIED * len(W)
+
+    @property
     def interior_point(self) -> bool:
         """Whether the interior-point method can be used, and its iterations are affordable."""
         return self.serves("interior-point") and interior_point_work(self.objective, self.run) <= INTERIOR_POINT_LIMIT
@@ -85,6 +110,14 @@ class Case:
     def conic(self) -> bool:
         """Whether the region has a cone form, and the whole problem is small enough for one conic program."""
         return self.serves("conic") and self.objective.n_samples * self.d <= CONIC_LIMIT
+
+    @property
+    def separable(self) -> bool:
+        """Whether the region is a product of several, and every cost has coefficients of its own."""
+        region: Any = self.region
+        if self.objective.design.shared or not self.serves("separable"):
+            return False
+        return len(region.blocks(self.objective.shape[0])) > 1
 
     @property
     def many_samples(self) -> bool:
@@ -113,9 +146,15 @@ class Rule(NamedTuple):
 
 #: rules for data in memory; the solvers are tried in this order
 RULES = [
-    Rule("newton", lambda case: case.newton and case.n_coef <= NEWTON_FIRST, "a step costs as much as a few gradients"),
+    Rule("separable", lambda case: case.separable, "many small problems take less time than a large one"),
+    Rule(
+        "newton",
+        lambda case: case.smooth and case.newton and case.n_coef <= NEWTON_FIRST,
+        "a step costs as much as a few gradients",
+    ),
     Rule("lbfgs", lambda case: case.smooth, "the loss is smooth almost everywhere"),
-    Rule("newton", lambda case: case.newton, "goes on where lbfgs stalls"),
+    Rule("newton", lambda case: case.smooth and case.newton, "goes on where lbfgs stalls"),
+    Rule("newton", lambda case: case.diversified, "needs fewer steps, which take less time"),
     Rule(
         "bundle",
         lambda case: not case.smooth and case.many_samples and not case.fast_interior_point,
@@ -191,7 +230,12 @@ def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **p
         for name in names:
             known = SOLVERS[name]._get_param_names()
             own = {key: value for key, value in params.items() if key in known}
-            first = {"lbfgs": LBFGS_FIRST if "newton" in names else None, "bundle": FIRST_PASSES}.get(name)
+            steps = None if "lbfgs" in names else NEWTON_STEPS
+            first = {
+                "lbfgs": LBFGS_FIRST if "newton" in names else None,
+                "newton": steps,
+                "bundle": FIRST_PASSES,
+            }.get(name)
             another = [other for other in names[names.index(name) + 1 :] if not SOLVERS[other].tolerates_inexact]
             if another and own.get("max_iter") is None:
                 own["max_iter"] = first

@@ -75,6 +75,18 @@ def certified(objective: LinearObjective, result: Result, tol: float) -> Result:
     return result._replace(status=Status.NUMERICAL_LIMIT) if result.converged else result
 
 
+def combined(objective: LinearObjective, one: Result, other: Result, tol: float) -> Result:
+    """Coefficients of the better of two results, with the better of their bounds that is proved far enough."""
+    first, second = (one, other) if one.objective <= other.objective else (other, one)
+    needed = 2.0 * objective.distance(first.coef)
+    bound = second if second.lower_bound > first.lower_bound and second.radius >= needed else first
+    last = one if other.converged else other  # why the last solver stopped that did not converge
+    result = first._replace(
+        lower_bound=bound.lower_bound, radius=bound.radius, status=last.status, message=last.message
+    )
+    return certified(objective, result, tol)
+
+
 #: kinds of penalties, and what they are called in error messages
 PENALTIES = {
     "none": "no penalty (alpha=0)",

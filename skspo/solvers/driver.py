@@ -32,7 +32,7 @@ from .._training.run import Run
 from .._utils.deadline import TimeIsUp
 from ..losses import SPOPlusLoss
 from .auto import SOLVERS, make_solvers
-from .base import Result, Solver, Status, certified
+from .base import Result, Solver, Status, certified, combined
 from .exact_zeros import with_exact_zeros
 from .spo.descent import least_absolute
 
@@ -416,18 +416,6 @@ def best_decisions(objective: LinearObjective, run: Run, chain: Chain) -> tuple[
     if repeatable:
         result = with_exact_zeros(objective, result, np.inf, solver.tol)
     return without_bound(objective, result), solver
-
-
-def combined(objective: LinearObjective, one: Result, other: Result, tol: float) -> Result:
-    """Coefficients of the better of two results, with the better of their bounds that is proved far enough."""
-    first, second = (one, other) if one.objective <= other.objective else (other, one)
-    needed = 2.0 * objective.distance(first.coef)
-    bound = second if second.lower_bound > first.lower_bound and second.radius >= needed else first
-    last = one if other.converged else other  # why the last solver stopped that did not converge
-    result = first._replace(
-        lower_bound=bound.lower_bound, radius=bound.radius, status=last.status, message=last.message
-    )
-    return certified(objective, result, tol)
 
 
 def guarded(

@@ -65,7 +65,7 @@ class NewtonSolver(Solver):
 
     name = "newton"
     supports_sparse = True
-    requires = ("smoothed", "strong_convexity", "repair")
+    requires = ("smoothed", "repair")
     penalties = ("none", "ridge")
 
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
@@ -91,10 +91,8 @@ class NewtonSolver(Solver):
         size = max(value, GAP_FLOOR * objective.trivial_value())
         if size == 0.0:  # all costs are zero: every model is optimal
             return self.finish(objective, run, [(Theta, None)], 1)
-        region: Any = objective.region
-        constants = region.strong_convexity(objective.C.shape[1])
-        mu = 0.1 * size / max(constants.r - constants.f_min, 1e-300)
         path = _Path(objective, run.deadline)
+        mu = 0.1 * size / max(path.depth(Theta, 1e-9 * size), 1e-300)
         n_iter, stage = 0, 0
         status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         while True:
@@ -166,6 +164,12 @@ class _Path:
         value = float(obj.weight @ (np.einsum("ij,ij->i", V, difference) - mu * level))
         G = 2.0 * obj.design.adjoint(difference * obj.weight[:, None])
         return _Point(value + obj.penalty(Theta), G + obj.penalty_gradient(Theta), W, level)
+
+    def depth(self, Theta: np.ndarray, mu: float) -> float:
+        """How far f may be above its minimum, or if that is not known, how far it is with little smoothing."""
+        if hasattr(self.region, "strong_convexity"):
+            return self.region.strong_convexity(self.objective.C.shape[1]).depth
+        return float(self.at(Theta, mu).level.max())
 
     def newton_step(self, Theta: np.ndarray, mu: float, G: np.ndarray) -> np.ndarray:
         """Solve with the Hessian, regularised only as far as needed."""

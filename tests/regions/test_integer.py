@@ -87,7 +87,7 @@ def test_fractional_knapsack_against_linprog(seed):
 
 
 def test_only_the_fractional_knapsack_is_a_polyhedron():
-    others = {"strong_convexity", "level", "derivative", "smoothed", "quadratic_form", "audit"}
+    others = {"strong_convexity", "level", "derivative", "smoothed", "quadratic_form", "audit", "blocks"}
     whole, fractional = Knapsack([3, 4], 5), Knapsack([3, 4], 5, integer=False)
     assert set(missing(whole, CAPABILITIES)) == set(CAPABILITIES) - {"diameter"}
     assert set(missing(fractional, CAPABILITIES)) == others

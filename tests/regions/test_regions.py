@@ -217,7 +217,10 @@ def test_max_is_min_of_the_negative(case):
         other = sk.OracleRegion(*((cheapest,) if case.region.sense == "max" else (dearest, 4)))
         other.sense = "min" if case.region.sense == "max" else "max"
     else:
-        other = clone(case.region).set_params(sense="min" if case.region.sense == "max" else "max")
+        other = clone(case.region)
+        # The regions of a product have its sense.
+        for region in (other, *getattr(other, "regions", ())):
+            region.set_params(sense="min" if case.region.sense == "max" else "max")
     assert_array_equal(other.argmin(-C), case.region.argmin(C))
 
 
@@ -517,7 +520,9 @@ def test_capabilities_are_what_the_family_has():
     polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width",
                   "relative_width"}  # fmt: skip
     smooth = polyhedral - {"standard_form"} | {"strong_convexity", "level", "derivative", "smoothed"}
-    for name in ("simplex", "box", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
+    assert offers["box"] == polyhedral | {"blocks"}
+    assert offers["product"] == polyhedral - {"relative_width"} | {"blocks"}
+    for name in ("simplex", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
         assert offers[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
         assert offers[name] == smooth, name

@@ -12,10 +12,13 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 
 import skspo as sk
+from skspo.regions.capabilities import CAPABILITIES, has
 from skspo.regions.graphs import Assignment, ShortestPath
 from skspo.regions.integer import Knapsack, MixedInteger
 from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
+from skspo.regions.product import Product
+from skspo.regions.simplex import Box, Simplex, TopK
 
 
 def rows_of(rng, n, d):
@@ -141,3 +144,39 @@ def test_a_bound_on_the_diameter_is_called_one():
     region = sk.Polyhedron(A_ub=np.ones((1, 30)), b_ub=[10.0], bounds=(0, 1))
     assert region.diameter().kind == "upper bound"
     assert float(region.diameter()) == pytest.approx(np.sqrt(30.0))
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("regions", "sizes", "params", "message"),
+    [
+        ([], None, {}, "at least one region, got"),
+        (["simplex"], [2], {}, "at least one region, got"),
+        ([Simplex(), Box()], [2], {}, "2 regions, but sizes has 1 entries"),
+        ([Simplex(), Box()], [2, 0], {}, r"positive integers, got 0 for regions\[1\]"),
+        ([Simplex(), Box()], [2, 1.5], {}, r"positive integers, got 1.5 for regions\[1\]"),
+        ([Simplex(), Box(sense="max")], [2, 1], {}, r"regions\[1\], Box, has sense='max', but the product sense='min'"),
+        ([Simplex(), TopK(5)], [2, 3], {}, "TopK: k must be an integer between 0 and the number of costs 3"),
+    ],
+)
+def test_products_that_are_none(regions, sizes, params, message):
+    with pytest.raises(ValueError, match=message):
+        Product(regions, sizes, **params)._prepare(3)
+
+
+def test_products():
+    region = Product([Simplex(), Product([Box(0, [1.0, 2.0]), TopK(1)], [2, 2])], [3, 4])
+    assert region.n_dim == 7 and Product([Simplex()]).n_dim is None
+    with pytest.raises(ValueError, match="exists in every dimension: say which one"):
+        Product([Simplex()]).resolve_dim()
+    with pytest.raises(ValueError, match="Simplex, exists in every dimension: say in sizes"):
+        Product([Simplex()]).argmin([[1.0, 2.0]])
+    assert [list(columns) for columns, _ in region.blocks()] == [[0, 1, 2], [3, 4], [5, 6]]
+    assert region.equalities().shape == (2, 7)
+    np.testing.assert_allclose(np.abs(region.equalities() @ region.argmin(np.eye(7)).T), [[3**-0.5] * 7, [2**-0.5] * 7])
+    assert region.width() == 0.0 and region.diameter() == pytest.approx(np.sqrt(2 + 5 + 2))
+    assert Product([Box(0, [1.0, 2.0]), Box(0, 0.5)], [2, 1]).width() == 0.5
+    whole = Product([Knapsack([1, 2], 2), Box(sense="max")], [2, 1], sense="max")
+    assert {name for name in CAPABILITIES if has(whole, name)} == {"blocks", "equalities", "diameter"}

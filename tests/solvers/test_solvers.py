@@ -141,6 +141,11 @@ def test_auto_rule():
     assert auto(Assignment(2), n=4_000) == ["bundle", "interior-point", "conic"]
     # A pass is slow if the oracle is a solver.
     assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
+    assert auto(Markowitz(np.eye(4), 1.0), n=8_000) == ["bundle", "interior-point", "conic"]
+    # Large portfolios move smoothly with the costs, if the limit of the risk asks for many assets.
+    assert auto(Markowitz(np.eye(40), 0.04), d=40) == ["newton", "interior-point", "conic"]
+    assert auto(Markowitz(np.eye(40), 0.9), d=40) == ["interior-point", "conic"]
+    # A pass is slow where the oracle is a solver.
     two = Knapsack([[1, 2, 3, 4], [4, 3, 2, 1]], [5, 5], integer=False)
     cycle = ShortestPath([(0, 1), (1, 2), (2, 1), (1, 3)], 0, 3)
     for region in (Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), two, cycle):
@@ -149,7 +154,7 @@ def test_auto_rule():
         assert auto(region, n=30_000) == ["interior-point", "bundle"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
     assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
-    assert set(SOLVERS) == {"lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"}
+    assert set(SOLVERS) == {"lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "sgd"}
 
 
 def test_oracles_that_are_solvers_are_asked_rarely(monkeypatch):

@@ -31,6 +31,9 @@ MOST_ROWS, MOST_UNKNOWNS = 2500, 150
 #: rounding error of an objective or a bound, relative to max(objective, 1 % of the zero model's loss)
 ROUNDING = 1e-9
 
+#: regions whose oracles are no solvers, and look at the clock nevertheless
+CLOCKED = (sk.Knapsack, sk.Assignment, sk.Markowitz)
+
 
 class Exact:
     """Independent implementation of the training problem.  Models are pairs (coefficients, intercept) in user units."""
@@ -319,7 +322,7 @@ def judge_unknown(problem: Problem, model: Any, warned: bool) -> None:
     """
     assert warned and problem.params["time_limit"] is not None
     region = problem.set.region
-    assert region.oracle_is_solver or isinstance(region, (sk.Knapsack, sk.Assignment)), "this oracle ignores the clock"
+    assert region.oracle_is_solver or isinstance(region, CLOCKED), "this oracle ignores the clock"
     assert (model.lower_bound_, model.duality_gap_) == (0.0, np.inf)
     exact = Exact(problem)
     if exact.unique and problem.place != "warm" and isinstance(model, sk.SPOPlusRegressor):

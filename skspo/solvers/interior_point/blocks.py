@@ -21,6 +21,9 @@ MODERATE = 1e10
 #: products of features, of all samples, that are kept from one iteration to the next
 PRODUCTS = 2**21
 
+#: size from which on triangular matrices are inverted by halves
+HALVED = 16
+
 #: entries of a scaling beyond which differences lose too many digits
 LARGE = 1e6
 
@@ -378,9 +381,16 @@ def outliers(product: np.ndarray, goal: float) -> np.ndarray:
 
 
 def inverse_lower(L: np.ndarray) -> np.ndarray:
-    """Inverses of lower triangular matrices, row by row for all of them at once."""
+    """Inverses of lower triangular matrices, all at once: row by row if they are small, else by halves."""
+    k = L.shape[1]
     X = np.zeros_like(L)
-    for j in range(L.shape[1]):
+    if k > HALVED:
+        half = k // 2
+        X[:, :half, :half] = first = inverse_lower(L[:, :half, :half])
+        X[:, half:, half:] = last = inverse_lower(L[:, half:, half:])
+        X[:, half:, :half] = -np.matmul(last, np.matmul(L[:, half:, :half], first))
+        return X
+    for j in range(k):
         scale = 1.0 / L[:, j, j]
         if j:
             X[:, j, :j] = -scale[:, None] * np.matmul(L[:, j, None, :j], X[:, :j, :j])[:, 0]

@@ -170,8 +170,8 @@ class InteriorPointSolver(Solver):
         progress.begin()
         while True:
             gap = state.gap()
-            # A pass of an oracle that is a solver takes longer than an iteration, and the certificate needs one anyway.
-            value = state.bound() + gap if region.oracle_is_solver else state.value()
+            # A pass of an oracle that iterates may take longer than an iteration, and the certificate needs one anyway.
+            value = state.bound() + gap if region.oracle_is_solver or state.S is not None else state.value()
             progress(n_iter, value, max(value - gap, 0.0))
             close = objective.relative_gap(value, value - gap) <= 0.5 * self.tol
             if close and gap <= 0.3 * checked:

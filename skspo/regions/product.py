@@ -1,0 +1,182 @@
+"""Decisions that are made side by side: products of regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.utils.metaestimators import available_if
+
+from .base import CertifiedFloat, Region
+from .capabilities import Memory, equalities_of
+from .polyhedral import StandardForm
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+def _all_have(name: str) -> Callable[[Product], bool]:
+    """Whether every region has a capability."""
+    return lambda product: all(hasattr(region, name) for region in product.regions)
+
+
+class Product(Region):
+    """Product of regions: decisions that are made side by side, with costs that add up.
+
+    The decision variables of the regions follow each other.  Training takes the regions one at a time
+    (``solver="separable"``), so that many small ones are fitted as fast as their number allows.
+
+    Parameters
+    ----------
+    regions : list of Region
+        At least one.  Their ``sense`` must be that of the product.
+    sizes : list of int, default=None
+        How many decision variables each region has.  None asks the regions, which works if all of them know.
+    sense : {"min", "max"}, default="min"
+        Whether the predicted numbers are costs or values.
+
+    Examples
+    --------
+    One of three machines, and any of two orders:
+
+    >>> from skspo import Box, Product, Simplex
+    >>> region = Product([Simplex(), Box()], sizes=[3, 2])
+    >>> region.argmin([[3.0, 1.0, 2.0, -1.0, 4.0]])
+    array([[0., 1., 0., 1., 0.]])
+    """
+
+    def __init__(self, regions: Sequence[Region], sizes: Sequence[int] | None = None, *, sense: str = "min") -> None:
+        self.regions = regions
+        self.sizes = sizes
+        self.sense = sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Sum of the sizes; None if a region without a size of its own has been given none."""
+        sizes = self._sizes()
+        return None if any(size is None for size in sizes) else sum(int(size) for size in sizes if size is not None)
+
+    def _sizes(self) -> list[int | None]:
+        return [region.n_dim for region in self.regions] if self.sizes is None else list(self.sizes)
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """Whether that of a region is."""
+        return any(region.oracle_is_solver for region in self.regions)
+
+    @property
+    def may_be_inexact(self) -> bool:
+        """Whether an oracle of a region may be."""
+        return any(region.may_be_inexact for region in self.regions)
+
+    @property
+    def fault(self) -> str | None:
+        """What showed that an oracle is not optimal."""
+        return next((region.fault for region in self.regions if region.fault is not None), None)
+
+    def _prepare(self, d: int) -> list[tuple[slice, Region]]:
+        regions = list(self.regions)
+        if not regions or not all(isinstance(region, Region) for region in regions):
+            raise ValueError(f"Product: regions must be a list with at least one region, got {self.regions!r}.")
+        sizes = self._sizes()
+        if len(sizes) != len(regions):
+            raise ValueError(f"Product: there are {len(regions)} regions, but sizes has {len(sizes)} entries.")
+        for i, (region, size) in enumerate(zip(regions, sizes, strict=True)):
+            if size is None:
+                raise ValueError(
+                    f"Product: regions[{i}], {type(region).__name__}, exists in every dimension: say in sizes how many "
+                    "decision variables each region has."
+                )
+            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+                raise ValueError(f"Product: sizes must be positive integers, got {size!r} for regions[{i}].")
+            if region.sense != self.sense:
+                raise ValueError(
+                    f"Product: regions[{i}], {type(region).__name__}, has sense={region.sense!r}, but the product "
+                    f"sense={self.sense!r}. Costs and values cannot be mixed: give all of them the same sense."
+                )
+            region._data(int(size))  # checks its parameters
+        ends = np.cumsum([0, *sizes])
+        return [(slice(int(a), int(b)), region) for a, b, region in zip(ends, ends[1:], regions, strict=False)]
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        return self._argmin_again(C, data, {})
+
+    def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
+        """Each region minimises its columns, starting from what it remembers."""
+        memories = memory.setdefault("product", [{} for _ in data])
+        parts = zip(data, memories, strict=True)
+        return np.concatenate(
+            [
+                region._named(self._row_names).solve_min(np.ascontiguousarray(C[:, columns]), own)
+                for (columns, region), own in parts
+            ],
+            axis=1,
+        )
+
+    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
+        """Columns and regions whose product this is; regions that are products themselves are split further."""
+        d = self.resolve_dim(n_dim)
+        found: list[tuple[np.ndarray, Region]] = []
+        for columns, region in self._data(d):
+            own, split = np.arange(d)[columns], getattr(region, "blocks", None)
+            parts = [(np.arange(own.size), region)] if split is None else split(own.size)
+            found += [(own[part], inner) for part, inner in parts]
+        return found
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Those of the regions, side by side."""
+        d = self.resolve_dim(n_dim)
+        E: Any = [equalities_of(region, columns.stop - columns.start) for columns, region in self._data(d)]
+        return scipy.linalg.block_diag(*E).reshape(-1, d)
+
+    @available_if(_all_have("repair"))
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Repair the decisions of each region."""
+        return np.concatenate([region.repair(W[:, columns]) for columns, region in self._data(W.shape[1])], axis=1)
+
+    @available_if(_all_have("worst_argmin"))
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        parts = self._data(C.shape[1])
+        return np.concatenate([region.worst_argmin(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
+
+    @available_if(_all_have("standard_form"))
+    def standard_form(self, n_dim: int | None = None) -> StandardForm:
+        """Return the region as {A u = b, lower <= u <= upper}, each region with its own equalities."""
+        parts = [(k.stop - k.start, region) for k, region in self._data(self.resolve_dim(n_dim))]
+        forms = [region.standard_form(size) for size, region in parts]
+        project = [
+            sp.eye_array(size, form.A.shape[1], format="csr") if form.project is None else form.project
+            for (size, _), form in zip(parts, forms, strict=True)
+        ]
+        return StandardForm(
+            sp.csr_array(sp.block_diag([form.A for form in forms])),
+            np.concatenate([form.b for form in forms]),
+            np.concatenate([form.lower for form in forms]),
+            np.concatenate([form.upper for form in forms]),
+            sp.csr_array(sp.block_diag(project)),
+        )
+
+    @available_if(_all_have("support_epigraph"))
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """Cone form of the support function: the sum of those of the regions."""
+        parts = [region.support_epigraph(V[:, columns]) for columns, region in self._data(V.shape[1])]
+        return sum(t for t, _ in parts), [constraint for _, constraints in parts for constraint in constraints]
+
+    @available_if(_all_have("diameter"))
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Root of the sum of the squares of the regions' diameters."""
+        d = self.resolve_dim(n_dim)
+        found = [region.diameter(columns.stop - columns.start) for columns, region in self._data(d)]
+        exact = all(value.kind == "exact" for value in found)
+        return CertifiedFloat(float(np.linalg.norm(found)), "exact" if exact else "upper bound")
+
+    @available_if(_all_have("width"))
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Smallest width of a region: the extents of the regions add up, and one of them alone is a direction, too."""
+        d = self.resolve_dim(n_dim)
+        found = [region.width(columns.stop - columns.start) for columns, region in self._data(d)]
+        return min(found, key=lambda value: (float(value), value.kind))
