@@ -8,9 +8,9 @@ Conventions
     Z are standardised features, with a column of ones last if there is an intercept: q = p + 1, else q = p.
 
 Hidden components.  On a region with N w = const, N the ``normals``, the component of a prediction along N changes no
-decision.  One model per cost: the columns of Theta have such a component.  A shared model: the features of a sample have one, and
-it is removed from Z, but a direction of Theta is hidden only if Z_i Theta^T = 0 for every sample.  Examples are the
-intercept, and features that are equal for all items of a sample, on a region where decisions have a constant sum.
+decision.  One model per cost: the columns of Theta have such a component.  A shared model: the features of a sample
+have one, and it is removed from Z, but a direction of Theta is hidden only if Z_i Theta^T = 0 for every sample.
+Examples are the intercept, and features that are equal for all items, on a region where decisions have a constant sum.
 
 Solvers use ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`` and ``to_user`` translate.
 """
