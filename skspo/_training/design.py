@@ -17,6 +17,7 @@ Solvers use ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -83,7 +84,7 @@ def triangle(table: np.ndarray) -> np.ndarray:
     return R
 
 
-class Design:
+class Design(ABC):
     """Base class of both layouts: standardised features.
 
     Parameters
@@ -117,7 +118,8 @@ class Design:
         self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
         rows, row_weight = self._rows(X, weight)
         n, p = rows.shape
-        self.n_features = p
+        #: number of features, and of columns of Theta
+        self.n_features, self.n_coef = p, p + 1 if fit_intercept else p
         if standardization is None:
             mean = row_weight @ rows if fit_intercept and center else np.zeros(p)
             # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
@@ -129,7 +131,7 @@ class Design:
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)
         self.standardization = standardization
         self.mean, self.scale, self.used = standardization
-        Z = np.empty((n, p + 1 if fit_intercept else p))
+        Z = np.empty((n, self.n_coef))
         np.subtract(rows, self.mean, out=Z[:, :p])
         Z[:, :p] /= self.scale
         Z[:, :p][:, ~self.used] = 0.0
@@ -149,17 +151,13 @@ class Design:
             standardization=standardization,
         )
 
+    @abstractmethod
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Feature vectors, one per row, and their weights, which sum to one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_features(self, Z: np.ndarray) -> None:
-        raise NotImplementedError
-
-    @property
-    def n_coef(self) -> int:
-        """Number of columns of Theta."""
-        return self.Z.shape[-1]
+        """Set Z, with the shape of this layout."""
 
     def thinned(self, rows: slice, weight: np.ndarray) -> Self:
         """Return the same map for some of the rows."""
@@ -180,30 +178,31 @@ class Design:
 
     # -- the layout ----------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:
         """Predictions of the given rows, shape (n_rows, d)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Gradient in Theta of sum_i g_i.c_hat_i over the given rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gram(self, room: np.ndarray) -> np.ndarray:
         """Gram matrix of the features, shape (q, q), with the samples weighted by a_i room_i."""
-        raise NotImplementedError
 
+    @abstractmethod
     def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """Hessian in the entries of Theta of sum_i a_i c_hat_i.M_i c_hat_i / 2 over the given rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sensitivity(self, S: np.ndarray) -> np.ndarray:
         """Gradient in Theta of s_k.c_hat_i for every sample i and every row s_k of S, shape (n, k, size of Theta)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Theta that fits C with one weight per sample and cost, by normal equations."""
-        raise NotImplementedError
 
+    @abstractmethod
     def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
         """Theta of the least-squares fit to all of C, hidden component included.
 
@@ -211,33 +210,32 @@ class Design:
         ``standardized``.  The latter does not depend on units: with features of very different sizes LinearRegression
         drops the small ones.
         """
-        raise NotImplementedError
 
     # -- coefficients --------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """L and R, with orthonormal rows and columns: L Theta R is the hidden component of the free columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
         """Theta without its hidden component (of the free columns, or of all)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Theta as solvers get it, and the rest, which is added to their result."""
-        raise NotImplementedError
 
+    @abstractmethod
     def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Theta with its hidden component in the free columns set to that of the reference."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
         """Coefficients and intercept for features as given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
         """Theta of coefficients for features in this unit; constant columns are moved into the intercept or dropped."""
-        raise NotImplementedError
 
     def _regression(
         self, features: np.ndarray, C: np.ndarray, weight: np.ndarray

@@ -18,8 +18,8 @@ the first coefficient moves.  With ``prior="least_squares"`` the first candidate
 
 The criterion.  The held-out SPO loss is the goal, but it is noisy: it depends on a few held-out decisions.  The
 held-out SPO+ loss bounds it, is convex in the predictions, and chooses better models from few samples, measured by the
-SPO loss on new data: on 5x5 shortest paths with n = 100 (12 draws, 10 at degree 8, that the benchmark does not use), relative to
-least squares,
+SPO loss on new data: on 5x5 shortest paths with n = 100 (12 draws, 10 at degree 8, that the benchmark does not use),
+relative to least squares,
 
     degree                    1                 4                 6                 8
     by SPO loss        1.014 (1.111)     0.917 (1.023)     0.746 (0.968)     0.608 (0.852)     mean (worst draw)

@@ -10,14 +10,15 @@ import os
 import pickle
 import signal
 import sys
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     import numpy as np
     import scipy.sparse as sp
 
-#: options of a back-end
+#: options of a back-end, and its answer: status, solution and counts of iterations
 Options: TypeAlias = dict[str, float | str]
+Answer: TypeAlias = dict[str, Any]
 
 
 class Program(TypedDict, total=False):
@@ -32,22 +33,6 @@ class Program(TypedDict, total=False):
     cones: list[tuple[str, object]]
     lower: np.ndarray
     bounds: tuple[np.ndarray | None, np.ndarray | None]
-
-
-class Answer(TypedDict, total=False):
-    """Status of the back-end, its solution and its counts; the names are those of each back-end."""
-
-    status: str
-    x: np.ndarray
-    z: np.ndarray
-    s: np.ndarray
-    y: np.ndarray
-    obj_val: float
-    objective: float
-    solve_time: float
-    seconds: float
-    iterations: int
-    counts: dict[str, int]
 
 
 def solve_clarabel(program: Program, parent: int | None = None) -> Answer:
@@ -66,15 +51,8 @@ def solve_clarabel(program: Program, parent: int | None = None) -> Answer:
     if parent is not None:
         solver.set_termination_callback(lambda _: os.getppid() != parent)
     found = solver.solve()
-    return {
-        "status": str(found.status),
-        "x": found.x,
-        "z": found.z,
-        "s": found.s,
-        "obj_val": found.obj_val,
-        "solve_time": found.solve_time,
-        "iterations": found.iterations,
-    }
+    fields = ("x", "z", "s", "obj_val", "solve_time", "iterations")
+    return {"status": str(found.status), **{name: getattr(found, name) for name in fields}}
 
 
 def solve_highs(program: Program, parent: int | None = None) -> Answer:

@@ -2,9 +2,9 @@
 
 HiGHS and Clarabel check the time only between iterations, and Clarabel holds the interpreter lock, so that other
 threads and signal handlers of the same process cannot run: a factorisation that takes minutes would ignore both the
-time limit and Ctrl-C.  The caller waits for the separate process, and kills it at the time limit or when an exception, such as
-KeyboardInterrupt, ends the wait.  The start takes a third of a second, so small programs are solved in the process of
-the caller.
+time limit and Ctrl-C.  The caller waits for the separate process, and kills it at the time limit or when an exception,
+such as KeyboardInterrupt, ends the wait.  The start takes a third of a second, so small programs are solved in the
+process of the caller.
 
 The process is a new interpreter, not a fork, and receives the program through a pipe.  Therefore user scripts need no
 ``if __name__ == "__main__"``, it can be started from any thread, and it inherits no locks.
@@ -157,7 +157,7 @@ def _clarabel_program(data: ProblemData) -> Program:
 
 def _clarabel_result(answer: Answer) -> SimpleNamespace:
     arrays = {name: np.asarray(answer[name], dtype=np.float64) for name in ("x", "z", "s")}
-    return SimpleNamespace(**{**answer, **arrays})
+    return SimpleNamespace(**(answer | arrays))
 
 
 def _highs_program(data: ProblemData) -> Program:
