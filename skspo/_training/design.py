@@ -118,8 +118,7 @@ class Design(ABC):
         self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
         rows, row_weight = self._rows(X, weight)
         n, p = rows.shape
-        #: number of features, and of columns of Theta
-        self.n_features, self.n_coef = p, p + 1 if fit_intercept else p
+        self.n_features = p
         if standardization is None:
             mean = row_weight @ rows if fit_intercept and center else np.zeros(p)
             # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
@@ -131,7 +130,7 @@ class Design(ABC):
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)
         self.standardization = standardization
         self.mean, self.scale, self.used = standardization
-        Z = np.empty((n, self.n_coef))
+        Z = np.empty((n, p + 1 if fit_intercept else p))
         np.subtract(rows, self.mean, out=Z[:, :p])
         Z[:, :p] /= self.scale
         Z[:, :p][:, ~self.used] = 0.0
@@ -158,6 +157,11 @@ class Design(ABC):
     @abstractmethod
     def _set_features(self, Z: np.ndarray) -> None:
         """Set Z, with the shape of this layout."""
+
+    @property
+    def n_coef(self) -> int:
+        """Number of columns of Theta."""
+        return self.Z.shape[-1]
 
     def thinned(self, rows: slice, weight: np.ndarray) -> Self:
         """Return the same map for some of the rows."""

@@ -106,6 +106,17 @@ def loss_along_lines(objective: InMemoryObjective, Theta: np.ndarray, Deltas: np
     return Pieces(which, where, end, value)
 
 
+class Fit(NamedTuple):
+    """Arguments of all descents of one fit."""
+
+    objective: InMemoryObjective
+    run: Run
+    norm: float  # of the coefficients
+    rng: np.random.RandomState
+    progress: Progress
+    limit: int  # iterations of all descents together
+
+
 class SPODescentSolver(Solver):
     """Base class of the two descents: starts, restarts, and a fixed norm of the coefficients."""
 
@@ -138,6 +149,7 @@ class SPODescentSolver(Solver):
         # The hidden component is not part of the norm.
         start = objective.design.visible(start, objective.free)
         norm = float(np.linalg.norm(start)) or 1.0
+        fit = Fit(objective, run, norm, rng, progress, limit)
         best, value, n_iter, stopped = start, objective.value(start), 0, False
         starts = [start, *self._other_starts(objective, run.deadline)]
         restarts = self.few_restarts if self.n_restarts is None else self.n_restarts
@@ -156,9 +168,7 @@ class SPODescentSolver(Solver):
                 continue
             if objective.offset is None:
                 start = start * (norm / length)
-            Theta, new, steps, exhausted = self._descend(
-                objective, run, start, norm, limit - n_iter, rng, progress, n_iter
-            )
+            Theta, new, steps, exhausted = self._descend(fit, start, n_iter)
             n_iter += steps
             if new < value:
                 best, value = Theta, new
@@ -183,17 +193,11 @@ class SPODescentSolver(Solver):
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [objective.design.visible(objective.least_squares)]
 
-    def _descend(
-        self,
-        objective: InMemoryObjective,
-        run: Run,
-        Theta: np.ndarray,
-        norm: float,
-        budget: int,
-        rng: np.random.RandomState,
-        progress: Progress,
-        done: int,
-    ) -> tuple[np.ndarray, float, int, bool]:
+    def _descend(self, fit: Fit, Theta: np.ndarray, done: int) -> tuple[np.ndarray, float, int, bool]:
+        """Descend from Theta, after so many iterations.
+
+        Returns the best point, its objective, the number of iterations, and whether a limit was reached.
+        """
         raise NotImplementedError
 
 
@@ -222,17 +226,9 @@ class SPOGradientSolver(SPODescentSolver):
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [*super()._other_starts(objective, deadline), least_absolute(objective, deadline)]
 
-    def _descend(
-        self,
-        objective: InMemoryObjective,
-        run: Run,
-        Theta: np.ndarray,
-        norm: float,
-        budget: int,
-        rng: np.random.RandomState,
-        progress: Progress,
-        done: int,
-    ) -> tuple[np.ndarray, float, int, bool]:
+    def _descend(self, fit: Fit, Theta: np.ndarray, done: int) -> tuple[np.ndarray, float, int, bool]:
+        objective, run, norm, _, progress, limit = fit
+        budget = limit - done
         shape = objective.shape
         best, value = Theta, objective.value(Theta)
         count = done
@@ -288,17 +284,9 @@ class LineSearchSolver(SPODescentSolver):
     def _limit(self, size: int) -> int:
         return int(min(max(20_000_000 // size, 300), 50_000)) if self.max_iter is None else self.max_iter
 
-    def _descend(
-        self,
-        objective: InMemoryObjective,
-        run: Run,
-        Theta: np.ndarray,
-        norm: float,
-        budget: int,
-        rng: np.random.RandomState,
-        progress: Progress,
-        done: int,
-    ) -> tuple[np.ndarray, float, int, bool]:
+    def _descend(self, fit: Fit, Theta: np.ndarray, done: int) -> tuple[np.ndarray, float, int, bool]:
+        objective, _, norm, rng, progress, limit = fit
+        budget = limit - done
         value = objective.value(Theta)
         idle, steps = 0, 0
         directions = self._directions(objective, rng)
