@@ -15,7 +15,7 @@ from asyncio import CancelledError as AsyncCancelled
 from collections.abc import Callable
 from copy import copy
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -29,10 +29,11 @@ from .rows import ALL, Every, P, Rows, T, Task, build_part
 from .survey import Survey, add, first_row
 
 if TYPE_CHECKING:
+    import pandas as pd
     from dask.array import Array
+    from dask.dataframe import DataFrame
     from dask.delayed import Delayed
     from distributed import Client
-    from pandas import DataFrame
 
 #: number of results that one task adds
 FAN_IN = 8
@@ -42,19 +43,6 @@ NO_WORKERS_TIMEOUT = 60.0
 
 #: seconds between two checks of the workers while waiting for a result
 POLL = 1.0
-
-
-class Frame(Protocol):
-    """Data frame of dask."""
-
-    npartitions: int
-    _meta_nonempty: DataFrame
-
-    def to_dask_array(self, lengths: bool) -> Array:
-        """Return the same as an array."""
-
-    def to_delayed(self) -> list[Delayed]:
-        """Return the partitions."""
 
 
 def import_dask() -> ModuleType:
@@ -96,13 +84,7 @@ class DaskRows(Rows):
     """
 
     def __init__(
-        self,
-        estimator: object,
-        X: object,
-        y: object,
-        sample_weight: object = None,
-        offset: object = None,
-        region_params: object = None,
+        self, estimator: object, X: object, y: object, sample_weight: object, offset: object, region_params: object
     ) -> None:
         if region_params is not None:
             raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
@@ -238,7 +220,7 @@ def _input_attributes(estimator: object, X: object, y: object, offset: object) -
     return attributes | {"_y_is_1d": y.ndim == 1}, 1 if y.ndim == 1 else y.shape[1]
 
 
-def _example(X: object) -> DataFrame | np.ndarray:
+def _example(X: object) -> pd.DataFrame | np.ndarray:
     """One row with the columns of a collection."""
     if _is_frame(X):
         return X._meta_nonempty.iloc[:1]
@@ -250,7 +232,7 @@ def _is_collection(data: object) -> TypeGuard[Array]:
     return is_dask(data)
 
 
-def _is_frame(data: object) -> TypeGuard[Frame]:
+def _is_frame(data: object) -> TypeGuard[DataFrame]:
     return hasattr(data, "to_dask_array")
 
 
@@ -264,14 +246,8 @@ def _partitions(X: object, *others: object) -> list[tuple[Delayed | np.ndarray |
     if len(frames) == len(given):
         blocks += [list(frame.to_delayed()) for frame in frames]
     else:
-        arrays = [
-            array.to_dask_array(lengths=True)
-            if _is_frame(array)
-            else array
-            if _is_collection(array)
-            else da.from_array(np.asarray(array), chunks=-1)
-            for array in given
-        ]
+        plain = [array.to_dask_array(lengths=True) if _is_frame(array) else array for array in given]
+        arrays = [array if _is_collection(array) else da.from_array(np.asarray(array), chunks=-1) for array in plain]
         rows = arrays[0].chunks[0]
         n = sum(rows)
         for array in arrays:

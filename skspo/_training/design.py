@@ -96,7 +96,8 @@ class Design(ABC):
         Orthonormal directions in which decisions never vary.
     fit_intercept : bool
     center : bool
-        Whether columns are centred.  Only allowed if the intercept has no penalty.
+        Whether columns are centred.  Only allowed if the intercept has no penalty.  Ignored if ``standardization`` is
+        given.
     standardization : Standardization, optional
         Use these coordinates instead of deriving them from X (later chunks of a stream).
     """
@@ -112,7 +113,7 @@ class Design(ABC):
         normals: np.ndarray,
         *,
         fit_intercept: bool,
-        center: bool,
+        center: bool = False,
         standardization: Standardization | None = None,
     ) -> None:
         self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
@@ -141,14 +142,8 @@ class Design(ABC):
     def without_rows(cls, standardization: Standardization, normals: np.ndarray, *, fit_intercept: bool) -> Self:
         """Return the map in these coordinates, without rows; ``with_rows`` adds rows."""
         p = standardization.mean.size * (normals.shape[1] if cls.shared else 1)
-        return cls(
-            np.zeros((0, p)),
-            np.zeros(0),
-            normals,
-            fit_intercept=fit_intercept,
-            center=False,  # ignored: standardization is given
-            standardization=standardization,
-        )
+        X, weight = np.zeros((0, p)), np.zeros(0)
+        return cls(X, weight, normals, fit_intercept=fit_intercept, standardization=standardization)
 
     @abstractmethod
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,14 +166,8 @@ class Design(ABC):
 
     def with_rows(self, X: np.ndarray, weight: np.ndarray) -> Self:
         """Return the same map for other features, in the same coordinates."""
-        return type(self)(
-            X,
-            weight,
-            self.normals,
-            fit_intercept=self.fit_intercept,
-            center=False,  # ignored: standardization is given
-            standardization=self.standardization,
-        )
+        coordinates = self.standardization
+        return type(self)(X, weight, self.normals, fit_intercept=self.fit_intercept, standardization=coordinates)
 
     # -- the layout ----------------------------------------------------------------------------------------------------
 

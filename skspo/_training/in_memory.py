@@ -215,12 +215,7 @@ class InMemoryObjective(LinearObjective):
         return other
 
     def with_design(
-        self,
-        design: Design,
-        C: np.ndarray,
-        offset: np.ndarray | None,
-        W: np.ndarray | None,
-        numbers: range,
+        self, design: Design, C: np.ndarray, offset: np.ndarray | None, W: np.ndarray | None, numbers: range
     ) -> Self:
         """Return the same problem on other rows, which are already in the coordinates of solvers."""
         other = copy(self)

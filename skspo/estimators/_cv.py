@@ -254,7 +254,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             )
         splits = self._splits(data)
         with deadline.enforced():
-            objective = self._objective(training_region, data, standardized=True)
+            objective = self._objective(SPOPlusLoss(training_region), data, standardized=True)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, check_n_alphas(self.n_alphas), float(self.l1_ratio))
         # n_jobs folds run at the same time; the fit to all data comes last.
         jobs = effective_n_jobs(self.n_jobs)
@@ -368,7 +368,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             judged.append((spo, spo_plus, score))
 
         with deadline.enforced():
-            objective = self._objective(training_region.take(train), data.take(train), standardized=True)
+            loss = SPOPlusLoss(training_region.take(train))
+            objective = self._objective(loss, data.take(train), standardized=True)
         # If nothing is held out, all scores are equal.
         points = fit_path(
             objective, Run(deadline), alphas, float(self.l1_ratio), self._options(), *([judge] if size > 0 else [])

@@ -18,7 +18,7 @@ from .._training.run import Run
 from .._utils.deadline import check_time_limit
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import is_dask
-from ..losses import SPOPlusLoss
+from ..losses import Loss
 from ..regions.base import Region
 from ..regions.check import check_region
 from ..solvers import Result, Solver, Status, history_of
@@ -178,22 +178,22 @@ class LinearSPOPlusMixin:
 
     def _objective(
         self,
-        region: Region,
+        loss: Loss,
         data: TrainingData,
         coordinates: Coordinates | None = None,
         *,
         standardized: bool = False,
     ) -> InMemoryObjective:
-        """Objective of the SPO+ loss; without a penalty if the estimator has no ``alpha``."""
+        """Training problem; without a penalty if the estimator has no ``alpha``."""
         return InMemoryObjective(
-            SPOPlusLoss(region),
+            loss,
             data.X,
             data.C,
             data.weight,
             offset=data.offset,
             alpha=float(getattr(self, "alpha", 0.0)),
             l1_ratio=float(self.l1_ratio),
-            prior=self.prior,
+            prior=getattr(self, "prior", "zero"),
             fit_intercept=self.fit_intercept,
             shared=self.shared,
             coordinates=coordinates,

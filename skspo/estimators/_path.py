@@ -17,6 +17,7 @@ from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
 from .._utils.types import RandomState, RegionParams
+from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.base import certified
@@ -268,7 +269,7 @@ def spo_plus_path(
     data = check_training_data(model, X, C, sample_weight, offset, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
     with run.deadline.enforced():
-        objective = model._objective(region, data, standardized=standardize)
+        objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
     grid = alpha_grid(objective, run, alphas, length, float(l1_ratio))
     points = fit_path(objective, run, grid, float(l1_ratio), model._options())
     warn_about([point.outcome for point in points], tol, "on the path")

@@ -8,7 +8,6 @@ import warnings
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
-from .._training.in_memory import InMemoryObjective
 from .._training.inputs import check_training_data
 from .._training.run import Run
 from .._utils.deadline import Deadline
@@ -195,17 +194,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
         with deadline.enforced():
-            objective = InMemoryObjective(
-                SPOLoss(region),
-                data.X,
-                data.C,
-                data.weight,
-                offset=data.offset,
-                alpha=float(self.alpha),
-                l1_ratio=float(self.l1_ratio),
-                fit_intercept=self.fit_intercept,
-                shared=self.shared,
-            )
+            objective = self._objective(SPOLoss(region), data)
         start = None
         if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)

@@ -222,7 +222,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         with deadline.enforced():
-            objective = self._objective(training_region, data)
+            objective = self._objective(SPOPlusLoss(training_region), data)
         return self._minimise(objective, Run(deadline), region, data.input_attributes, data.mean_cost)
 
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
@@ -342,7 +342,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             )
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         running = self.__dict__.get("_stream")
-        objective = self._objective(training_region, data, coordinates=running and running[0])
+        objective = self._objective(SPOPlusLoss(training_region), data, coordinates=running and running[0])
         if running is None:
             start = None if first else objective.from_user(self.coef_, self.intercept_)
             stream = SGDSolver().start(objective, start)

@@ -18,7 +18,7 @@ import pickle
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,6 @@ from ._backend_worker import Answer, Options, Program
 
 if TYPE_CHECKING:
     import cvxpy as cp
-    from cvxpy.reductions.dcp2cone.cone_matrix_stuffing import ConeDims
     from cvxpy.reductions.solvers.solving_chain import SolvingChain
 
 #: number of entries of the constraints from which a program is solved by another process; this takes about a second
@@ -44,17 +43,8 @@ runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
 
-class ProblemData(TypedDict, total=False):
-    """Data of ``cvxpy.Problem.get_problem_data``: min c.x + x.P x / 2, where b - A x is in the cones of ``dims``."""
-
-    c: np.ndarray
-    P: sp.csc_array
-    A: sp.csc_array
-    b: np.ndarray
-    dims: ConeDims
-    lower_bounds: np.ndarray | None
-    upper_bounds: np.ndarray | None
-
+#: arrays of a program as CVXPY names them: min c.x + x.P x / 2, where b - A x is in the cones of ``dims``
+ProblemData: TypeAlias = dict[str, Any]
 
 #: what ``cvxpy.Problem.get_problem_data`` returns: data, and two objects that translate the solution back
 Compiled: TypeAlias = tuple[ProblemData, "SolvingChain", list[object]]
