@@ -46,7 +46,7 @@ BLOCK_ELEMENTS = 2**22
 #: multiplications of scikit-learn's least squares, divided by n p min(n, p)
 REGRESSION = 6.0
 
-#: a least-squares fit that takes at most so many seconds is made whatever the time limit
+#: a least-squares fit that takes at most so many seconds ignores the time limit
 AT_ONCE = 0.1
 
 #: smallest pivot, relative to the norm of a column, for which normal equations are accurate

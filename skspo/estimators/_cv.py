@@ -127,7 +127,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         "alpha"; "split0_test_score", ... one per fold: minus the mean loss, or the value of the scorer;
         "mean_test_score", over all held-out samples together (a scorer: over folds); "std_test_score", over folds;
         "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss", over all held-out samples together,
-        whatever ``scoring`` is.
+        for every ``scoring``.
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients for features and costs as given.
     intercept_ : ndarray of shape (d,), or float if shared
@@ -135,7 +135,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     feature_scale_ : ndarray of shape (n_features,), or (q,) if shared
         Spread of each feature in the training data.
     cost_scale_ : float
-        Typical size of the part of costs that decisions can see.
+        Typical size of the component of costs that changes decisions.
     objective_, lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
         ``solver_`` is "least_squares" if ``alpha_`` is infinite.

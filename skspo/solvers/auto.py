@@ -113,7 +113,7 @@ class Rule(NamedTuple):
 RULES = [
     Rule("newton", lambda case: case.newton and case.n_coef <= NEWTON_FIRST, "a step costs as much as a few gradients"),
     Rule("lbfgs", lambda case: case.smooth, "the loss is smooth almost everywhere"),
-    Rule("newton", lambda case: case.newton, "goes on where lbfgs stalls"),
+    Rule("newton", lambda case: case.newton, "continues where lbfgs stalls"),
     Rule(
         "bundle",
         lambda case: not case.smooth and case.many_samples and not case.fast_interior_point,
@@ -121,8 +121,8 @@ RULES = [
     ),
     Rule("bundle", lambda case: not case.smooth and case.tiny_shared_model, "its program is tiny"),
     Rule("interior-point", lambda case: case.interior_point, "polyhedra, perhaps with a quadratic constraint"),
-    Rule("bundle", lambda case: not case.smooth and case.many_samples, "goes on where interior point stalls"),
-    Rule("conic", lambda case: case.conic, "goes on where the others cannot close the gap"),
+    Rule("bundle", lambda case: not case.smooth and case.many_samples, "continues where interior point stalls"),
+    Rule("conic", lambda case: case.conic, "continues where the others do not close the gap"),
     Rule(
         "bundle",
         lambda case: not case.smooth and not case.conic and case.n_coef <= BUNDLE_LIMIT,

@@ -366,7 +366,7 @@ def best_decisions(objective: LinearObjective, run: Run, chain: Chain) -> tuple[
     """Best of the results, least squares and its intercept alone by the cost of decisions on the training data.
 
     It is used if the oracle is not optimal; the result has no bound.  If least squares or the intercept is best, the
-    status is that of the last solver.  The zero model is no candidate: a heuristic may not accept zero costs.
+    status is that of the last solver.  The zero model is not a candidate: a heuristic may not accept zero costs.
     """
     last, last_solver = chain.found[-1]
     candidates = [(result, solver) for result, solver in chain.found if np.isfinite(result.coef).all()]

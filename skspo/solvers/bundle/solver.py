@@ -70,8 +70,8 @@ class BundleSolver(Solver):
         Number of cuts that the model may have; beyond it they are averaged.  None means as many as fit into 64 MB.
         Beyond 20 per group only those stay that have a multiplier.
     n_groups : int or None, default=None
-        Number of groups of samples with a model of their own.  None means 200, or 1000 if the region's oracle is a
-        solver (passes are then what counts), but fewer if coefficients are many.
+        Number of groups of samples, each with its own model.  None means 200, or 1000 if the region's oracle is a
+        solver, for which passes are slow; fewer if there are many coefficients.
     verbose : int, default=0
     """
 

@@ -314,7 +314,7 @@ class LineSearchSolver(SPODescentSolver):
 
     @staticmethod
     def _visible(objective: InMemoryObjective, Delta: np.ndarray, norm: float) -> np.ndarray:
-        """Direction of the given norm that decisions can see, or zero."""
+        """Direction without its hidden component, scaled to the given norm; it may be zero."""
         Delta = objective.design.visible(Delta)
         length = float(np.linalg.norm(Delta))
         return Delta * (norm / length) if length > 0.0 else Delta
