@@ -23,7 +23,7 @@ from ..regions.base import CAPABILITIES, Region
 class Status(StrEnum):
     """Why a solver stopped."""
 
-    #: the relative duality gap is at most ``tol``; for a loss without a dual bound: the stopping rule of the solver was met
+    #: the relative duality gap is at most ``tol``; without a dual bound: the stopping rule of the solver was met
     CONVERGED = "converged"
     #: ``max_iter``, or the solver's own limit, was reached
     ITERATION_LIMIT = "iteration limit"
