@@ -1,1 +1,1 @@
-"""The training problem: inputs, design, objective, certificate, and where the rows live."""
+"""The training problem: inputs, design, objective, certificate, and access to the rows."""

@@ -1,7 +1,6 @@
-"""The two baselines that a model's decisions are compared with: least squares and the mean cost.
+"""The two baselines that decisions are compared with: least squares and the mean cost.
 
-They are those of the data that the model was fitted to.  Anything else compares unlike things: a model that has seen
-a hundred samples with one that has seen others, or more.
+Both are fitted to the training data of the model, so that the comparison is fair.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from .design import apply_model, check_blocks
 
 
 class Baselines(NamedTuple):
-    """Least squares and the mean cost of some samples; both leave out the offset."""
+    """Least squares and the mean cost of some samples; neither includes the offset."""
 
     mean: np.ndarray  # (d,)
     coef: np.ndarray | None  # (d, p), or (q,) for a shared model; None if there is no least squares
-    intercept: Any = 0.0
-    why: str = ""  # there is no least squares
+    intercept: np.ndarray | float = 0.0
+    why: str = ""  # the reason if there is no least squares
 
     def least_squares(self, X: ArrayLike) -> np.ndarray:
         """Predictions of least squares."""
@@ -36,12 +35,12 @@ class Baselines(NamedTuple):
 
 
 def mean_cost(C: np.ndarray, weight: np.ndarray | None, offset: np.ndarray | None) -> np.ndarray:
-    """Weighted mean of the costs less their known part."""
+    """Weighted mean of the costs minus the offset."""
     return np.average(C if offset is None else C - offset, axis=0, weights=weight)
 
 
 def fit_baselines(
-    X: Any,
+    X: ArrayLike,
     C: np.ndarray,
     weight: np.ndarray | None = None,
     offset: np.ndarray | None = None,
@@ -49,7 +48,7 @@ def fit_baselines(
     shared: bool = False,
     fit_intercept: bool = True,
 ) -> Baselines:
-    """Fit both baselines; without least squares, and with the reason, if the features are not numbers.
+    """Fit both baselines; if the features are not numbers, only the mean cost.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ def fit_baselines(
     weight : ndarray of shape (n,), optional
     offset : ndarray of shape (n, d), optional
     shared : bool
-        Whether one model serves all costs, each of which has a block of features.
+        Whether one model predicts all costs, each from its own block of features.
     fit_intercept : bool
     """
     n, d = C.shape

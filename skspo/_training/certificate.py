@@ -1,6 +1,6 @@
-"""Lower bounds of the objective: what they are, and dual decisions whose moments vanish.
+"""Lower bounds of the objective.
 
-``lower_bound`` is the one routine that turns approximate dual decisions into a proved bound, wherever the rows are.
+``lower_bound`` turns approximate dual decisions into a proved bound, for rows in memory and for rows in chunks.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from .._utils.deadline import Deadline, StepTimer
 if TYPE_CHECKING:
     from .objective import LinearObjective
 
-#: least distance from least squares within which a bound without ridge is proved, in units of the typical cost, and
-#: the least multiple of the distance of the returned model: a little more than the two that are promised, so that
-#: rounding coefficients to zero afterwards does not break the promise
+#: smallest radius around least squares for which a bound without ridge is proved, in units of the typical cost, and its
+#: smallest multiple of the distance of the returned model.  The documented multiple is 2; the rest is a margin for
+#: coefficients that are set to zero afterwards.
 CERTIFICATE_RADIUS, DISTANCE_FACTOR = 10_000.0, 2.5
 
-#: steps that the acceleration of ``cancel_residual`` remembers, and those after which a residual that has not
-#: decreased by half will not vanish
+#: number of steps that the Anderson acceleration of ``cancel_residual`` uses, and number of steps after which it stops
+#: if the residual has not been halved
 ANDERSON, RESIDUAL_PATIENCE = 30, 10
 
 #: multiplications of a pseudo-inverse, divided by the cube of its size
 PSEUDO_INVERSE = 15.0
 
-#: charge for a residual, relative to the objective, that is used up for a larger radius
+#: relative decrease of the bound that is accepted for a larger radius
 FREE_CHARGE = 1e-10
 
 
 class Bound(NamedTuple):
-    """Lower bound of the objective, and how far from least squares it is proved."""
+    """Lower bound of the objective, and the radius around least squares within which it holds."""
 
     value: float
     radius: float  # in the coordinates of Theta; infinite if the bound holds for all models
@@ -40,24 +40,24 @@ class Bound(NamedTuple):
 #: losses and penalties are nonnegative
 ZERO_BOUND = Bound(0.0, np.inf)
 
-#: nothing is known, as with an oracle that is not optimal: the loss may be negative then
+#: no bound: the oracle is not optimal, and the loss may be negative
 NO_BOUND = Bound(-np.inf, np.nan)
 
 
 class DecisionsAt(NamedTuple):
-    """Stands for the decisions w*(2 c_hat - c) of all rows at Theta, so that they need not be in memory together."""
+    """The decisions w*(2 c_hat - c) of all rows at Theta, which are computed when they are needed."""
 
     Theta: np.ndarray
 
 
-#: dual decisions of all rows, or where to find them
+#: dual decisions of all rows, or the coefficients that give them
 Dual = np.ndarray | DecisionsAt
 
 
 class Moves(Protocol):
-    """Dual decisions v_i(K) = repair(v_i + room_i K z_i), where ``repair`` goes back into S.
+    """Dual decisions v_i(K) = repair(v_i + room_i K z_i), where ``repair`` projects into conv(S).
 
-    K has the shape of the coefficients.  Samples with much room are those near the kink of the loss.
+    K has the shape of the coefficients.  room_i is large for samples near the kink of the loss.
     """
 
     #: largest number of moves; 0 if the region cannot repair decisions
@@ -70,7 +70,7 @@ class Moves(Protocol):
         """Gram matrix of the features, weighted with room_i."""
 
     def mixed_bound(self, Theta: np.ndarray, deadline: Deadline, target: float) -> Bound:
-        """Bound with a little of other decisions mixed in; zero where single rows cannot be looked at."""
+        """Bound of mixtures with other decisions; zero if the rows are not in memory."""
 
 
 def lower_bound(
@@ -84,9 +84,9 @@ def lower_bound(
 ) -> Bound:
     """Best lower bound found from approximate dual decisions.
 
-    They are moved until they have the feature moments that they have at an optimum; if that does not do, other
-    decisions are mixed in.  Every intermediate point in conv(S) proves a bound and the best one counts.  The loss and
-    the penalty are nonnegative, so zero is always a bound.
+    They are moved until their moments are those of an optimum; if that fails, other decisions are mixed in.  Every
+    intermediate point in conv(S) proves a bound, and the best one is returned.  The loss and the penalty are
+    nonnegative, so zero is always a bound.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def lower_bound(
     target : float
         Stop as soon as this bound is reached.
     enough : float
-        Mix in no other decisions if this bound is reached.
+        Do not mix in other decisions if this bound is reached.
     """
     moves = objective.moves(dual, Theta)
     best = cancel_residual(objective, moves, Theta, deadline, target)
@@ -113,19 +113,8 @@ def cancel_residual(
 ) -> Bound:
     """Best bound of dual decisions v_i(K) that are moved until their moments are those of an optimum.
 
-    If nothing had to be repaired, one step with the Gram matrix would cancel the residual R(K).  Decisions at the
-    boundary move in some directions only, so the step is repeated, and Anderson's acceleration learns from the
-    last steps what a step really does.
-
-    Parameters
-    ----------
-    objective : LinearObjective
-    moves : Moves
-    Theta : ndarray
-        The returned coefficients.
-    deadline : Deadline
-    target : float
-        Stop as soon as this bound is reached.
+    If no decision had to be repaired, one step with the Gram matrix would cancel the residual R(K).  Decisions at the
+    boundary move in some directions only, so the step is repeated, with Anderson acceleration.
     """
     timer = StepTimer(deadline, 0.0, 0.0)
     K, best, lowest, age = np.zeros(objective.shape), ZERO_BOUND, np.inf, 0
@@ -136,7 +125,7 @@ def cancel_residual(
         try:
             constant, G = moves.moments(K)
         except RuntimeError:
-            break  # a back-end failed to move decisions into the region; bounds that were found hold
+            break  # a back-end failed to repair decisions; the bounds so far are valid
         best = max(best, objective.dual_value_from_moments(constant, G, Theta))
         R = objective.moment_residual(G, Theta)
         residual = float(np.linalg.norm(R))

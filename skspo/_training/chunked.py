@@ -1,30 +1,30 @@
-"""The training problem where rows live elsewhere: in files, or on the workers of a cluster.
+"""The training problem for rows in files or on the workers of a cluster.
 
-All that bundle and L-BFGS ask of an objective are sums over rows, of a size that does not depend on how many there are:
+The bundle method and L-BFGS need only sums over rows, whose size does not depend on the number of rows:
 
     survey        a triangular factor of [1 X C], from which follow means, spreads and least squares     once
-    preparation   the optimal decisions W, which stay with the rows; the loss of the zero prediction     once
-    sample        rows for a first fit in memory, from which the solver starts; at most SAMPLE_ELEMENTS  once
+    preparation   the optimal decisions W, stored with the rows; the loss of the zero prediction         once
+    sample        rows for a fit in memory, the warm start of the solver; at most SAMPLE_ELEMENTS        once
     a pass        loss and subgradient, or loss and cuts of the bundle method                            many times
     certificate   moments of dual decisions                                                              L-BFGS only
 
-``Rows`` computes such sums, wherever it has the rows; ``ChunkedObjective`` knows which sums make the objective.  Tasks
-are functions of one part of the data, an ``InMemoryObjective`` in common coordinates, and their results are added.
+``Rows`` computes such sums; ``ChunkedObjective`` combines them.  A task is a function of one part of the data, an
+``InMemoryObjective`` in common coordinates, and the results of all parts are added.
 
 Survey.  With weights a_i, the factor R of sqrt(a) [1 X C] = Q R is found part by part: R of two parts is that of their
 factors on top of each other.  It is as accurate as least squares by QR, and its columns below the first row are those
 of centred data.  The first row of the data is subtracted from X, so that a constant column is zero exactly.
 
-What is proved.  The bundle method averages cuts, that is moments of decisions in S: its bound is that of local data.
-L-BFGS takes the decisions at the last point and corrects their moments, also as for local data, but does not keep them:
-they are computed again whenever they are needed.  ``objective`` says for which models both bounds hold.
+What is proved.  The bundle method averages cuts, that is, moments of decisions in S: its bound is the same as in
+memory.  L-BFGS corrects the moments of the decisions at the last point, also as in memory, but does not store these
+decisions: they are computed again in each pass.  ``objective`` says for which models both bounds hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,23 +32,23 @@ from .._utils.deadline import Deadline
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
-from .design import LinearDesign, SharedDesign
+from .design import LinearDesign, SharedDesign, triangle
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
 from .objective import LinearObjective, Penalty, sample_step
-from .rows import ALL, Every, Rows
+from .rows import ALL, Every, P, Rows, T, Task
 from .run import Memory
-from .survey import coordinates_of, triangle
+from .survey import coordinates_of, survey_chunk
 
 #: largest number of moves of dual decisions; each costs a pass
 MAX_MOVES = 20
 
-#: numbers (features, costs and decisions) of the largest sample that is fitted in memory: 32 MB.  The fit to one row in
-#: eight, itself started from one in eight of those, is so near the optimum of all that few passes are left to do.
+#: numbers (features, costs and decisions) of the largest sample that is fitted in memory: 32 MB.  After a fit to one
+#: row in eight, itself started from one in eight of those, few passes over all rows are needed.
 SAMPLE_ELEMENTS = 2**22
 
 
 class GroupSums(NamedTuple):
-    """Loss, constants and slopes of cuts of consecutive groups, of which parts may share the outermost."""
+    """Loss, constants and slopes of cuts of consecutive groups; two parts may share a group at their border."""
 
     value: float
     first: int
@@ -72,7 +72,7 @@ def part_cuts(part: InMemoryObjective, start: int, Theta: np.ndarray, edges: np.
     n = part.n_samples
     low = int(np.searchsorted(edges, start, side="right")) - 1
     high = int(np.searchsorted(edges, start + n, side="left"))
-    # No memory of the oracle: it would be lost with a worker, and must not make a difference.
+    # No cache of the oracle: it would be lost with a worker, and the result must not depend on that.
     value, b, A = part.cuts(Theta, np.clip(edges[low : high + 1] - start, 0, n))
     return GroupSums(value, low, b, A)
 
@@ -92,31 +92,30 @@ def part_decision_cost(part: InMemoryObjective, start: int, Theta: np.ndarray) -
     return part.mean_decision_cost(Theta)
 
 
-def part_start(part: InMemoryObjective, start: int) -> tuple[Any, ...]:
-    """Loss of the zero prediction; of a shared model also what says which coefficients are hidden."""
-    trivial = part.trivial_value()
-    if not isinstance(part.design, SharedDesign):
-        return (trivial,)
-    nothing = np.zeros((0, part.design.n_coef))
-    return (trivial, part.design.full_gram, _Factor(getattr(part.design, "triangle", nothing)))
+def part_start(part: InMemoryObjective, start: int) -> tuple[float, np.ndarray, _Factor]:
+    """Loss of the zero prediction; for a shared model also what determines which coefficients are hidden."""
+    gram = R = np.zeros((0, part.design.n_coef))
+    if isinstance(part.design, SharedDesign):
+        gram, R = part.design.full_gram, getattr(part.design, "triangle", R)
+    return part.trivial_value(), gram, _Factor(R)
 
 
 def part_moments(
     part: InMemoryObjective, start: int, dual: DecisionsAt, Theta: np.ndarray, K: np.ndarray | None, floor: float
 ) -> tuple[float, np.ndarray, float]:
-    """Constant and slope of the bound that moved decisions prove, and the mean size of c - 2 c_hat."""
+    """Constant and slope of the bound of moved decisions, and the mean size of c - 2 c_hat."""
     moves = InMemoryMoves(part, dual, Theta, max(floor, 1e-300))
     return (*moves.moments(np.zeros(part.shape) if K is None else K), float(part.weight @ moves.size))
 
 
 def part_gram(part: InMemoryObjective, start: int, Theta: np.ndarray, floor: float) -> np.ndarray:
-    """Gram matrix of the features, with the samples weighted by how far their decisions may move."""
+    """Gram matrix of the features, with samples weighted by how far their decisions may move."""
     size = np.linalg.norm(part.C - 2.0 * part.design.predict(Theta), axis=1)
     return part.design.gram(1.0 / (size + max(floor, 1e-300)))
 
 
 class RowSample(NamedTuple):
-    """Some rows in the coordinates of solvers; ``+`` is one after the other."""
+    """Some rows in the coordinates of solvers; ``+`` concatenates."""
 
     weight: np.ndarray
     Z: np.ndarray
@@ -125,7 +124,7 @@ class RowSample(NamedTuple):
     offset: np.ndarray  # no columns if there is none
 
     def __add__(self, other: RowSample) -> RowSample:  # type: ignore[override]
-        """All rows of both."""
+        """Rows of both."""
         return RowSample(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
 
@@ -143,7 +142,7 @@ def part_weight(part: InMemoryObjective, start: int) -> float:
 
 
 class _Factor(NamedTuple):
-    """Triangular factor; ``+`` is that of both."""
+    """Triangular factor; ``+`` gives that of both parts."""
 
     R: np.ndarray
 
@@ -152,9 +151,9 @@ class _Factor(NamedTuple):
 
 
 class ChunkedObjective(LinearObjective):
-    """Mean loss of a linear model plus its penalty, by sums over rows that live elsewhere.
+    """Mean loss of a linear model plus its penalty, by sums over rows that are not in memory.
 
-    Solvers with ``supports_chunks`` use it like any objective; there are no arrays of single rows.
+    Solvers with ``supports_chunks`` use it like any objective; there are no arrays of all rows.
 
     Parameters
     ----------
@@ -185,7 +184,9 @@ class ChunkedObjective(LinearObjective):
         # One number per feature, the same for all items of a shared model.
         reference = np.tile(x.reshape(d, -1)[0], d) if shared else x[0]
         normals = region_normals(region, d)
-        survey = rows.survey(reference, normals, region.to_min, shared)
+        survey = rows.survey(
+            partial(survey_chunk, reference=reference, normals=normals, to_min=region.to_min, shared=shared)
+        )
         if not survey.weight > 0:
             raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
         coordinates = coordinates_of(
@@ -199,11 +200,11 @@ class ChunkedObjective(LinearObjective):
         self._template = InMemoryObjective.without_rows(loss, region, copy(design), coordinates, penalty)
         rows.prepare(self._template, survey.weight)
         self._n, self._rows, self._every = sum(survey.sizes), rows, ALL
-        #: mean of the costs less their known part, in the user's units and sense
+        #: mean of the costs minus the offset, in the user's units and sense
         self.mean_cost = survey.mean
-        self._reference_losses["zero"], *hidden = self._sum(part_start)
+        self._reference_losses["zero"], gram, factor = self._sum(part_start)
         if isinstance(design, SharedDesign):
-            design.full_gram, design.triangle = hidden[0], hidden[1].R
+            design.full_gram, design.triangle = gram, factor.R
 
     def sampled(self) -> LinearObjective | None:
         """Return the same problem on a sample of the rows, in memory unless it is too large; None if there are few."""
@@ -212,7 +213,7 @@ class ChunkedObjective(LinearObjective):
         if fewer is None:
             return None
         step = fewer * self._every.step
-        share = self._rows.reduce(part_weight, every=Every(step))
+        share = self._rows.reduce(Every(step), part_weight)
         if not share > 0:
             return None
         other = copy(self)
@@ -220,15 +221,15 @@ class ChunkedObjective(LinearObjective):
         if other.n_samples * (self.design.Z.shape[1] + 3 * d) > SAMPLE_ELEMENTS:
             other._reference_losses = {"zero": other._sum(part_start)[0]}
             return other
-        sample: RowSample = other._sum(part_sample)
+        sample = other._sum(part_sample)
         design = copy(self.design)
         design.Z, design.weight = sample.Z, sample.weight
         offset = sample.offset if sample.offset.size else None
         W = sample.W if self.loss.needs_decisions else None
         return self._template.with_design(design, sample.C, offset, W, ALL_ROWS[::step])
 
-    def _sum(self, task: Callable[..., Any], *args: Any) -> Any:
-        return self._rows.reduce(task, *args, every=self._every)
+    def _sum(self, task: Task[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._rows.reduce(self._every, task, *args, **kwargs)
 
     @property
     def n_samples(self) -> int:
@@ -243,7 +244,7 @@ class ChunkedObjective(LinearObjective):
         self, Theta: np.ndarray, edges: np.ndarray, memory: Memory | None = None
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Weighted loss, and a cut for each group of rows."""
-        sums: GroupSums = self._sum(part_cuts, Theta, edges)
+        sums = self._sum(part_cuts, Theta, edges)
         return sums.value, sums.b, sums.A
 
     def mean_loss(self, Theta: np.ndarray) -> float:
@@ -261,7 +262,7 @@ class ChunkedObjective(LinearObjective):
 
 
 class ChunkedMoves:
-    """Dual decisions that can be moved, of rows that live elsewhere (see ``certificate.Moves``).
+    """Dual decisions that can be moved, for rows that are not in memory (see ``certificate.Moves``).
 
     Parameters
     ----------
@@ -288,5 +289,5 @@ class ChunkedMoves:
         return self.objective._sum(part_gram, self.Theta, self.floor)
 
     def mixed_bound(self, Theta: np.ndarray, deadline: Deadline, target: float) -> Bound:
-        """Nothing more than zero: single rows cannot be looked at."""
+        """Zero: decisions of single rows are not available."""
         return ZERO_BOUND

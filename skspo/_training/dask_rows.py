@@ -1,12 +1,11 @@
 """Rows on the workers of a dask cluster (extra ``dask``).
 
-Nothing here knows what is summed: see ``chunked``.  A partition becomes a part of the objective, with its optimal
-decisions, and stays on its worker; a pass is one task per partition and a tree of additions, of which the driver gets
-the root.  Results are added in the order of the partitions whatever worker has them, so that a fit does not depend on
-the number of workers, nor on which of them die: what is lost is computed again from the collection.
+A partition becomes a part of the objective (see ``chunked``), with its optimal decisions, and stays on its worker.  A
+pass is one task per partition and a tree of additions, whose root is returned to the driver.  Results are added in the
+order of the partitions, so that a fit does not depend on the number of workers, nor on workers that die: dask computes
+lost parts again.
 
-The cluster is that of the active ``dask.distributed.Client``, wherever its scheduler is; without one, dask's own
-threads do the work.
+The cluster is that of the active ``dask.distributed.Client``; without one, dask's threads are used.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import time
 from asyncio import CancelledError as AsyncCancelled
 from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -24,25 +24,29 @@ from ..data.chunks import Chunk, is_dask
 from ..regions._row_names import ALL_ROWS
 from .design import check_blocks
 from .in_memory import InMemoryObjective
-from .inputs import cost_attributes, feature_attributes
-from .rows import ALL, Every, Rows, build_part
-from .survey import Survey, add, first_row, survey_chunk
+from .inputs import Attributes, cost_attributes, feature_attributes
+from .rows import ALL, Every, P, Rows, T, Task, build_part
+from .survey import Survey, add, first_row
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from dask.array import Array
+    from dask.dataframe import DataFrame
+    from dask.delayed import Delayed
     from distributed import Client
 
-#: how many results are added by one task
+#: number of results that one task adds
 FAN_IN = 8
 
-#: seconds without any worker after which a fit gives up; dask configuration key "skspo.no-workers-timeout"
+#: seconds without any worker after which a fit stops; dask configuration key "skspo.no-workers-timeout"
 NO_WORKERS_TIMEOUT = 60.0
 
-#: seconds between two looks at the workers while waiting for a result
+#: seconds between two checks of the workers while waiting for a result
 POLL = 1.0
 
 
-def import_dask() -> Any:
-    """Return dask, or say how to get it."""
+def import_dask() -> ModuleType:
+    """Return dask; if it is missing, the error says how to install it."""
     try:
         import dask
         import dask.array
@@ -71,30 +75,30 @@ class DaskRows(Rows):
     Parameters
     ----------
     estimator : estimator
-        Says whether features come in blocks.
+        Its parameter ``shared`` says whether features come in blocks.
     X, y : dask array or data frame
-        Same partitions, or arrays whose rows can be brought into line.
+        With the same partitions, or arrays that can be rechunked.
     sample_weight, offset : dask array, array-like or None
     region_params : None
         Anything else is an error.
     """
 
     def __init__(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, region_params: Any = None
+        self, estimator: object, X: object, y: object, sample_weight: object, offset: object, region_params: object
     ) -> None:
         if region_params is not None:
             raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
         self._dask = import_dask()
         self._client = current_client()
-        self.input_attributes = _seen(estimator, X, y, offset)
+        self.input_attributes, d = _input_attributes(estimator, X, y, offset)
         if getattr(estimator, "shared", False):
-            check_blocks(self.input_attributes["n_features_in_"], 1 if y.ndim == 1 else y.shape[1])
+            check_blocks(self.input_attributes["n_features_in_"], d)
         make = self._dask.delayed(Chunk, pure=False)
         self._chunks = [make(*parts) for parts in _partitions(X, y, sample_weight, offset)]
         self._first: tuple[np.ndarray, np.ndarray] | None = None
         self._starts: list[int] = []
-        self._parts: list[Any] = []
-        #: passes so far: sums that came back to the driver
+        self._parts: list[Delayed] = []
+        #: number of passes so far
         self.n_passes = 0
 
     def first(self) -> tuple[np.ndarray, np.ndarray]:
@@ -107,15 +111,15 @@ class DaskRows(Rows):
             raise ValueError("There are no rows in X: at least one is needed.")
         return self._first
 
-    def survey(self, *args: Any) -> Survey:
+    def survey(self, task: Callable[[Chunk], Survey]) -> Survey:
         """One task per partition."""
-        total: Survey = self._tree([self._dask.delayed(survey_chunk)(chunk, *args) for chunk in self._chunks])
+        total: Survey = self._tree([self._dask.delayed(task)(chunk) for chunk in self._chunks])
         self.sizes = total.sizes
         self._starts = [int(start) for start in np.cumsum((0, *total.sizes[:-1]))]
         return total
 
     def prepare(self, template: InMemoryObjective, total: float) -> None:
-        """Parts stay on the workers that make them."""
+        """Make the parts; they stay on the workers."""
         build = self._dask.delayed(build_part)
         parts = [
             build(template, chunk, total, ALL_ROWS[start:])
@@ -126,25 +130,25 @@ class DaskRows(Rows):
         else:
             self._parts = self._client.persist(parts)
 
-    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
-        """One task per partition and the additions; the driver gets one result."""
+    def reduce(self, every: Every, task: Task[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """One task per partition, and the additions."""
         self.n_passes += 1
         run = self._dask.delayed(_run, pure=False)
         parts = zip(self._parts, self._starts, strict=True)
-        return self._tree([run(task, part, start, every, *args) for part, start in parts])
+        return self._tree([run(task, part, start, every, *args, **kwargs) for part, start in parts])
 
     def close(self) -> None:
-        """Let the workers forget the parts."""
+        """Release the parts on the workers."""
         self._parts, self._chunks = [], []
 
-    def _tree(self, results: list[Any]) -> Any:
+    def _tree(self, results: list[Delayed]) -> Any:
         plus = self._dask.delayed(add, pure=False)
         while len(results) > 1:
             results = [plus(*results[k : k + FAN_IN]) for k in range(0, len(results), FAN_IN)]
         return self._collect(results[0])
 
-    def _collect(self, result: Any) -> Any:
-        """Value of a delayed result, or an error if there is nobody left to compute it."""
+    def _collect(self, result: Delayed) -> Any:
+        """Compute a delayed result; an error if there are no workers, or no scheduler."""
         if self._client is None:
             return result.compute()
         from distributed import CancelledError, wait
@@ -173,14 +177,14 @@ class DaskRows(Rows):
         return future.result()
 
     @staticmethod
-    def _gone(why: Any, cause: BaseException | None = None) -> NoReturn:
+    def _gone(why: object, cause: BaseException | None = None) -> NoReturn:
         raise RuntimeError(
             f"The dask cluster cannot be reached any more ({why}), so the computation was stopped. Connect to a "
             "running cluster and try again."
         ) from cause
 
     def _n_workers(self) -> int:
-        """Number of workers; an error if there is not even a scheduler."""
+        """Number of workers; an error if there is no scheduler."""
         from distributed import CancelledError
 
         client: Any = self._client
@@ -192,17 +196,19 @@ class DaskRows(Rows):
             self._gone(error, error)
 
 
-def _run(task: Callable[..., Any], part: InMemoryObjective, start: int, every: Every, *args: Any) -> Any:
-    """Result of a part, None if it has no rows."""
+def _run(
+    task: Task[P, T], part: InMemoryObjective, start: int, every: Every, *args: P.args, **kwargs: P.kwargs
+) -> T | None:
+    """Result of a part; None if it has no rows."""
     rows, before = every.of(start)
     if every != ALL:
         part = part.take(rows, every.share)
-    return task(part, before, *args) if part.n_samples else None
+    return task(part, before, *args, **kwargs) if part.n_samples else None
 
 
-def _seen(estimator: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
-    """What the estimator remembers of the input: features, names of costs, the shape of y, and whether of an offset."""
-    if not is_dask(X) or not is_dask(y):
+def _input_attributes(estimator: object, X: object, y: object, offset: object) -> tuple[Attributes, int]:
+    """Check X and y; return the attributes that describe the input, and the number of costs."""
+    if not _is_collection(X) or not _is_collection(y):
         raise TypeError(
             "X and y must both be dask collections, or neither: dask.array.from_array makes one of an array."
         )
@@ -210,47 +216,44 @@ def _seen(estimator: Any, X: Any, y: Any, offset: Any) -> dict[str, Any]:
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
     noted = copy(estimator)
     validate_data(noted, _example(X), skip_check_array=True, reset=True)
-    return {
-        **feature_attributes(noted),
-        **cost_attributes(estimator, y, reset=True, offset=offset),
-        "_y_is_1d": y.ndim == 1,
-    }
+    attributes = feature_attributes(noted) | cost_attributes(estimator, y, reset=True, offset=offset)
+    return attributes | {"_y_is_1d": y.ndim == 1}, 1 if y.ndim == 1 else y.shape[1]
 
 
-def _example(X: Any) -> Any:
+def _example(X: object) -> pd.DataFrame | np.ndarray:
     """One row with the columns of a collection."""
-    return X._meta_nonempty.iloc[:1] if _is_frame(X) else np.zeros((1, X.shape[1]))
+    if _is_frame(X):
+        return X._meta_nonempty.iloc[:1]
+    assert _is_collection(X)
+    return np.zeros((1, X.shape[1]))
 
 
-def _is_frame(collection: Any) -> bool:
-    return hasattr(collection, "to_dask_array")
+def _is_collection(data: object) -> TypeGuard[Array]:
+    return is_dask(data)
 
 
-def _partitions(X: Any, *others: Any) -> list[tuple[Any, ...]]:
-    """Corresponding partitions of collections, None for each one that is absent."""
+def _is_frame(data: object) -> TypeGuard[DataFrame]:
+    return hasattr(data, "to_dask_array")
+
+
+def _partitions(X: object, *others: object) -> list[tuple[Delayed | np.ndarray | None, ...]]:
+    """Corresponding partitions of collections, None for each argument that is None."""
     import dask.array as da
 
-    arrays = [X, *others]
-    if all(array is None or _is_frame(array) for array in arrays):
-        blocks = [None if array is None else array.to_delayed() for array in arrays]
+    given = [array for array in (X, *others) if array is not None]
+    frames = [array for array in given if _is_frame(array)]
+    blocks: list[list[Delayed | np.ndarray]] = []
+    if len(frames) == len(given):
+        blocks += [list(frame.to_delayed()) for frame in frames]
     else:
-        lined_up: list[Any] = []
-        for array in arrays:
-            if array is None:
-                lined_up.append(None)
-                continue
-            if _is_frame(array):
-                array = array.to_dask_array(lengths=True)
-            elif not is_dask(array):
-                array = da.from_array(np.asarray(array), chunks=-1)
-            lined_up.append(array)
-        rows = next(array for array in lined_up if array is not None).chunks[0]
+        plain = [array.to_dask_array(lengths=True) if _is_frame(array) else array for array in given]
+        arrays = [array if _is_collection(array) else da.from_array(np.asarray(array), chunks=-1) for array in plain]
+        rows = arrays[0].chunks[0]
         n = sum(rows)
-        blocks = []
-        for array in lined_up:
-            if array is None or (array.ndim == 1 and array.shape != (n,)):
-                # The same offset for all rows belongs to every partition.
-                blocks.append(None if array is None else [array.compute()] * len(rows))
+        for array in arrays:
+            if array.ndim == 1 and array.shape != (n,):
+                # An offset that is the same for all rows is copied to every partition.
+                blocks.append([array.compute()] * len(rows))
                 continue
             if array.shape[0] != n and not (np.isnan(array.shape[0]) or np.isnan(n)):
                 raise ValueError(f"All inputs must have the same number of rows, got {n} and {array.shape[0]}.")
@@ -258,9 +261,11 @@ def _partitions(X: Any, *others: Any) -> list[tuple[Any, ...]]:
                 array = array.rechunk({0: rows})
             array = array.rechunk({1: -1}) if array.ndim == 2 else array
             blocks.append(list(array.to_delayed().ravel()))
-    lengths = {len(block) for block in blocks if block is not None}
+    lengths = {len(block) for block in blocks}
     if len(lengths) > 1:
         raise ValueError(
             f"All inputs must have the same partitions, got {sorted(lengths)} of them. Repartition the data frames."
         )
-    return list(zip(*([None] * len(blocks[0]) if b is None else b for b in blocks), strict=True))  # type: ignore[arg-type]
+    columns = iter(blocks)
+    nothing = [None] * lengths.pop()
+    return list(zip(*(nothing if array is None else next(columns) for array in (X, *others)), strict=True))

@@ -1,4 +1,4 @@
-"""The linear map from coefficients to predictions, in coordinates that solvers like.
+"""The linear map from coefficients to predictions, in standardised coordinates.
 
 Conventions
 -----------
@@ -7,19 +7,19 @@ Conventions
 
     Z are standardised features, with a column of ones last if there is an intercept: q = p + 1, else q = p.
 
-What decisions cannot see.  On a region with N w = const, N the ``normals``, a prediction's component along N changes no
-decision.  One model per cost: the rows of Theta have such a component.  A shared model:
-the features of a sample do, and it is removed from Z, but a direction of Theta is hidden only if Z_i Theta^T = 0 for
-every sample; such are the intercept and features that are equal for all items of a sample, on a region where the
-decisions have a constant sum.
+Hidden components.  On a region with N w = const, N the ``normals``, the component of a prediction along N changes no
+decision.  One model per cost: the columns of Theta have such a component.  A shared model: the features of a sample
+have one, and it is removed from Z, but a direction of Theta is hidden only if Z_i Theta^T = 0 for every sample.
+Examples are the intercept, and features that are equal for all items, on a region where decisions have a constant sum.
 
-Solvers see ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`` and ``to_user`` translate.
+Solvers use ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`` and ``to_user`` translate.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -29,24 +29,33 @@ from sklearn.linear_model import LinearRegression
 from .._utils.deadline import predicted_seconds, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two
 
-#: part of a shared model's features, or directions of its coefficients, below which they count as hidden
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+#: coefficients or predictions: an array, or an expression of CVXPY
+Matrix = TypeVar("Matrix", np.ndarray, "cp.Expression")
+
+#: intercept: one per cost, or a number for a shared model
+Intercept: TypeAlias = np.ndarray | float
+
+#: relative size below which features of a shared model, or directions of its coefficients, count as hidden
 INVISIBLE = 1e-10
 
-#: products of features that are worked on at a time
+#: number of products of features per block
 BLOCK_ELEMENTS = 2**22
 
 #: multiplications of scikit-learn's least squares, divided by n p min(n, p)
 REGRESSION = 6.0
 
-#: seconds of a least-squares fit that is made whatever the time limit
+#: a least-squares fit that takes at most so many seconds ignores the time limit
 AT_ONCE = 0.1
 
-#: smallest pivot, relative to the length of a column, with which normal equations are accurate
+#: smallest pivot, relative to the norm of a column, for which normal equations are accurate
 WELL_CONDITIONED = 1e-3
 
 
 class Standardization(NamedTuple):
-    """Which columns are used, what is subtracted from them and what they are divided by."""
+    """Mean and scale of each column, and whether it is used."""
 
     mean: np.ndarray
     scale: np.ndarray
@@ -54,7 +63,7 @@ class Standardization(NamedTuple):
 
 
 def check_blocks(n_features: int, d: int) -> None:
-    """Raise an error if a shared model cannot cut the features into one block per cost."""
+    """Raise an error if the features of a shared model are not one block per cost."""
     if n_features % d:
         raise ValueError(
             f"shared=True needs X with {d} consecutive blocks of features, one block for each of the {d} costs, but "
@@ -62,7 +71,7 @@ def check_blocks(n_features: int, d: int) -> None:
         )
 
 
-def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Any) -> np.ndarray:
+def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Intercept) -> np.ndarray:
     """Predictions (n, d) of coefficients (d, p), or of shared ones (p,), for features as given."""
     if issparse(X):
         return X @ coef.T + intercept
@@ -72,8 +81,14 @@ def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Any) -> np.ndarray:
     return X @ coef.T + intercept
 
 
-class Design:
-    """What both layouts share: the coordinates of features.
+def triangle(table: np.ndarray) -> np.ndarray:
+    """R of the QR factorisation."""
+    R: Any = np.linalg.qr(table, mode="r")
+    return R
+
+
+class Design(ABC):
+    """Base class of both layouts: standardised features.
 
     Parameters
     ----------
@@ -84,12 +99,13 @@ class Design:
         Orthonormal directions in which decisions never vary.
     fit_intercept : bool
     center : bool
-        Whether columns are centred.  Only allowed if the intercept is free to compensate.
+        Whether columns are centred.  Only allowed if the intercept has no penalty.  Ignored if ``standardization`` is
+        given.
     standardization : Standardization, optional
         Use these coordinates instead of deriving them from X (later chunks of a stream).
     """
 
-    #: whether one coefficient vector serves all costs
+    #: whether one coefficient vector predicts all costs
     shared: ClassVar[bool]
     #: whether Z is in CSR form
     sparse: ClassVar[bool] = False
@@ -102,7 +118,7 @@ class Design:
         normals: np.ndarray,
         *,
         fit_intercept: bool,
-        center: bool,
+        center: bool = False,
         standardization: Standardization | None = None,
     ) -> None:
         self.weight, self.normals, self.fit_intercept = weight, normals, fit_intercept
@@ -115,7 +131,7 @@ class Design:
             largest = np.abs(rows).max(axis=0, initial=0.0)
             unit = np.exp2(np.floor(np.log2(np.maximum(largest, 1e-300))))
             spread = unit * np.sqrt(row_weight @ ((rows - mean) / unit) ** 2)
-            # A column that is constant up to rounding carries no information beyond the intercept.
+            # A column that is constant up to rounding is equivalent to the intercept.
             used = spread > 16 * np.finfo(float).eps * largest
             standardization = Standardization(mean, np.where(used, spread, 1.0), used)
         self.standardization = standardization
@@ -129,23 +145,18 @@ class Design:
 
     @classmethod
     def without_rows(cls, standardization: Standardization, normals: np.ndarray, *, fit_intercept: bool) -> Self:
-        """Return the map in these coordinates, for no rows; ``with_rows`` gives it some."""
+        """Return the map in these coordinates, without rows; ``with_rows`` adds rows."""
         p = standardization.mean.size * (normals.shape[1] if cls.shared else 1)
-        return cls(
-            np.zeros((0, p)),
-            np.zeros(0),
-            normals,
-            fit_intercept=fit_intercept,
-            center=False,  # ignored: standardization is given
-            standardization=standardization,
-        )
+        X, weight = np.zeros((0, p)), np.zeros(0)
+        return cls(X, weight, normals, fit_intercept=fit_intercept, standardization=standardization)
 
+    @abstractmethod
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Feature vectors, one per row, and their weights, which sum to one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_features(self, Z: np.ndarray) -> None:
-        raise NotImplementedError
+        """Set Z, with the shape of this layout."""
 
     @property
     def n_coef(self) -> int:
@@ -160,97 +171,92 @@ class Design:
 
     def with_rows(self, X: np.ndarray, weight: np.ndarray) -> Self:
         """Return the same map for other features, in the same coordinates."""
-        return type(self)(
-            X,
-            weight,
-            self.normals,
-            fit_intercept=self.fit_intercept,
-            center=False,  # ignored: standardization is given
-            standardization=self.standardization,
-        )
+        coordinates = self.standardization
+        return type(self)(X, weight, self.normals, fit_intercept=self.fit_intercept, standardization=coordinates)
 
     # -- the layout ----------------------------------------------------------------------------------------------------
 
-    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
-        """Predictions of the given rows, shape (n_rows, d), of an array or a CVXPY expression."""
-        raise NotImplementedError
+    @abstractmethod
+    def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:
+        """Predictions of the given rows, shape (n_rows, d)."""
 
+    @abstractmethod
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Gradient in Theta of sum_i g_i.c_hat_i over the given rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gram(self, room: np.ndarray) -> np.ndarray:
         """Gram matrix of the features, shape (q, q), with the samples weighted by a_i room_i."""
-        raise NotImplementedError
 
+    @abstractmethod
     def curvature(self, M: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """Hessian in the entries of Theta of sum_i a_i c_hat_i.M_i c_hat_i / 2 over the given rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sensitivity(self, S: np.ndarray) -> np.ndarray:
         """Gradient in Theta of s_k.c_hat_i for every sample i and every row s_k of S, shape (n, k, size of Theta)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solve_least_squares(self, C: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Theta that fits C with one weight per sample and cost, by normal equations."""
-        raise NotImplementedError
 
+    @abstractmethod
     def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
         """Theta of the least-squares fit to all of C, hidden component included.
 
-        Where it is not unique, or only numerically so, it is the smallest one in the units of X or in those of Z.  The
-        latter does not depend on units: with features of very different sizes LinearRegression drops the small ones.
+        If it is not unique, up to rounding, it is the smallest one in the units of X, or in those of Z if
+        ``standardized``.  The latter does not depend on units: with features of very different sizes LinearRegression
+        drops the small ones.
         """
-        raise NotImplementedError
 
     # -- coefficients --------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """L and R, with orthonormal rows and columns: L Theta R is what decisions cannot see of the free columns."""
-        raise NotImplementedError
+        """L and R, with orthonormal rows and columns: L Theta R is the hidden component of the free columns."""
 
+    @abstractmethod
     def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
-        """Theta without what decisions cannot see (of the free columns, or of all)."""
-        raise NotImplementedError
+        """Theta without its hidden component (of the free columns, or of all)."""
 
+    @abstractmethod
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Theta as solvers see it, and what is kept from them to be added to their result."""
-        raise NotImplementedError
+        """Theta as solvers get it, and the rest, which is added to their result."""
 
+    @abstractmethod
     def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """Theta with its hidden component in the free columns as near to the reference as can be, in predictions."""
-        raise NotImplementedError
+        """Theta with its hidden component in the free columns set to that of the reference."""
 
-    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+    @abstractmethod
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
         """Coefficients and intercept for features as given."""
-        raise NotImplementedError
 
-    def from_user(self, coef: np.ndarray, intercept: Any) -> np.ndarray:
-        """Theta of coefficients for features as given; those of constant columns go into the intercept or vanish."""
-        return self._from_user(coef, intercept, 1.0)
+    @abstractmethod
+    def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
+        """Theta of coefficients for features in this unit; constant columns are moved into the intercept or dropped."""
 
-    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
-        """Theta of coefficients for features in another unit."""
-        raise NotImplementedError
+    def _regression(
+        self, features: np.ndarray, C: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, Intercept, float]:
+        """Coefficients and intercept of least squares for features in units of the largest one, and this unit.
 
-    def _regression(self, features: np.ndarray, C: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, Any, float]:
-        """Coefficients and intercept of least squares for features in units of the largest of them, and this unit.
-
-        A power of two changes nothing but the exponents, of which squares then take no heed.
+        The unit is a power of two, so the division is exact, and squares neither overflow nor vanish.
         """
         unit = power_of_two(max(largest(features), SMALLEST))
         n, p = features.shape
-        # There is always a second fit to be made, for the same time or longer: that of the model.
+        # Leave time for the fit of the model, which takes at least as long.
         if predicted_seconds(REGRESSION * n * p * float(min(n, p))) > max(0.3 * time_left(), AT_ONCE):
             return *quick_regression(features / unit, C, weight, self.fit_intercept), unit
         ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
         return ls.coef_, ls.intercept_, unit
 
 
-def quick_regression(X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool) -> tuple[np.ndarray, Any]:
-    """Coefficients and intercept of least squares, sooner than by scikit-learn's singular value decomposition.
+def quick_regression(
+    X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool
+) -> tuple[np.ndarray, Intercept]:
+    """Coefficients and intercept of least squares, faster than scikit-learn's singular value decomposition.
 
-    By normal equations if these are accurate, or by an orthogonal factorisation with pivoting.
+    By normal equations if these are accurate, else by an orthogonal factorisation with pivoting.
     """
     C_2d = C[:, None] if C.ndim == 1 else C
     share = weight[:, None] / weight.sum()
@@ -260,14 +266,14 @@ def quick_regression(X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_inter
     Z, target = (X - mean) * np.sqrt(share), (C_2d - level) * np.sqrt(share)
     B = normal_equations(Z, target)
     if B is None:
-        # The rank is that of scikit-learn.
+        # The same cut-off for the rank as in scikit-learn.
         B = scipy.linalg.lstsq(Z, target, cond=1e-6, lapack_driver="gelsy", check_finite=False)[0]
     intercept = level - mean @ B
     return (B[:, 0], float(intercept[0])) if C.ndim == 1 else (B.T, intercept)
 
 
 def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
-    """Least squares by a Cholesky factor of Z^T Z; None if that would lose digits."""
+    """Least squares by a Cholesky factor of Z^T Z; None if that would be inaccurate."""
     n, p = Z.shape
     scale = np.sqrt(np.square(Z).sum(axis=0))
     if n <= p or not scale.all():
@@ -277,7 +283,7 @@ def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
         factor = scipy.linalg.cho_factor(Z.T @ Z, check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    # The squares of the pivots are parts of columns that the columns before do not explain.
+    # A small pivot means that a column nearly depends on the columns before it.
     if np.abs(np.diag(factor[0])).min() < WELL_CONDITIONED:
         return None
     B = scipy.linalg.cho_solve(factor, Z.T @ target, check_finite=False)
@@ -296,7 +302,7 @@ class LinearDesign(Design):
     def _set_features(self, Z: np.ndarray) -> None:
         self.Z = Z
 
-    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+    def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:
         """Z Theta^T."""
         return self.Z[rows] @ Theta.T
 
@@ -327,7 +333,7 @@ class LinearDesign(Design):
             rows = slice(start, start + block)
             outer = (self.Z[rows, :, None] * self.Z[rows, None, :]).reshape(-1, q * q)
             gram += (weight[rows].T @ outer).reshape(-1, q, q)
-        trace = np.maximum(np.trace(gram, axis1=1, axis2=2), 1e-100)  # zero, if nothing can be seen
+        trace = np.maximum(np.trace(gram, axis1=1, axis2=2), 1e-100)  # it may be zero
         gram += 1e-12 * trace[:, None, None] * np.eye(q)
         return np.linalg.solve(gram, ((weight * C).T @ self.Z)[:, :, None])[:, :, 0]
 
@@ -338,7 +344,7 @@ class LinearDesign(Design):
         intercept = np.broadcast_to(intercept, C.shape[1])
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
-        return self._from_user(coef, intercept, unit)
+        return self.from_user(coef, intercept, unit)
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The normals, for every free column."""
@@ -352,22 +358,22 @@ class LinearDesign(Design):
         return visible if free is None else np.where(free, visible, Theta)
 
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The hidden component is kept: nothing depends on it, and large common costs would blur small differences."""
+        """Without the hidden component: nothing depends on it, and if it is large, small differences are lost."""
         visible = self.visible(Theta)
         return visible, Theta - visible
 
     def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """Drop the hidden component of free columns; the reference, like all that solvers see, has none."""
+        """Drop the hidden component of free columns; the reference has none."""
         return self.visible(Theta, free)
 
-    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
         """Coefficients (d, p) and intercept (d,)."""
         p = self.n_features
         coef = np.where(self.used, Theta[:, :p] / self.scale, 0.0)
         intercept = Theta[:, p] - coef @ self.mean if self.fit_intercept else np.zeros(Theta.shape[0])
         return coef, intercept
 
-    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
+    def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
         """Theta of coefficients (d, p) and intercept (d,)."""
         Theta = coef * np.where(self.used, self.scale / unit, 0.0)
         if self.fit_intercept:
@@ -376,32 +382,34 @@ class LinearDesign(Design):
 
 
 class SharedDesign(Design):
-    """One coefficient vector for all costs, each of which has features of its own: predictions x_ij.beta + b."""
+    """One coefficient vector for all costs, each with its own features: predictions x_ij.beta + b."""
 
     shared = True
 
-    def __init__(self, X: np.ndarray, weight: np.ndarray, normals: np.ndarray, **params: Any) -> None:
-        self.d = normals.shape[1]
-        self._bases: dict[bytes, np.ndarray] = {}
-        super().__init__(X, weight, normals, **params)
+    @property
+    def d(self) -> int:
+        """Number of costs."""
+        return self.normals.shape[1]
 
     def _rows(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return X.reshape(X.shape[0] * self.d, X.shape[1] // self.d), np.repeat(weight, self.d) / self.d
 
     def _set_features(self, Z: np.ndarray) -> None:
         self.Z = Z.reshape(Z.shape[0] // self.d, self.d, Z.shape[1])
+        #: cache of ``hidden_basis``
+        self._bases: dict[bytes, np.ndarray] = {}
         #: Gram matrix of the features with their hidden component, for least squares
         self.full_gram = self.gram(np.ones(self.Z.shape[0]))
         if self.normals.size:
             visible = self.Z - np.matmul(self.normals.T, np.matmul(self.normals, self.Z))
-            # What is left of a hidden column is rounding, and nothing may be built on it.
+            # What is left of a hidden column is rounding error.
             left, size = (np.abs(x).max(axis=(0, 1), initial=0.0) for x in (visible, self.Z))
             self.Z = np.where(left > INVISIBLE * size, visible, 0.0)
             flat = self.Z.reshape(-1, self.n_coef) * np.sqrt(np.repeat(self.weight, self.d))[:, None]
-            #: what hidden directions are found from: R of the QR factorisation of all features
-            self.triangle: Any = np.linalg.qr(flat, mode="r")
+            #: R of the QR factorisation of all features, for ``hidden_basis``
+            self.triangle = triangle(flat)
 
-    def predict(self, Theta: Any, rows: slice | np.ndarray = slice(None)) -> Any:
+    def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:
         """Z_i Theta^T."""
         Z = self.Z[rows]
         return (Z.reshape(-1, self.n_coef) @ Theta.T).reshape((Z.shape[0], self.d), order="C")
@@ -439,10 +447,10 @@ class SharedDesign(Design):
         coef, intercept, unit = self._regression(features, C.ravel(), weight)
         if standardized:
             return np.append(coef / unit, intercept)[None, : self.n_coef]
-        return self._from_user(coef, intercept, unit)
+        return self.from_user(coef, intercept, unit)
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Directions in the span of the free columns along which no visible prediction changes."""
+        """Directions in the span of the free columns that change no decision."""
         key = free.tobytes()
         if key not in self._bases:
             basis = np.zeros((self.n_coef, 0))
@@ -460,31 +468,31 @@ class SharedDesign(Design):
         return Theta - (Theta @ R) @ R.T
 
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All of it: hidden directions are not orthogonal to the others, and a penalty sees both together."""
+        """All of it: hidden directions are not orthogonal to the others, so the penalty depends on them."""
         return Theta, np.zeros_like(Theta)
 
     def canonical(self, Theta: np.ndarray, free: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Least squares along the hidden directions, given the others.
 
-        The least-squares fit solves the normal equations, so that its predictions stand for the costs.
+        The reference solves the normal equations, so its predictions can replace the costs.
         """
         R = self.hidden_basis(free)[1]
         if not R.size:
             return Theta
         Theta = self.visible(Theta, free)
         size, Q = np.linalg.eigh(R.T @ self.full_gram @ R)
-        # Directions that no prediction sees at all, as those of unused features, stay as they are.
+        # Directions that change no prediction at all, such as those of unused features, are left as they are.
         seen = size > 1e-12 * self.full_gram.diagonal().max()
         R = R @ Q[:, seen]
         return Theta + ((reference - Theta) @ self.full_gram @ R / size[seen]) @ R.T
 
-    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Coefficients (p,) and intercept, a number."""
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
+        """Coefficients (p,) and intercept."""
         p = self.n_features
         coef = np.where(self.used, Theta[0, :p] / self.scale, 0.0)
         return coef, float(Theta[0, p] - coef @ self.mean) if self.fit_intercept else 0.0
 
-    def _from_user(self, coef: np.ndarray, intercept: Any, unit: float) -> np.ndarray:
+    def from_user(self, coef: np.ndarray, intercept: Intercept, unit: float = 1.0) -> np.ndarray:
         """Theta of coefficients (p,) and a number."""
         Theta = coef * np.where(self.used, self.scale / unit, 0.0)
         if self.fit_intercept:

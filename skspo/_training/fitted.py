@@ -1,4 +1,4 @@
-"""What a fitted estimator remembers of its training data, and checks of later data against it."""
+"""Checks of data against those that an estimator was fitted to."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._utils.warn import warn_once
 from ..regions.base import Region
 
-# Whether a caller has compared offset and region_params with those of the fit, so that ``predict`` need not.
+# Whether a caller has checked offset and region_params, so that ``predict`` does not check again.
 _compared: ContextVar[bool] = ContextVar("skspo_compared", default=False)
 
-#: what goes wrong if the model was fitted with it, but is used without it, and the other way round
+#: consequence if the model was fitted with an argument, but is used without it, and vice versa
 _WITHOUT = {
     "offset": "the known part of the costs is missing in the predictions",
     "region_params": "decisions are made in the region as it was constructed, and not in that of each sample",
@@ -26,39 +27,40 @@ _WITH = {
 }
 
 
-def innermost(estimator: Any) -> Any:
-    """What a search found, and the last step of a pipeline."""
-    while not hasattr(estimator, "region_"):
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif hasattr(estimator, "steps"):
-            estimator = estimator.steps[-1][1]
+def _unwrap(estimator: object, X: ArrayLike | None = None) -> tuple[Any, ArrayLike | None]:
+    """The model inside searches and pipelines, and X transformed by the other steps of pipelines."""
+    model: Any = estimator
+    while not hasattr(model, "region_"):
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            X = model[:-1].transform(X) if X is not None and len(model.steps) > 1 else X
+            model = model.steps[-1][1]
         else:
             break
-    return estimator
+    return model, X
 
 
-def innermost_features(estimator: Any, X: Any) -> Any:
-    """Features that ``innermost(estimator)`` sees: X after the other steps of pipelines."""
-    while not hasattr(estimator, "region_"):
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif hasattr(estimator, "steps"):
-            X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
-            estimator = estimator.steps[-1][1]
-        else:
-            break
-    return X
+def innermost(estimator: object) -> Any:
+    """The model inside searches and pipelines."""
+    return _unwrap(estimator)[0]
 
 
-def fitted_region(estimator: Any, region: Region | None = None) -> Region:
-    """Region in which a fitted estimator decides, looked for inside pipelines and searches.
+def innermost_features(estimator: object, X: ArrayLike) -> ArrayLike:
+    """Features that ``innermost(estimator)`` gets: X transformed by the other steps of pipelines."""
+    features = _unwrap(estimator, X)[1]
+    assert features is not None
+    return features
+
+
+def fitted_region(estimator: object, region: Region | None = None) -> Region:
+    """Region in which a fitted estimator decides; pipelines and searches are searched for it.
 
     Parameters
     ----------
     estimator : fitted estimator
     region : Region or None, default=None
-        If given, this one is returned: for regressors that know nothing of decisions.
+        If given, it is returned: for regressors that have no region.
 
     Returns
     -------
@@ -89,8 +91,8 @@ def fitted_region(estimator: Any, region: Region | None = None) -> Region:
 # -- names of costs ----------------------------------------------------------------------------------------------------
 
 
-def cost_names(y: Any) -> np.ndarray | None:
-    """Names of the columns of costs; None if there are none, or not all are strings."""
+def cost_names(y: object) -> np.ndarray | None:
+    """Names of the columns of costs; None if there are none, or if not all are strings."""
     columns = getattr(y, "columns", None)
     if columns is None:
         return None
@@ -98,15 +100,15 @@ def cost_names(y: Any) -> np.ndarray | None:
     return np.asarray(names, dtype=object) if names and all(isinstance(name, str) for name in names) else None
 
 
-def check_cost_names(estimator: Any, y: Any, name: str = "y") -> None:
-    """Raise an error if costs have names, and not those of the fit in the same order.
+def check_cost_names(estimator: object, y: object, name: str = "y") -> None:
+    """Raise an error if costs have names that are not those of the fit, in the same order.
 
     Parameters
     ----------
     estimator : estimator
-        Its ``cost_names_in_``, if there are any, are those of the fit.
+        With ``cost_names_in_``; if it has none, nothing is checked.
     y : array-like
-        Costs; without names nothing can be said.
+        Costs; without names, nothing is checked.
     name : str
         Name of ``y`` in the message.
     """
@@ -131,7 +133,7 @@ def check_cost_names(estimator: Any, y: Any, name: str = "y") -> None:
 
 @contextmanager
 def metadata_checked() -> Iterator[None]:
-    """Keep ``predict`` from checking what the caller has checked: predictions are used with an offset given apart."""
+    """Turn off the checks of offset and region_params in ``predict``: the caller has made them."""
     token = _compared.set(True)
     try:
         yield
@@ -139,22 +141,22 @@ def metadata_checked() -> Iterator[None]:
         _compared.reset(token)
 
 
-def fitted_with(**given: Any) -> frozenset[str]:
-    """Names of what was given."""
+def fitted_with(**given: object) -> frozenset[str]:
+    """Names of the arguments that are not None."""
     return frozenset(name for name, value in given.items() if value is not None)
 
 
-def check_metadata(estimator: Any, method: str, **given: Any) -> None:
+def check_metadata(estimator: object, method: str, **given: object) -> None:
     """Warn, once for each model, if ``offset`` or ``region_params`` was given to ``fit`` but not now, or vice versa.
 
     Parameters
     ----------
     estimator : fitted estimator
-        Looked for inside pipelines and searches; one that does not remember its fit is left alone.
+        Or a pipeline or search with one.  Other estimators are not checked.
     method : str
-        What was called.
+        Name of the method that was called.
     **given
-        The arguments by their names; None means not given.
+        The arguments; None means not given.
     """
     if _compared.get():
         return

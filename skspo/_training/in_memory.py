@@ -21,27 +21,27 @@ from .objective import Coordinates, LinearObjective, Penalty, sample_step
 from .run import Memory
 from .sparse import SparseDesign
 
-#: costs of the rows that a pass works on at a time
+#: number of costs per block of a pass
 BLOCK_ELEMENTS = 2**17
 
-#: costs of decisions that differ by less than this share of the costs themselves are the same
+#: relative difference below which costs of decisions are equal
 ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 #: largest number of moves of dual decisions
 MAX_MOVES = 50
 
-#: room of samples at the kink of the loss, where c = 2 c_hat, relative to typical ones
+#: added to |c - 2 c_hat|, relative to the largest one, before it is inverted
 KINK = 1e-9
 
 
 def region_normals(region: Region, d: int) -> np.ndarray:
     """Orthonormal directions in which decisions never vary, shape (m, d)."""
-    with Deadline().enforced():  # it belongs to the region and takes a moment: no limit
+    with Deadline().enforced():  # without a time limit: it is cached by the region
         return region.equalities(d) if hasattr(region, "equalities") else np.zeros((0, d))
 
 
 def project_visible(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Remove from each row the component along the normals, which decisions cannot see."""
+    """Remove from each row the component along the normals, which changes no decision."""
     if not normals.size:
         return C
     hidden = (C @ normals.T) @ normals
@@ -49,7 +49,7 @@ def project_visible(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
 
 
 class InMemoryObjective(LinearObjective):
-    """Mean loss of a linear model plus its penalty, of rows in memory.
+    """Mean loss of a linear model plus its penalty, for rows in memory.
 
     Parameters
     ----------
@@ -60,27 +60,27 @@ class InMemoryObjective(LinearObjective):
         Costs or values as the user has them.
     sample_weight : ndarray of shape (n,), optional
     offset : ndarray of shape (n, d), optional
-        Known part of the costs: predictions are the offset plus what the model says.
+        Known part of the costs, which is added to predictions.
     alpha, l1_ratio : float
     prior : {"zero", "least_squares"}
     fit_intercept : bool
     shared : bool
-        Whether one coefficient vector serves all costs.
+        Whether one coefficient vector predicts all costs.
     coordinates : Coordinates, optional
-        Those of an earlier objective; by default they are derived from the data.
+        Those of an earlier objective; by default they are computed from the data.
     standardized : bool
         Whether the penalty is on the coefficients of standardised features and normalised costs.
 
     Attributes
     ----------
     C : ndarray of shape (n, d)
-        Costs as the loss sees them: to be minimised, projected, in units of ``cost_scale``.
+        Costs to be minimised, projected, in units of ``cost_scale``.
     W : ndarray of shape (n, d)
         Optimal decisions.
     weight : ndarray of shape (n,)
-        Weights of the rows, with sum one.
+        Weights of the rows; their sum is one.
     undecided : bool
-        Whether the time was up before W was known: no loss can be evaluated then.
+        Whether the time limit was reached before W was computed: no loss can be evaluated then.
     """
 
     in_memory = True
@@ -108,7 +108,6 @@ class InMemoryObjective(LinearObjective):
         weight = weight / weight.sum()
         C = region.to_min(y)
         known = None if offset is None else region.to_min(offset[rows])
-        # The component of costs along the normals changes no decision and no loss; it is fitted by least squares.
         kind = SharedDesign if shared else SparseDesign if issparse(X) else LinearDesign
         design = kind(
             X,
@@ -133,7 +132,7 @@ class InMemoryObjective(LinearObjective):
     def without_rows(
         cls, loss: Loss, region: Region, design: Design, coordinates: Coordinates, penalty: Penalty
     ) -> Self:
-        """Return the objective of no rows, to which ``with_rows`` gives some."""
+        """Return an objective without rows; ``with_rows`` adds rows."""
         self = cls.__new__(cls)
         LinearObjective.__init__(self, loss, region, design, coordinates, penalty)
         nothing = np.zeros((0, design.normals.shape[1]))
@@ -149,15 +148,15 @@ class InMemoryObjective(LinearObjective):
         offset: np.ndarray | None,
         W: np.ndarray | None,
     ) -> None:
-        """Set all that belongs to single rows: costs and offset are normalised, W are the optimal decisions."""
+        """Set the arrays of rows: normalised costs and offset, and optimal decisions W."""
         self.region, self.design, self.weight, self._W = region, design, weight, W
         self._reference_losses = {}
-        #: normalised costs and offset as they are; ``C`` and ``offset`` are those that the loss works with
+        #: normalised costs and offset; the loss may replace them by ``C`` and ``offset``
         self.plain_costs, self.plain_offset = C, offset
         self.C, self.offset = self.loss.absorb(C, offset)
 
     def normalised(self, C: np.ndarray) -> np.ndarray:
-        """Costs as solvers see them: what decisions can see of them, in units of the typical cost."""
+        """Costs without their hidden component, in units of the typical cost."""
         visible = project_visible(C, self.normals) / self.cost_scale
         if self.coordinates.costs_constant:
             visible[np.abs(visible) <= ROUNDING * np.linalg.norm(C / self.cost_scale, axis=1, keepdims=True)] = 0.0
@@ -165,7 +164,7 @@ class InMemoryObjective(LinearObjective):
 
     @property
     def W(self) -> np.ndarray:
-        """Optimal decisions, if the loss needs them and there was time to find them."""
+        """Optimal decisions; an error if the loss does not need them, or if there was no time to compute them."""
         assert self._W is not None
         return self._W
 
@@ -206,8 +205,8 @@ class InMemoryObjective(LinearObjective):
     ) -> Self:
         """Return the same problem on other rows, in the same coordinates.
 
-        Weights are taken as they are: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
-        they are known.  ``numbers`` are those of the rows among all rows, by which errors name them.
+        Weights are not normalised: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
+        they are known.  ``numbers`` are the row numbers for error messages.
         """
         region = self.region.numbered(numbers)
         C = region.to_min(y)
@@ -219,14 +218,9 @@ class InMemoryObjective(LinearObjective):
         return other
 
     def with_design(
-        self,
-        design: Design,
-        C: np.ndarray,
-        offset: np.ndarray | None,
-        W: np.ndarray | None,
-        numbers: range,
+        self, design: Design, C: np.ndarray, offset: np.ndarray | None, W: np.ndarray | None, numbers: range
     ) -> Self:
-        """Return the same problem on rows that are in the coordinates of solvers already."""
+        """Return the same problem on other rows, which are already in the coordinates of solvers."""
         other = copy(self)
         other._set_rows(self.region.numbered(numbers), design, design.weight, C, offset, W)
         return other
@@ -272,7 +266,7 @@ class InMemoryObjective(LinearObjective):
         return self.C.shape[0]
 
     def predict(self, Theta: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Predicted costs of the given rows, offset included, as the loss compares them with ``C``."""
+        """Predicted costs of the given rows, offset included, in the units of ``C``."""
         C_hat = self.design.predict(Theta, rows)
         return C_hat if self.offset is None else C_hat + self.offset[rows]
 
@@ -318,10 +312,10 @@ class InMemoryObjective(LinearObjective):
         return value, b, A
 
     def _blocks(self, memory: Memory) -> list[tuple[slice, Region, Memory]]:
-        """Rows in blocks whose arrays fit into the processor's cache, with regions and caches of the oracle."""
+        """Blocks of rows that fit into the processor cache, with their regions and caches of the oracle."""
         if "blocks" not in memory:
             n = self.n_samples
-            # A solver gets all rows at once: it may work on several at a time, and the cache does not matter to it.
+            # An oracle that is a solver gets all rows at once, because it may solve several at the same time.
             size = n if self.region.oracle_is_solver else max(BLOCK_ELEMENTS // self.C.shape[1], 1)
             slices = [slice(start, min(start + size, n)) for start in range(0, n, max(size, 1))]
             memory["blocks"] = [
@@ -332,7 +326,7 @@ class InMemoryObjective(LinearObjective):
     # -- the certificate -----------------------------------------------------------------------------------------------
 
     def decisions(self, Theta: np.ndarray, memory: Memory | None = None) -> np.ndarray:
-        """Decisions w*(2 c_hat - c): those that attain the support function at Theta."""
+        """Decisions w*(2 c_hat - c), which attain the support function at Theta."""
         return self.region.solve_min(2.0 * self.design.predict(Theta) - self.C, memory)
 
     def dual_value(self, V: np.ndarray, Theta: np.ndarray) -> Bound:
@@ -350,10 +344,10 @@ class InMemoryObjective(LinearObjective):
 
 
 class InMemoryMoves:
-    """Dual decisions that can be moved, of rows in memory (see ``certificate.Moves``).
+    """Dual decisions that can be moved, for rows in memory (see ``certificate.Moves``).
 
-    Moving v_i off the maximiser of u.v, u = c - 2 c_hat, costs |u_i| times the square of the distance: samples with u_i
-    near 0, where the loss has its kink and v_i may be anything, are moved first.
+    Moving v_i away from the maximiser of u.v, u = c - 2 c_hat, costs about |u_i| times the squared distance.  Therefore
+    samples with u_i near 0, the kink of the loss, are moved first.
 
     Parameters
     ----------
@@ -369,13 +363,13 @@ class InMemoryMoves:
         self.objective = objective
         V = objective.decisions(dual.Theta) if isinstance(dual, DecisionsAt) else dual
         self._repair = getattr(objective.region, "repair", None)
-        # Without ``repair`` only the oracle's own decisions and their averages get here, which are in conv(S).
+        # Without ``repair``, V are decisions of the oracle or their averages, which are in conv(S).
         self.max_moves = 0 if self._repair is None else MAX_MOVES
         if self._repair is not None:
             try:
                 V = self._repair(V)
             except RuntimeError:
-                V = objective.W  # a back-end failed to move decisions into the region
+                V = objective.W  # a back-end failed to repair the decisions
         self.V = V
         self.size = np.linalg.norm(objective.C - 2.0 * objective.design.predict(Theta), axis=1)
         self.room = 1.0 / (self.size + (KINK * (float(self.size.max(initial=0.0)) or 1.0) if floor is None else floor))
@@ -391,7 +385,7 @@ class InMemoryMoves:
         return self.objective.design.gram(self.room)
 
     def mixed_bound(self, Theta: np.ndarray, deadline: Deadline, target: float) -> Bound:
-        """Bound with a little of other decisions mixed in."""
+        """Bound of mixtures with other decisions."""
         return mixed_bound(self.objective, self.V, Theta, deadline, target)
 
 
@@ -411,7 +405,7 @@ def derive_coordinates(
 
 
 def _typical_size(C: np.ndarray, weight: np.ndarray) -> float:
-    """Root of the mean square of the rows' lengths."""
+    """Root mean square of the norms of the rows."""
     # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
     unit = power_of_two(largest(C))
     return float(unit * np.sqrt(weight @ np.square(C / unit).sum(axis=1)))

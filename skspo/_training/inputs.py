@@ -1,11 +1,11 @@
-"""Data of a fit: validation, and what an estimator is to remember of it."""
+"""Validation of training data, and the attributes that describe them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,32 +15,36 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 from .._utils.scaling import check_largest, relative_weight
+from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from .baselines import mean_cost
 from .design import check_blocks
 from .fitted import check_cost_names, check_metadata, cost_names, fitted_with
 from .sparse import as_csr, is_small, to_dense
 
+#: attributes of a fitted estimator, by name
+Attributes: TypeAlias = dict[str, Any]
 
-def check_ndim(y: Any) -> None:
+
+def check_ndim(y: object) -> None:
     """Raise an error if costs have more than two dimensions."""
-    # scikit-learn would refuse it as well, but not say whether X or y is meant.
+    # The error of scikit-learn does not say whether it is about X or y.
     if getattr(y, "ndim", 1) > 2:
-        raise ValueError(f"y must have shape (n_samples, n_costs) or (n_samples,), got {y.shape}.")
+        raise ValueError(f"y must have shape (n_samples, n_costs) or (n_samples,), got {getattr(y, 'shape', None)}.")
 
 
 class TrainingData(NamedTuple):
-    """Validated data, and what an estimator is to remember of them if the fit succeeds."""
+    """Validated data, and the attributes that the estimator gets if the fit succeeds."""
 
     X: np.ndarray | csr_array
     C: np.ndarray
     weight: np.ndarray | None
     offset: np.ndarray | None
-    input_attributes: dict[str, Any]
+    input_attributes: Attributes
 
     @property
     def mean_cost(self) -> np.ndarray:
-        """Mean of the costs less their known part."""
+        """Mean of the costs minus the offset."""
         return mean_cost(self.C, self.weight, self.offset)
 
     def take(self, rows: np.ndarray) -> TrainingData:
@@ -49,19 +53,19 @@ class TrainingData(NamedTuple):
         return TrainingData(self.X[rows], self.C[rows], weight, offset, self.input_attributes)
 
 
-#: attributes that only some fits have
+#: attributes that not every fit sets
 OPTIONAL = ("feature_names_in_", "cost_names_in_", "_baselines")
 
 
-def set_fitted(estimator: Any, learned: dict[str, Any], forget: tuple[str, ...] = ()) -> None:
-    """Replace what an estimator has learned in one step: an interrupt comes before it or after it, not in between."""
+def set_fitted(estimator: object, learned: Attributes, forget: tuple[str, ...] = ()) -> None:
+    """Replace the fitted attributes in one step, so that an interrupt cannot leave half of them."""
     kept = {name: value for name, value in vars(estimator).items() if name not in (*OPTIONAL, *forget)}
     estimator.__dict__ = kept | learned
 
 
 @contextmanager
 def restore_rng_on_failure(rng: np.random.RandomState, stored: Callable[[], bool]) -> Iterator[None]:
-    """Put a generator back if what was learned with it is not stored, so that a second try draws the same numbers."""
+    """Restore the state of a generator if a fit fails, so that a second try draws the same numbers."""
     state = rng.get_state()
     try:
         yield
@@ -71,22 +75,22 @@ def restore_rng_on_failure(rng: np.random.RandomState, stored: Callable[[], bool
         raise
 
 
-def feature_attributes(noted: BaseEstimator) -> dict[str, Any]:
-    """Number and names of features that scikit-learn has noted on an estimator."""
+def feature_attributes(noted: object) -> Attributes:
+    """Number and names of features, as scikit-learn has stored them on an estimator."""
     names = ("n_features_in_", "feature_names_in_")
     return {name: vars(noted)[name] for name in names if name in vars(noted)}
 
 
-def cost_attributes(estimator: Any, y: Any, *, reset: bool, **metadata: Any) -> dict[str, Any]:
-    """Names of the costs, and which metadata were given; compared with those of earlier data unless ``reset``."""
+def cost_attributes(estimator: object, y: object, *, reset: bool, **metadata: object) -> Attributes:
+    """Names of the costs, and of the metadata that are not None; checked against the last fit unless ``reset``."""
     names, given = cost_names(y), fitted_with(**metadata)
     if not reset:
         check_cost_names(estimator, y)
         check_metadata(estimator, "partial_fit", **metadata)
         names = getattr(estimator, "cost_names_in_", None)
         given |= getattr(estimator, "_fitted_with", frozenset())
-    input_attributes: dict[str, Any] = {"_fitted_with": given}
-    return input_attributes if names is None else input_attributes | {"cost_names_in_": names}
+    attributes: Attributes = {"_fitted_with": given}
+    return attributes if names is None else attributes | {"cost_names_in_": names}
 
 
 def check_training_data(
@@ -95,23 +99,22 @@ def check_training_data(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     offset: ArrayLike | None,
-    region_params: Any = None,
+    region_params: RegionParams | None = None,
     *,
     reset: bool,
 ) -> TrainingData:
-    """Validate features, costs, weights and offset; of ``region_params`` it is only noted whether there are any."""
+    """Validate features, costs, weights and offset; ``region_params`` are not looked at."""
     check_ndim(y)
-    remembered = cost_attributes(estimator, y, reset=reset, offset=offset, region_params=region_params)
-    # On a copy: a fit that fails, here or later, leaves an earlier model as it was.
+    attributes = cost_attributes(estimator, y, reset=reset, offset=offset, region_params=region_params)
+    # On a copy: if the fit fails, an earlier model is unchanged.
     noted = copy(estimator)
     accepted = "csr" if get_tags(estimator).input_tags.sparse else False
-    with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds everything up
+    with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity computes a sum
         X_arr, y = validate_data(
             noted, X, y, reset=reset, dtype=np.float64, accept_sparse=accepted, multi_output=True, y_numeric=True
         )
         C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    input_attributes = feature_attributes(noted) | remembered
-    input_attributes["_y_is_1d"] = C.ndim == 1
+    attributes |= feature_attributes(noted) | {"_y_is_1d": C.ndim == 1}
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):
         check_blocks(X_arr.shape[1], C.shape[1])
@@ -123,4 +126,4 @@ def check_training_data(
             X_arr = X_arr.toarray()
     known = check_offset(offset, C.shape)
     check_largest(X=X_arr.data if issparse(X_arr) else X_arr, y=C, offset=known)
-    return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, input_attributes)
+    return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, attributes)

@@ -1,4 +1,4 @@
-"""Equal rows are one row, and the order of rows does not matter."""
+"""Merge equal rows and sort them, so that results do not depend on the order of rows."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ def merge_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Drop rows of weight zero, merge equal rows, and sort.
 
-    A weight of two is then the same problem as a repeated row, bit for bit, and the order of rows does not matter: the
-    optimum of a linear program is not unique, so equal problems must reach the solver as equal numbers.
+    A row of weight two and a repeated row are then exactly the same problem.  The optimum of a linear program need not
+    be unique, so only equal input guarantees equal results.
 
     Parameters
     ----------
     sample_weight : ndarray of shape (n,) or None
     *arrays : ndarray or csr_array of shape (n, m), or None
-        What samples have to agree in to be equal.
+        Rows are equal if they are equal in all of these arrays.
 
     Returns
     -------
     rows : ndarray of int
-        One row of each kind.
+        One of each set of equal rows.
     weight : ndarray
-        Total weight of its kind.
+        Total weight of each set.
     """
     given = [array for array in arrays if array is not None]
     weight = np.ones(given[0].shape[0]) if sample_weight is None else sample_weight
     keep = np.flatnonzero(weight > 0)
     sparse = [array[keep] for array in given if issparse(array)]
     rows = np.concatenate([array[keep] for array in given if not issparse(array)], axis=1)
-    # One number per row orders almost all rows; numpy sums each row in the same order wherever it stands.
+    # Sort by one number per row; only if there are ties, by all columns.
     key = (rows * np.cos(np.arange(1.0, rows.shape[1] + 1.0))).sum(axis=1)
     keys = [key, *(X @ np.cos(np.arange(1.0, X.shape[1] + 1.0)) for X in sparse)]
     order = np.lexsort(keys)

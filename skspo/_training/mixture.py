@@ -1,17 +1,17 @@
-"""Averages of decisions with the right moments: dual points of which nothing but decisions is known.
+"""Weighted averages of decisions as dual points, with weights that cancel the residual of the moments.
 
 Conventions
 -----------
     V_k (m, d) decisions in conv(S), sorted by sample; i(k) their samples
     alpha_k > 0 their weights, which sum to one for each sample
 
-Any weights prove a lower bound, v_i = sum_k alpha_k V_k, and where there is no ridge it is charged for the residual R
-of the moments (see ``objective``).  Factors 1 + (V_k - v_i).Y z_i of the weights keep their sums and move moments by
+Any weights prove a lower bound, v_i = sum_k alpha_k V_k; without a ridge it is charged for the residual R of the
+moments (see ``objective``).  Factors 1 + (V_k - v_i).Y z_i of the weights keep their sums and change the moments by
 
     sum_i a_i Cov_i Y z_i z_i^T,     Cov_i the covariance of the decisions of sample i under its weights,
 
-so that Y solves a linear system: by a factorisation if coefficients are few, else by conjugate gradients, in time
-and memory linear in samples, features and costs.
+so Y solves a linear system: by a factorisation if there are few coefficients, else by conjugate gradients, in time and
+memory linear in samples, features and costs.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from .certificate import Bound
 if TYPE_CHECKING:
     from .in_memory import InMemoryObjective
 
-#: conjugate-gradient steps for one set of factors; sets at most, because factors must not be negative, which may cut
-#: one short
+#: largest number of conjugate-gradient steps for one set of factors, and of sets: factors must not be negative, so one
+#: set may not be enough
 STEPS, SETS = 100, 4
 
-#: most coefficients for which Y is found by a factorisation, the multiplications that it may take, and the numbers of
-#: covariances that are worked on at a time
+#: largest number of coefficients for which Y is found by a factorisation, its largest number of multiplications, and
+#: the number of entries of covariances per block
 DIRECT, DIRECT_WORK, BLOCK_ELEMENTS = 1_000, 1e10, 2**20
 
-#: numbers of all decisions together: 512 MB
+#: largest number of entries of all decisions: 512 MB
 MOST_ELEMENTS = 2**26
 
-#: weights of other decisions that are mixed into given ones, to make room for factors
+#: weights of the other decisions in a mixture
 SHARES = (1e-9, 1e-7, 1e-5, 1e-3, 1e-2)
 
 
 class Mixture:
-    """Decisions of each sample, to be averaged.
+    """Weighted averages of decisions of each sample.
 
-    Samples with a single decision have no choice; arrays of weights belong to the decisions of the others.
+    Arrays of weights contain only the decisions of samples with several decisions.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Mixture:
         self._arrange()
 
     def add(self, samples: np.ndarray, V: np.ndarray) -> None:
-        """Add one decision for each of these samples, if there is memory for it."""
+        """Add one decision for each of these samples, unless there are too many."""
         if self.V.size + V.size > MOST_ELEMENTS:
             return
         self.V, self.sample = np.concatenate([self.V, V]), np.concatenate([self.sample, samples])
@@ -79,7 +79,7 @@ class Mixture:
         #: constant and slope of the samples with a single decision
         self.constant = float(np.einsum("ij,ij->", obj.C[single], difference))
         self.slope = -2.0 * obj.design.adjoint(difference, single)
-        #: the other samples, where their decisions begin, and which of these samples a decision belongs to
+        #: the other samples, the start of their decisions, and the index of the sample of each decision
         self.rows, self.first, self.row = np.unique(self.sample[several], return_index=True, return_inverse=True)
         self.choices = self.V[several]
 
@@ -102,24 +102,19 @@ class Mixture:
         return constant, self.slope - 2.0 * obj.design.adjoint(difference, self.rows)
 
     def bound(self, weight: np.ndarray, Theta: np.ndarray) -> Bound:
-        """Best bound of these weights and of those that are found when the residual is cancelled.
+        """Best bound of these weights and of those after cancelling the residual; Theta is the result.
 
-        Parameters
-        ----------
-        weight : ndarray
-            Positive, with sum one for each sample.
-        Theta : ndarray
-            The result for which the bound is to hold.
+        Weights are positive, and their sum is one for each sample.
         """
         obj = self.objective
         best = obj.dual_value_from_moments(*self.moments(weight), Theta)
         for _ in range(SETS if self.rows.size else 0):
             try:
-                # Weights may be so small that their factors overflow; those are not used.
+                # Factors of tiny weights may overflow; they are not used then.
                 with np.errstate(over="ignore", invalid="ignore"):
                     change = self._factors(weight)
             except TimeIsUp:
-                break  # bounds that were found hold
+                break  # the bounds so far are valid
             if change is None:
                 break
             weight = weight * (1.0 + min(1.0, 0.9 / max(-float(change.min()), 1e-300)) * change)
@@ -128,10 +123,10 @@ class Mixture:
         return best
 
     def _factors(self, weight: np.ndarray) -> np.ndarray | None:
-        """Relative changes of the weights that cancel the residual; None if there is none."""
+        """Relative changes of the weights that cancel the residual; None if the residual is zero or the step fails."""
         obj = self.objective
         G = self.moments(weight)[1]
-        # An l1 penalty absorbs slopes up to its size; those that reach it are held there.
+        # An l1 penalty absorbs slopes up to its size; larger ones are reduced to it.
         held = (obj.l2 == 0) & (np.abs(G) >= obj.l1 * (1.0 - 1e-9))
         excess = np.where(held, G - np.clip(G, -obj.l1, obj.l1), 0.0)
         if not excess.any():
@@ -162,9 +157,9 @@ class Mixture:
         excess: np.ndarray,
         apply: Callable[[np.ndarray], np.ndarray],
     ) -> np.ndarray:
-        """Y from the matrix of ``apply``, which conjugate gradients would need too many steps for."""
+        """Y from a Cholesky factor of the matrix of ``apply``."""
         obj = self.objective
-        # Slopes have no component that decisions cannot see; those that an l1 penalty holds are single entries.
+        # Slopes have no hidden component, unless an l1 penalty holds single entries.
         hidden = obj.normals.size > 0 and obj.smooth_penalty and not obj.design.shared
         basis = null_space(obj.normals) if hidden else np.eye(self.choices.shape[1])
         d = basis.shape[1]
@@ -202,7 +197,7 @@ class Mixture:
 def conjugate_gradients(
     apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, stop: Callable[[], bool], steps: int = 100
 ) -> np.ndarray:
-    """Solve with a positive semidefinite operator on matrices, in at most so many steps."""
+    """Solve a linear system with a positive semidefinite operator on matrices, in at most this number of steps."""
     Y, r = np.zeros_like(right), right
     p, rr = r, float(np.vdot(r, r))
     start = rr
@@ -222,20 +217,10 @@ def conjugate_gradients(
 def mixed_bound(
     objective: InMemoryObjective, V: np.ndarray, Theta: np.ndarray, deadline: Deadline, target: float
 ) -> Bound:
-    """Bound of decisions V whose residual is cancelled by mixing in a little of other decisions.
+    """Bound of decisions V in conv(S) after mixing in other decisions with small weights to cancel the residual.
 
-    The others are the optimal ones, and those that attain the loss at Theta.
-
-    Parameters
-    ----------
-    objective : InMemoryObjective
-    V : ndarray of shape (n, d)
-        In conv(S).
-    Theta : ndarray
-        The result.
-    deadline : Deadline
-    target : float
-        Stop as soon as this bound is reached.
+    The others are the optimal ones, and those that attain the loss at Theta, the result.  The search stops as soon as
+    the bound reaches ``target``.
     """
     mixture = Mixture(objective, V, deadline)
     for other in (mixture.W, objective.decisions(Theta)):

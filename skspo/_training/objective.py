@@ -1,21 +1,21 @@
-"""The training problem of every linear estimator: loss, penalty and intercept.
+"""The training problem of the linear estimators: loss, penalty and intercept.
 
 Conventions
 -----------
     min_B  sum_i a_i l(B x_i, c_i)  +  alpha ( l1_ratio |B - B0|_1 + (1 - l1_ratio)/2 |B - B0|_F^2 ),   sum_i a_i = 1
 
     Internally costs are minimised (``sense`` is applied here, once), divided by their typical size ``cost_scale``, and
-    projected on what decisions can see; features are standardised (see ``design``).  With s_k the scale of feature k
+    projected (see "Hidden components" in ``design``); features are standardised.  With s_k the scale of feature k
     the penalty of Theta_jk = B_jk s_k / cost_scale becomes
 
         l1_k |Theta_jk - Theta0_jk| + l2_k/2 (Theta_jk - Theta0_jk)^2,
         l1_k = alpha l1_ratio / s_k,   l2_k = alpha (1 - l1_ratio) cost_scale / s_k^2
 
-    so that all numbers that a solver sees are of order one.  ``scale`` turns objective values back into cost units.
+    so that all numbers in a solver are of order one.  ``scale`` converts objective values to units of cost.
 
-    ``standardized=True`` penalises Theta itself, l1_k = alpha l1_ratio and l2_k = alpha (1 - l1_ratio), with the
-    features centred where there is an intercept: alpha is then a number without units, and no change of the units of
-    costs or features, nor of the origin of a feature, changes the model's decisions.
+    ``standardized=True`` penalises Theta itself, l1_k = alpha l1_ratio and l2_k = alpha (1 - l1_ratio), with centred
+    features if there is an intercept.  Then alpha has no units, and neither the units of costs or features nor the
+    origin of a feature change the decisions.
 
 The dual bound (SPO+ only).  For any decisions v_i in S, support_S(u) >= u.v_i, hence
 
@@ -25,12 +25,13 @@ and minimising the right-hand side over Theta is elementary where there is a rid
 Where there is none it is -infinity unless G vanishes (or, with a lasso, |G| <= l1).  A remaining residual R is charged
 as radius |R|_F, and the bound then holds within that radius of the *least-squares* Theta: for all models whose
 coefficients, times the spread of their features, differ from least squares by at most ``radius`` typical costs.  The
-centre does not depend on the solver, so a poor result cannot make its own bound look good.  The radius is at least
-``CERTIFICATE_RADIUS`` and more than twice the distance of the returned model.  Solvers move the v_i until R vanishes up
-to rounding; the charge is then negligible, and ``Bound.radius`` is as large as a charge of ``FREE_CHARGE`` allows.
+centre does not depend on the result of the solver; otherwise a poor result could have a bound near its own value.  The
+radius is at least ``CERTIFICATE_RADIUS`` and more than twice the distance of the returned model.  Solvers move the v_i
+until R vanishes up to rounding.  The charge is then negligible, and ``Bound.radius`` is as large as a charge of
+``FREE_CHARGE`` allows.
 
-``LinearObjective`` has everything that does not depend on where the rows are.  ``InMemoryObjective`` has rows in
-arrays, ``ChunkedObjective`` in files or on a cluster.
+``LinearObjective`` is the base class; ``InMemoryObjective`` has rows in arrays, ``ChunkedObjective`` in files or on a
+cluster.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ from .certificate import CERTIFICATE_RADIUS, DISTANCE_FACTOR, FREE_CHARGE, Bound
 from .design import Design, Standardization
 from .run import Memory
 
-#: number of samples from which on a fit to some of them is a good start; one in eight is taken then, or as many as are
-#: enough, but no more than one in four
+#: number of samples from which a fit to a sample is used as a warm start.  The sample is every k-th row, with
+#: k = n // ENOUGH_SAMPLES between LEAST_STEP and SAMPLE_STEP.
 MANY_SAMPLES, SAMPLE_STEP, ENOUGH_SAMPLES, LEAST_STEP = 4_000, 8, 2_000, 4
 
 #: relative gaps are measured against the objective, but never against less than this share of the zero model's loss
@@ -58,16 +59,16 @@ GAP_FLOOR = 1e-2
 
 
 class Coordinates(NamedTuple):
-    """The units in which a solver sees a problem, to be used again for the next chunk of a stream."""
+    """Units of features and costs, and least squares in them; ``partial_fit`` uses those of the first chunk."""
 
     standardization: Standardization
     cost_scale: float
-    least_squares: np.ndarray  # the least-squares fit, as solvers see it
-    hidden: np.ndarray  # the component of least squares that decisions cannot see and solvers do not get
-    costs_constant: bool = False  # whether all decisions cost the same, but for rounding
+    least_squares: np.ndarray  # the least-squares fit, without its hidden component
+    hidden: np.ndarray  # the hidden component of least squares
+    costs_constant: bool = False  # whether all decisions cost the same, up to rounding
 
     def without_rounding(self) -> Coordinates:
-        """Return the same without a fit to differences of costs that are only rounding errors."""
+        """Return the same, with least squares set to zero if differences of costs are only rounding errors."""
         return self._replace(least_squares=np.zeros_like(self.least_squares)) if self.costs_constant else self
 
 
@@ -77,11 +78,11 @@ class Penalty(NamedTuple):
     alpha: float = 0.0
     l1_ratio: float = 0.0
     prior: str = "zero"  # or "least_squares"
-    standardized: bool = False  # whether it is on coefficients of standardised features and normalised costs
+    standardized: bool = False  # whether alpha refers to standardised features and normalised costs
 
 
 def sample_step(n: int) -> int | None:
-    """Return k such that every k-th of n rows make a good sample; None if there are few rows."""
+    """Return k such that every k-th of n rows is a good sample; None if there are few rows."""
     return min(SAMPLE_STEP, max(n // ENOUGH_SAMPLES, LEAST_STEP)) if n >= MANY_SAMPLES else None
 
 
@@ -92,14 +93,14 @@ class LinearObjective(ABC):
     ----------
     loss : Loss
     region : Region
-        That of the loss, for the rows of the objective.
+        Region of the loss, for the rows of the objective.
     design : Design
         The map from coefficients to predictions.
     coordinates : Coordinates
     penalty : Penalty
     """
 
-    #: whether there are arrays of all rows; else a solver sees sums over rows only
+    #: whether all rows are in memory; otherwise only sums over rows are available
     in_memory: ClassVar[bool]
 
     def __init__(self, loss: Loss, region: Region, design: Design, coordinates: Coordinates, penalty: Penalty) -> None:
@@ -109,7 +110,7 @@ class LinearObjective(ABC):
         self.least_squares = coordinates.least_squares
         self.prior_is_least_squares, self.standardized = penalty.prior == "least_squares", penalty.standardized
         self.prior = self.least_squares if self.prior_is_least_squares else np.zeros_like(self.least_squares)
-        #: losses of the zero model and of least squares, computed when they are asked for
+        #: cache of the losses of the zero model and of least squares
         self._reference_losses: dict[str, float] = {}
         self._set_penalty(penalty.alpha, penalty.l1_ratio)
 
@@ -133,16 +134,16 @@ class LinearObjective(ABC):
         self.free = (self.l1 == 0) & (self.l2 == 0)
         self._hidden = self.coordinates.hidden.copy()
         if alpha > 0 and not self.prior_is_least_squares:
-            # The penalty decides about slopes that decisions cannot see; the free intercept keeps the mean cost.
+            # The penalty shrinks hidden slopes to zero; the intercept, without penalty, keeps the mean cost.
             self._hidden[:, :p] = 0.0
 
     def with_penalty(self, alpha: float, l1_ratio: float) -> Self:
-        """Return the same data and loss with another penalty: nothing is copied and no oracle is called."""
+        """Return the same data and loss with another penalty; no data are copied and no oracle is called."""
         other = copy(self)
         other._set_penalty(alpha, l1_ratio)
         return other
 
-    # -- what depends on where the rows are ----------------------------------------------------------------------------
+    # -- sums over rows ------------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -163,7 +164,7 @@ class LinearObjective(ABC):
 
     @abstractmethod
     def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
-        """Weighted loss and its subgradient in Theta; ``memory`` is that of the run, for the oracle."""
+        """Weighted loss and its subgradient in Theta; ``memory`` is the cache of the oracle."""
 
     @abstractmethod
     def cuts(
@@ -177,7 +178,7 @@ class LinearObjective(ABC):
         edges : ndarray of int, shape (g + 1,)
             Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
         memory : dict, optional
-            That of the run, for the oracle.
+            Cache of the oracle.
 
         Returns
         -------
@@ -205,7 +206,7 @@ class LinearObjective(ABC):
 
     @property
     def inexact(self) -> bool:
-        """Whether the region's oracle was found not to be optimal: losses may be negative, and bounds are not valid."""
+        """Whether the region's oracle was found not to be optimal: losses may be negative, and no bound is valid."""
         return self.region.fault is not None
 
     def penalty(self, Theta: np.ndarray) -> float:
@@ -230,26 +231,26 @@ class LinearObjective(ABC):
     def decision_cost(self, Theta: np.ndarray) -> float:
         """Mean cost of the decisions for the predictions of Theta, plus the penalty.
 
-        The oracle gets predictions in the user's units, as it will after the fit: a heuristic may depend on units.
+        The oracle gets predictions in the user's units, as after the fit: a heuristic may depend on units.
         """
         return self.mean_decision_cost(Theta) + self.penalty(Theta)
 
     def trivial_value(self) -> float:
-        """Loss of the zero model: the mean distance between the best and the worst decision."""
+        """Loss of the zero model: the mean cost of the worst decision minus that of the best one."""
         try:
             return self._reference_loss("zero", np.zeros(self.shape))
         except TimeIsUp:
-            return 0.0  # gaps are then relative to the objective alone, and larger
+            return 0.0  # gaps are then relative to the objective only, and larger
 
     def references(self) -> list[tuple[np.ndarray, float]]:
-        """Models that a result must not be worse than, with their objectives: least squares, and the zero model.
+        """Least squares and the zero model, one of which is the prior, with their objectives.
 
-        The prior is one of the two.
+        The result of a fit must not be worse.
         """
         models = [("least squares", self.least_squares), ("zero", np.zeros(self.shape))]
         hidden = np.where(self.free, 0.0, self.coordinates.hidden)
         if self.l1.any() and not self.prior_is_least_squares and hidden.any():
-            # An l1 norm may be smaller with the component that decisions cannot see.
+            # The l1 norm may be smaller with the hidden component.
             models.append(("least squares", self.least_squares + hidden))
         return [(Theta, self._reference_loss(name, Theta) + self.penalty(Theta)) for name, Theta in models]
 
@@ -269,7 +270,7 @@ class LinearObjective(ABC):
         return gap / size if size > 0 else 0.0
 
     def radius(self, Theta: np.ndarray) -> float:
-        """Distance from least squares within which a bound must hold if Theta is the result."""
+        """Radius around least squares within which a bound must hold if Theta is the result."""
         return max(CERTIFICATE_RADIUS, DISTANCE_FACTOR * self.distance(Theta))
 
     def distance(self, Theta: np.ndarray) -> float:
@@ -279,7 +280,7 @@ class LinearObjective(ABC):
     def dual_value_from_moments(self, constant: float, G: np.ndarray, Theta: np.ndarray) -> Bound:
         """Lower bound proved by decisions in conv(S), if Theta is the result.
 
-        It depends on the decisions through sum_i a_i c_i.(v_i - w_i) and G = 2 sum_i a_i (w_i - v_i) z_i^T only.
+        ``constant`` is sum_i a_i c_i.(v_i - w_i), and G = 2 sum_i a_i (w_i - v_i) z_i^T.
         """
         if not self.loss.has_dual_bound:
             raise TypeError(f"Decisions prove no lower bound of {type(self.loss).__name__}: it is not the SPO+ loss.")
@@ -296,7 +297,7 @@ class LinearObjective(ABC):
         return Bound(value - radius * residual, radius)
 
     def moment_residual(self, G: np.ndarray, Theta: np.ndarray) -> np.ndarray:
-        """G minus what the penalty asks of it at Theta: zero for the dual decisions of an optimal Theta."""
+        """G plus a subgradient of the penalty at Theta: zero for the dual decisions of an optimal Theta."""
         D = Theta - self.prior
         zero = np.abs(D) <= 1e-9 * max(float(np.abs(D).max()), 1e-300)
         at_zero = np.clip(G, -self.l1, self.l1)
@@ -305,18 +306,21 @@ class LinearObjective(ABC):
     # -- coefficients in and out ---------------------------------------------------------------------------------------
 
     def canonical(self, Theta: np.ndarray) -> np.ndarray:
-        """Set what neither the loss nor the penalty can see: the objective does not change."""
+        """Set the hidden component of columns without penalty; the objective does not change."""
         Theta = self.design.canonical(Theta, self.free, self.least_squares)
-        # Constant columns are never used, whatever rounding errors a solver gives them.
-        used = np.append(self.design.used, np.ones(self.design.n_coef - self.design.n_features, dtype=bool))
-        return Theta if used.all() else np.where(used, Theta, 0.0)
+        # Coefficients of constant columns are zero up to rounding.
+        return (
+            Theta
+            if self.design.used.all()
+            else np.where(np.append(self.design.used, True)[: self.shape[1]], Theta, 0.0)
+        )
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         """Coefficients and intercept in the user's units and sense, the hidden component set by least squares."""
         return self._to_user(self.canonical(Theta) + self._hidden)
 
     def least_squares_to_user(self) -> tuple[np.ndarray, np.ndarray | float]:
-        """Coefficients and intercept of least squares in the user's units and sense, whatever the penalty."""
+        """Coefficients and intercept of least squares in the user's units and sense."""
         return self._to_user(self.coordinates.least_squares + self.coordinates.hidden)
 
     def _to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:

@@ -1,38 +1,44 @@
-"""Where the rows of data in chunks live: passes over them, and their optimal decisions."""
+"""Passes over rows in chunks, and storage of their optimal decisions."""
 
 from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Self
+from typing import IO, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 
 from ..data.chunks import Chunk, ChunkedData
 from ..regions._row_names import ALL_ROWS
 from .in_memory import InMemoryObjective
-from .survey import Survey, add, first_row, survey_chunk
+from .survey import Survey, add, first_row
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: function of one part of the objective, the number of rows before it, and further arguments
+Task = Callable[Concatenate[InMemoryObjective, int, P], T]
 
 
 def build_part(
     template: InMemoryObjective, chunk: Chunk, total: float, numbers: range, W: np.ndarray | None = None
 ) -> InMemoryObjective:
-    """Part of the objective that belongs to a chunk, the rows with these numbers, with the optimal decisions."""
+    """Part of the objective that belongs to a chunk; its rows have these numbers, and W are their optimal decisions."""
     X, y, weight, offset = chunk.arrays()
     if y.shape[0] == 0:
-        W = y  # nothing to ask an oracle
+        W = y  # no call of the oracle
     return template.with_rows(X, y, weight / total, offset, W, numbers)
 
 
 class Every(NamedTuple):
-    """Every ``step``-th of all rows, which together have this share of the weight."""
+    """Every ``step``-th row; together they have this share of the total weight."""
 
     step: int = 1
     share: float = 1.0
 
     def of(self, start: int) -> tuple[slice, int]:
-        """Which rows of a part whose first one is ``start``, and how many of them came before."""
+        """Rows of a part whose first row is ``start``, and how many such rows come before the part."""
         return slice(-start % self.step, None, self.step), -(-start // self.step)
 
 
@@ -40,7 +46,7 @@ ALL = Every()
 
 
 class Rows(ABC):
-    """Sums over rows, computed where they are."""
+    """Sums over rows, computed where the rows are stored."""
 
     #: rows of each part, known after the survey
     sizes: tuple[int, ...] = ()
@@ -50,23 +56,23 @@ class Rows(ABC):
         """First row of X and of y."""
 
     @abstractmethod
-    def survey(self, *args: Any) -> Survey:
-        """Sum of ``survey_chunk(chunk, *args)`` over all chunks."""
+    def survey(self, task: Callable[[Chunk], Survey]) -> Survey:
+        """Sum of ``task(chunk)`` over all chunks."""
 
     @abstractmethod
     def prepare(self, template: InMemoryObjective, total: float) -> None:
         """Make the parts of the objective and their optimal decisions."""
 
     @abstractmethod
-    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
+    def reduce(self, every: Every, task: Task[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Sum of ``task(part, first row of the part, *args)`` over all parts, in a fixed order.
 
-        With ``every`` the parts have some of the rows only, which are counted as if there were no others.
+        The parts contain the rows of ``every``, which are counted as if there were no others.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what was kept."""
+        """Release files and memory."""
 
     def __enter__(self) -> Self:
         return self
@@ -76,9 +82,9 @@ class Rows(ABC):
 
 
 class LocalRows(Rows):
-    """Chunks that are read one after the other; optimal decisions are kept in a temporary file.
+    """Chunks that are read one after the other; optimal decisions are stored in a temporary file.
 
-    The file has no name, so that the system takes it back however the process ends.
+    The file has no name, so the system deletes it even if the process is killed.
 
     Parameters
     ----------
@@ -87,8 +93,8 @@ class LocalRows(Rows):
 
     def __init__(self, data: ChunkedData) -> None:
         self.data = data
-        self._scratch: Any = None
-        self._kept: list[tuple[int, np.dtype, tuple[int, ...]]] = []  # where and what a chunk's decisions are
+        self._scratch: IO[bytes] | None = None
+        self._kept: list[tuple[int, np.dtype, tuple[int, ...]]] = []  # position, type and shape by chunk
 
     def _chunks(self) -> Iterator[Chunk]:
         return (chunk for chunk in self.data if chunk.n_rows)
@@ -101,40 +107,41 @@ class LocalRows(Rows):
             return row
         raise ValueError("There are no rows in the chunks: at least one is needed.")
 
-    def survey(self, *args: Any) -> Survey:
+    def survey(self, task: Callable[[Chunk], Survey]) -> Survey:
         """One pass over the raw data."""
-        total: Any = None
-        names: Any = None
+        total: Survey | None = None
+        names: list[list[object]] | None = None
         for chunk in self._chunks():
             mine = [list(getattr(table, "columns", ())) for table in (chunk.X, chunk.y)]
             names = mine if names is None else names
             for first, other in zip(names, mine, strict=True):
                 if first != other:
                     raise ValueError(f"All chunks must have the same columns: the first has {first}, another {other}.")
-            total = add(total, survey_chunk(chunk, *args))
+            total = add(total, task(chunk))
+        assert total is not None
         self.sizes = total.sizes
         return total
 
     def prepare(self, template: InMemoryObjective, total: float) -> None:
         """One pass over the raw data, one call of the oracle per chunk."""
         self._template, self._total = template, total
-        self._scratch = tempfile.TemporaryFile(buffering=0)  # whatever cannot be written is known at once
+        self._scratch = tempfile.TemporaryFile(buffering=0)  # without a buffer a full disk is noticed at once
         start = 0
         for chunk in self._chunks():
             region = template.region.numbered(ALL_ROWS[start:])
             W = region.solve_min(region.to_min(chunk.arrays().y))
             start += len(W)
-            # Many regions decide yes or no: then a byte is enough.
+            # Decisions of many regions are 0 or 1; one byte is enough for them.
             small = W.astype(np.int8) if np.abs(W).max(initial=0.0) <= 127 else W
-            self._keep(small if (small == W).all() else W)
+            self._keep(self._scratch, small if (small == W).all() else W)
 
-    def _keep(self, W: np.ndarray) -> None:
+    def _keep(self, file: IO[bytes], W: np.ndarray) -> None:
         """Append decisions to the file."""
-        self._kept.append((self._scratch.tell(), W.dtype, W.shape))
+        self._kept.append((file.tell(), W.dtype, W.shape))
         left = np.ascontiguousarray(W).data.cast("B")
         try:
             while left:
-                left = left[self._scratch.write(left) :]
+                left = left[file.write(left) :]
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -144,14 +151,16 @@ class LocalRows(Rows):
             ) from error
 
     def _decisions(self, k: int) -> np.ndarray:
-        """Decisions of a chunk, from the file."""
+        """Read the decisions of a chunk from the file."""
+        assert self._scratch is not None
         position, dtype, shape = self._kept[k]
         self._scratch.seek(position)
         return np.fromfile(self._scratch, dtype, int(np.prod(shape))).reshape(shape)
 
-    def reduce(self, task: Callable[..., Any], *args: Any, every: Every = ALL) -> Any:
+    def reduce(self, every: Every, task: Task[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """One pass over the data."""
-        total, start = None, 0
+        total: T | None = None
+        start = 0
         for k, (chunk, size) in enumerate(_together(self._chunks(), self.sizes)):
             rows, before = every.of(start)
             numbers = ALL_ROWS[start:][rows]
@@ -159,17 +168,18 @@ class LocalRows(Rows):
             W = self._decisions(k)[rows].astype(np.float64)
             if len(W):
                 part = build_part(self._template, chunk.take(rows), every.share * self._total, numbers, W)
-                total = add(total, task(part, before, *args))
+                total = add(total, task(part, before, *args, **kwargs))
+        assert total is not None
         return total
 
     def close(self) -> None:
-        """Give the temporary file back."""
+        """Delete the temporary file."""
         if self._scratch is not None:
             self._scratch.close()
 
 
 def _together(chunks: Iterable[Chunk], sizes: tuple[int, ...]) -> Iterator[tuple[Chunk, int]]:
-    """Chunks and their sizes, which must be those of the first pass."""
+    """Chunks and their sizes; an error if the sizes are not those of the first pass."""
     expected = iter(sizes)
     for chunk in chunks:
         size = next(expected, 0)

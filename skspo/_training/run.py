@@ -1,4 +1,4 @@
-"""What belongs to one run of a solver, and not to the problem that it solves."""
+"""State of one run of solvers: time limit, history and caches."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..regions.capabilities import Memory
 class Run:
     """Time limit, history and caches of one run.
 
-    The driver makes one, and hands it to each solver that it tries.  Objectives have no such state, so that they can be
-    copied and shared.
+    The driver creates one and passes it to each solver.  Objectives have no such state, so they can be copied and
+    shared.
 
     Parameters
     ----------
     deadline : Deadline
-        When the run has to end.
+        When the run must end.
     derived : dict
-        What solvers derived from the region alone.  Runs with other penalties or on other rows share it.
+        Cache of what depends on the region only.  Runs with other penalties or on other rows share it.
     memory : dict
         Cache of the region's oracle for the rows of the objective.  Runs with other penalties share it.
     history : list
-        What solvers reported: seconds, iteration, objective and bound, in the units of the objective.
+        Rows of seconds, iteration, objective and bound, in the units of the objective.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -33,9 +33,9 @@ class Run:
     history: list[tuple[float, int, float, float]] = field(default_factory=list)
 
     def with_deadline(self, deadline: Deadline) -> Run:
-        """Return a run on the same rows, with another penalty or loss and its own history and deadline."""
+        """Return a run on the same rows, for another penalty or loss, with its own history and deadline."""
         return Run(deadline, self.derived, self.memory)
 
     def on_sample(self, share: float) -> Run:
-        """Return a run on some of the rows that takes at most this share of the time that is left."""
+        """Return a run on some of the rows that takes at most this share of the remaining time."""
         return Run(self.deadline.share(share), self.derived)

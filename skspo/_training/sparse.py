@@ -145,4 +145,4 @@ class SparseDesign(LinearDesign):
         intercept = level - coef @ mean
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
-        return self._from_user(coef, intercept, unit)
+        return self.from_user(coef, intercept, unit)

@@ -1,9 +1,9 @@
-"""One pass over data in chunks: means, spreads, least squares and sizes, from factors that can be added."""
+"""One pass over data in chunks: means, spreads, least squares and sizes, from triangular factors that can be added."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -12,13 +12,15 @@ from sklearn.linear_model import LinearRegression
 from .._utils.scaling import check_units, largest, power_of_two
 from ..data.chunks import Chunk
 from .baselines import mean_cost
-from .design import LinearDesign, SharedDesign, Standardization
+from .design import LinearDesign, SharedDesign, Standardization, triangle
 from .in_memory import ROUNDING
 from .objective import Coordinates
 
+T = TypeVar("T")
 
-def add(*results: Any) -> Any:
-    """Sum of the results of parts; None is that of a part without rows."""
+
+def add(*results: T | None) -> T | None:
+    """Sum of the results of parts; None is the result of a part without rows.  Plain tuples are added by entry."""
     total: Any = None
     for result in results:
         if total is None:
@@ -30,24 +32,18 @@ def add(*results: Any) -> Any:
     return total
 
 
-def triangle(table: np.ndarray) -> np.ndarray:
-    """R of the QR factorisation."""
-    R: Any = np.linalg.qr(table, mode="r")
-    return R
-
-
 class Survey(NamedTuple):
-    """What is to be known of the data before training; ``+`` is the survey of both."""
+    """Statistics of the data that training needs; ``+`` gives those of both parts."""
 
     sizes: tuple[int, ...]  # rows of each part
-    factor: np.ndarray  # R of sqrt(weight) [1 X-first C U], one row per feature vector; U = C - offset, if there is one
+    factor: np.ndarray  # R of sqrt(weight) [1 X-first C U], one row per feature vector; U = C - offset, if any
     weight: float
     size: float  # Frobenius norm of the visible part of sqrt(weight) C
     largest: np.ndarray  # of |X|, by feature
-    mean: np.ndarray  # of the costs less their known part, in the user's sense
+    mean: np.ndarray  # of the costs minus the offset, in the user's sense
 
     def __add__(self, other: Survey) -> Survey:  # type: ignore[override]
-        """Survey of both."""
+        """Survey of both parts."""
         if self.factor.shape[1] != other.factor.shape[1]:
             raise ValueError("Either all chunks have an offset, or none.")
         weight = self.weight + other.weight
@@ -63,7 +59,7 @@ class Survey(NamedTuple):
 
 
 def first_row(chunk: Chunk) -> tuple[np.ndarray, np.ndarray] | None:
-    """First row of a chunk, to which all features are compared."""
+    """First row of a chunk; the survey subtracts it from all rows."""
     if chunk.n_rows == 0:
         return None
     rows = chunk.head().checked()
@@ -98,7 +94,7 @@ def survey_chunk(
 
 
 def _column_norms(rows: np.ndarray) -> np.ndarray:
-    """Lengths of columns, whose squares may overflow or vanish."""
+    """Norms of columns, computed so that squares neither overflow nor vanish."""
     units = np.array([power_of_two(largest(column)) for column in rows.T])
     return units * np.linalg.norm(rows / units, axis=0)
 
@@ -106,16 +102,16 @@ def _column_norms(rows: np.ndarray) -> np.ndarray:
 def coordinates_of(
     survey: Survey, reference: np.ndarray, normals: np.ndarray, *, fit_intercept: bool, center: bool, shared: bool
 ) -> Coordinates:
-    """The same coordinates as those of local data, from their survey."""
+    """Coordinates from a survey: the same as those of rows in memory."""
     d, p = normals.shape[1], survey.largest.size
     R = survey.factor / np.sqrt(survey.weight)
     ones, X = R[:, :1], R[:, 1 : p + 1]
     target = R[:, -1:] if shared else R[:, -d:]
-    raw = X + ones * reference[:p]  # what was subtracted comes back
+    raw = X + ones * reference[:p]  # add the reference row again
     mean = raw[0] / ones[0, 0]
     deviation, below = X[1:], target[1:]
     rounding = 16 * np.finfo(float).eps * survey.largest
-    # Least squares would take what rounding leaves of a constant column for a feature.
+    # What rounding leaves of a constant column is not a feature.
     deviation = np.where(_column_norms(deviation) > rounding, deviation, 0.0)
     centred = fit_intercept and center
     spread = _column_norms(deviation if centred else raw)
@@ -127,7 +123,7 @@ def coordinates_of(
     same = size <= ROUNDING * whole
     cost_scale = (whole if same else size) or 1.0
     check_units(standardization, cost_scale)
-    cond = LinearRegression().tol  # the least-squares fit of local data is scikit-learn's, with its cut-off
+    cond = LinearRegression().tol  # the cut-off that scikit-learn uses for rows in memory
     if fit_intercept:
         coef = lstsq(deviation, below / unit, cond=cond)[0].T * unit
         intercept = target[0] / ones[0, 0] - coef @ mean

@@ -1,4 +1,4 @@
-"""The regularisation path of SPO+ and the choice of its penalty by held-out decisions.
+"""The regularisation path of SPO+, and the choice of the penalty by cross-validation.
 
 Conventions
 -----------
@@ -7,20 +7,19 @@ Conventions
     min_Theta  mean_i l+(Theta z_i, c_i / cost_scale) + alpha ( l1_ratio |Theta - Theta0|_1
                                                                + (1 - l1_ratio)/2 |Theta - Theta0|_F^2 )
 
-A penalty on the coefficients of features as given would depend on whether a length is in metres or in miles.  Here
-alpha is in standardised units: neither the units of costs nor the units or the origin of a feature change a decision.
+A penalty on the coefficients of features as given would depend on their units.  Here alpha is in standardised units:
+neither the units of costs nor the units or the origin of a feature change a decision.
 The same model is ``SPOPlusRegressor(alpha=alpha)`` fitted to standardised features and costs divided by ``cost_scale``.
 
 The automatic grid.  With G the gradient of the loss at the model that an infinite alpha gives, a ridge moves that model
-by about |G| / alpha in units of the typical cost, so the grid runs from ``LARGEST`` |G|, where hardly a decision
-changes, down to ``SMALLEST`` |G|, where the penalty has nothing more to say; with a lasso it starts at
-max |G_jk| / l1_ratio, where the first coefficient moves.  With ``prior="least_squares"`` the first candidate is alpha =
-infinity: least squares itself.
+by about |G| / alpha in units of the typical cost.  The grid goes from ``LARGEST`` |G|, where almost no decision
+changes, to ``SMALLEST`` |G|, where the penalty is negligible; with a lasso it starts at max |G_jk| / l1_ratio, where
+the first coefficient moves.  With ``prior="least_squares"`` the first candidate is alpha = infinity: least squares.
 
-The criterion.  The held-out SPO loss is what counts, but it jumps: a few held-out decisions decide.  The held-out SPO+
-loss bounds it, is convex in the predictions, and chooses better models from few samples, measured by the SPO loss on
-fresh data: on 5x5 shortest paths with n = 100 (12 draws, 10 at degree 8, that the benchmark does not use), relative to
-least squares,
+The criterion.  The held-out SPO loss is the goal, but it is noisy: it depends on a few held-out decisions.  The
+held-out SPO+ loss bounds it, is convex in the predictions, and chooses better models from few samples, measured by the
+SPO loss on new data: on 5x5 shortest paths with n = 100 (12 draws, 10 at degree 8, that the benchmark does not use),
+relative to least squares,
 
     degree                    1                 4                 6                 8
     by SPO loss        1.014 (1.111)     0.917 (1.023)     0.746 (0.968)     0.608 (0.852)     mean (worst draw)
@@ -31,15 +30,16 @@ Ties go to the larger alpha.  A one-standard-error rule on the SPO loss helped a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from copy import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
 from .._training.design import apply_model
 from .._training.inputs import TrainingData, check_training_data
@@ -47,6 +47,7 @@ from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.params import Check, integer
 from .._utils.scaling import relative_weight
+from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
@@ -56,7 +57,7 @@ from ._path import Outcome, Point, alpha_grid, fit_path, warn_about
 
 
 class _Fold(NamedTuple):
-    """What one fold says about each candidate."""
+    """Scores of the candidates on one fold."""
 
     scores: np.ndarray
     size: float  # weight of the held-out samples
@@ -76,8 +77,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
-        ever meant: ``fit`` warns.
+        Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
     surrogate_region : Region or None, default=None
         Train on this region instead; held-out decisions and scores still use ``region``.
     alphas : array-like or None, default=None
@@ -88,20 +88,19 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
     prior : {"zero", "least_squares"}, default="least_squares"
-        Where the penalty shrinks to.
+        The model to which the penalty shrinks.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     shared : bool, default=False
-        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
-        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+        Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
+        one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
     scoring : {"spo_plus_loss", "spo_loss"}, scorer name, callable or None, default=None
-        How to choose.  None means "spo_plus_loss", the total SPO+ loss of the held-out samples of all folds together,
-        or "spo_loss" if the region's oracle is found not to be optimal (see :class:`OracleRegion`);
-        "spo_loss" is the total cost of their decisions beyond the best ones, which the SPO+ loss bounds: the goal
-        itself, but a noisier guide (see Notes).  Any other scikit-learn scorer is averaged over folds; so is
-        ``make_spo_scorer(region)``, which has no units, whatever the best costs of a fold are.
+        The criterion.  "spo_plus_loss" is the total SPO+ loss of the held-out samples of all folds; "spo_loss" is their
+        total SPO loss: the goal, but noisier (see Notes).  None means "spo_plus_loss", or "spo_loss" if the region's
+        oracle is found not to be optimal (see :class:`OracleRegion`).  Any other scikit-learn scorer, also
+        ``make_spo_scorer(region)``, is averaged over folds.
     solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
@@ -109,9 +108,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     max_iter : int or None, default=None
         Iteration limit of each fit; None leaves the solver's own.
     time_limit : float or None, default=None
-        Seconds for the whole ``fit``: folds, candidates and the fit to all data get equal shares of what is left when
-        their turn comes.  What did not converge in its share is the best found, with a warning.  If shares are not
-        enough to fit anything, some candidates stand for the next smaller ones as well.
+        Seconds for the whole ``fit``: folds, candidates and the fit to all data get equal shares of the remaining time.
+        A fit that does not converge in its share is the best found, with a warning.  If the shares are too short for a
+        fit, some models are copied to the next smaller candidates.
     n_jobs : int or None, default=None
         Number of folds fitted at the same time.
     random_state : int, RandomState instance or None, default=None
@@ -129,7 +128,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         "alpha"; "split0_test_score", ... one per fold: minus the mean loss, or the value of the scorer;
         "mean_test_score", over all held-out samples together (a scorer: over folds); "std_test_score", over folds;
         "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss", over all held-out samples together,
-        whatever ``scoring`` is.
+        for every ``scoring``.
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients for features and costs as given.
     intercept_ : ndarray of shape (d,), or float if shared
@@ -137,7 +136,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     feature_scale_ : ndarray of shape (n_features,), or (q,) if shared
         Spread of each feature in the training data.
     cost_scale_ : float
-        Typical size of the part of costs that decisions can see.
+        Typical size of the component of costs that changes decisions.
     objective_, lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
         ``solver_`` is "least_squares" if ``alpha_`` is infinite.
@@ -162,9 +161,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     features centred (if there is an intercept) and divided by ``feature_scale_``, and costs divided by ``cost_scale_``,
     ``SPOPlusRegressor(alpha=alpha_)`` is the same model.  In each fold both scales are those of its training part.
 
-    The best of many noisy averages is often lucky rather than good.  The SPO loss of a hundred held-out decisions is
-    such an average; their SPO+ loss varies smoothly with alpha and in the study of ``benchmarks/small_data.py`` chooses
-    models with a lower SPO loss on new data.
+    The SPO loss of a hundred held-out decisions is a noisy criterion.  Their SPO+ loss varies smoothly with alpha, and
+    in the study of ``benchmarks/small_data.py`` it chooses models with a lower SPO loss on new data.
 
     Examples
     --------
@@ -192,14 +190,14 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         prior: str = "least_squares",
         fit_intercept: bool = True,
         shared: bool = False,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.ndarray]] | None = None,
+        scoring: str | Callable[..., float] | None = None,
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.region = region
@@ -226,7 +224,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> SPOPlusRegressorCV:
         """Choose the penalty by cross-validation and fit the model to all data.
 
@@ -260,9 +258,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             )
         splits = self._splits(data)
         with deadline.enforced():
-            objective = self._objective(training_region, data, standardized=True)
+            objective = self._objective(SPOPlusLoss(training_region), data, standardized=True)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
-        # As many folds as there are jobs share a turn, and the fit to all data has the last one.
+        # n_jobs folds run at the same time; the fit to all data comes last.
         jobs = effective_n_jobs(self.n_jobs)
         turns = -(-len(splits) // jobs) + 1
         ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
@@ -271,11 +269,11 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             for (train, test), end in zip(splits, ends, strict=True)
         )
         inexact = any(fold.inexact for fold in folds)
-        # With an oracle that is not optimal the SPO+ loss is not reliable, and the cost of decisions is.
+        # If the oracle is not optimal, the SPO+ loss is not reliable; the cost of decisions is.
         scores = np.array([-fold.spo if inexact and self.scoring is None else fold.scores for fold in folds])
-        # Losses add up over samples, so that a fold counts by its size; an arbitrary scorer is averaged over folds.
+        # Losses are averaged over samples, so folds are weighted by their size; a scorer is averaged over folds.
         size = np.array([fold.size for fold in folds])
-        if not size.any():  # no time for any of them
+        if not size.any():  # there was no time for any fold
             size = np.ones(len(folds))
         share = size if self._pooled else np.ones(len(folds))
         mean = np.average(scores, axis=0, weights=share)
@@ -312,7 +310,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
 
     @property
     def _pooled(self) -> bool:
-        """Whether the choice is by a loss that adds up over samples."""
+        """Whether the criterion is a loss, which is averaged over samples."""
         return self.scoring is None or (isinstance(self.scoring, str) and self.scoring in ("spo_loss", "spo_plus_loss"))
 
     def _splits(self, data: TrainingData) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -337,16 +335,16 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         test: np.ndarray,
         deadline: Deadline,
     ) -> _Fold:
-        """Fit the path to the training part and judge it by the held-out part."""
+        """Fit the path to the training part and score it on the held-out part."""
         X, C, weight, offset, input_attributes = data.take(test)
         size = float(len(test) if weight is None else weight.sum())
-        held_out: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
+        held_out = {} if weight is None else {"sample_weight": weight}
         here = region.take(test)
         model = copy(self)
         scorer = None if self._pooled else check_scoring(model, self.scoring)
         judged: list[tuple[float, float, float]] = []  # SPO loss, SPO+ loss and score of each model
         costs, relative = here.to_min(C), relative_weight(weight)
-        optimal: list[np.ndarray] = []  # decisions, once for all models
+        optimal: list[np.ndarray] = []  # cache of the optimal decisions
 
         def judge(point: Point) -> None:
             coef, intercept = point.objective.to_user(point.result.coef)
@@ -360,7 +358,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                     regret = SPOLoss(here).value_min(here, costs, C_hat, optimal[0])
                     plus = SPOPlusLoss(here).value_min(here, costs, C_hat, optimal[0])
             except TimeIsUp:
-                if judged:  # there is no time for those that follow, either
+                if judged:  # repeat the last score
                     judged.append(judged[-1])
                 return
             if here.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
@@ -374,8 +372,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             judged.append((spo, spo_plus, score))
 
         with deadline.enforced():
-            objective = self._objective(training_region.take(train), data.take(train), standardized=True)
-        # If nothing is held out, all are equal.
+            loss = SPOPlusLoss(training_region.take(train))
+            objective = self._objective(loss, data.take(train), standardized=True)
+        # If nothing is held out, all scores are equal.
         points = fit_path(
             objective, Run(deadline), alphas, float(self.l1_ratio), self._options(), *([judge] if size > 0 else [])
         )
@@ -383,7 +382,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         if not judged:
             nothing = np.zeros(len(alphas))
             return _Fold(nothing, 0.0, nothing, nothing, outcomes)
-        # What was not fitted is judged as the model that stands for it.
+        # Copied models have the score of the original.
         spo, spo_plus, scores = np.array(judged)[np.cumsum([point.fitted for point in points]) - 1].T
         inexact = here.fault is not None or any(outcome.inexact for outcome in outcomes)
         return _Fold(scores, size, spo, spo_plus, outcomes, inexact)

@@ -1,8 +1,8 @@
-"""What all linear SPO+ estimators share: parameters, the run of the solvers, attributes and ``predict``."""
+"""Base class of the linear estimators: parameters, solvers, attributes and ``predict``."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +14,14 @@ from .._training.baselines import Baselines
 from .._training.design import apply_model
 from .._training.fitted import check_metadata
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, set_fitted
+from .._training.inputs import Attributes, TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, Check, check_params, integer, number, one_of, optional
+from .._utils.types import RandomState, RegionParams
 from ..data.chunks import is_dask
-from ..losses import SPOPlusLoss
+from ..losses import Loss
 from ..regions.base import Region
 from ..regions.check import check_region
 from ..solvers import Result, Solver, Status, history_of
@@ -31,12 +32,12 @@ LIMITS = {Status.TIME_LIMIT: "time_limit", Status.ITERATION_LIMIT: "max_iter"}
 
 
 def remedy(status: Status) -> str:
-    """What to do about a gap above the tolerance."""
+    """Advice if the gap is above the tolerance."""
     return f"Increase {' or '.join(filter(None, (LIMITS.get(status), 'tol')))}, or try another solver."
 
 
 def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
-    """Text of the warning after a fit that proved less than it was asked for; empty if there is nothing to say.
+    """Text of the warning after a fit that did not converge; empty if there is nothing to warn about.
 
     It says what happened, what that means for the model and its bound, and what to do.
     """
@@ -45,7 +46,7 @@ def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str
     if result.converged:
         return ""
     if objective.inexact:
-        # The region has said that there is no bound; what is left to say is that there was more to do.
+        # The region has warned that there is no bound.  Warn only if the solver was stopped by a limit of the user.
         if limit is None or (limit == "max_iter" and solver.max_iter is None):
             return ""
         return (
@@ -71,7 +72,7 @@ def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str
 
 
 class LinearSPOPlusMixin:
-    """What every linear SPO+ estimator shares: validation, the solver's run, attributes and ``predict``."""
+    """Validation, attributes and ``predict`` of the linear estimators."""
 
     region: Region | None
     l1_ratio: float
@@ -83,7 +84,7 @@ class LinearSPOPlusMixin:
     max_iter: int | None
     time_limit: float | None
     n_jobs: int | None
-    random_state: Any
+    random_state: RandomState
     verbose: int
     _y_is_1d: bool
     #: whether sparse features stay sparse in a fit
@@ -135,20 +136,20 @@ class LinearSPOPlusMixin:
         check_params(self)
 
     def _fits(self, d: int, n_features: int) -> bool:
-        """Whether there are coefficients for so many costs and features."""
+        """Whether there are coefficients, for this number of costs and features."""
         shape = (n_features // d,) if self.shared else (d, n_features)
         return hasattr(self, "coef_") and self.coef_.shape == shape
 
     def _check_regions(
         self,
         C: np.ndarray,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
         n_jobs: int | None = None,
         surrogate_region: Region | None = None,
     ) -> tuple[Region, Region, Region]:
-        """Region to be stored, and regions of these samples: of their decisions, and of the training loss.
+        """Region to be stored, region of these samples for decisions, and region of these samples for training.
 
-        Oracles get ``n_jobs`` if they have none.
+        ``n_jobs`` is passed to regions that do not set their own.
         """
         n, d = C.shape
         region = check_region(self.region, n_dim=d)
@@ -181,22 +182,22 @@ class LinearSPOPlusMixin:
 
     def _objective(
         self,
-        region: Region,
+        loss: Loss,
         data: TrainingData,
         coordinates: Coordinates | None = None,
         *,
         standardized: bool = False,
     ) -> InMemoryObjective:
-        """SPO+ loss of the data; without a penalty if the estimator has no alpha of its own."""
+        """Training problem; without a penalty if the estimator has no ``alpha``."""
         return InMemoryObjective(
-            SPOPlusLoss(region),
+            loss,
             data.X,
             data.C,
             data.weight,
             offset=data.offset,
             alpha=float(getattr(self, "alpha", 0.0)),
             l1_ratio=float(self.l1_ratio),
-            prior=self.prior,
+            prior=getattr(self, "prior", "zero"),
             fit_intercept=self.fit_intercept,
             shared=self.shared,
             coordinates=coordinates,
@@ -219,11 +220,11 @@ class LinearSPOPlusMixin:
         result: Result,
         region: Region,
         solver: str,
-        input_attributes: dict[str, Any],
+        input_attributes: Attributes,
         mean_cost: np.ndarray | None = None,
-        **more: Any,
+        **more: object,
     ) -> None:
-        """Store what was learned; with the mean cost of all data, also the baselines."""
+        """Store the fitted attributes; if the mean cost is given, also the baselines."""
         coef, intercept = objective.to_user(result.coef)
         bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
         if mean_cost is not None:
@@ -231,7 +232,7 @@ class LinearSPOPlusMixin:
         learned = {
             "coef_": coef,
             "intercept_": intercept,
-            # Rounding must not put the value below a bound of zero.  Without a bound it is what was evaluated.
+            # Rounding must not put the value below a bound of zero.
             "objective_": max(result.objective, bound) * objective.scale,
             "lower_bound_": bound * objective.scale,
             "duality_gap_": result.gap,
@@ -242,5 +243,5 @@ class LinearSPOPlusMixin:
             "solver_": solver,
             "region_": region,
         }
-        # A stream of chunks ends with a fit.
+        # A fit ends a sequence of calls of ``partial_fit``.
         set_fitted(self, learned | input_attributes | more, forget=("_stream",))

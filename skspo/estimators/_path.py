@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,8 @@ from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import integer
+from .._utils.types import RandomState, RegionParams
+from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.base import certified
@@ -23,10 +25,10 @@ from ..solvers.driver import SolverOptions, check_decided, check_oracle, minimis
 from ._linear import remedy
 from ._spo_plus import SPOPlusRegressor
 
-#: ends of the automatic grid, in units of the gradient's norm at the model of an infinite alpha
+#: ends of the automatic grid, in units of the norm of the gradient at the model of an infinite alpha
 LARGEST, SMALLEST = 1e2, 1e-3
 
-#: a fit gets at least this many times the seconds that others took beyond their share of the time
+#: a fit gets at least this multiple of the seconds by which earlier fits exceeded their share of the time
 SHARE_OF_OVERHEAD = 4.0
 
 
@@ -52,7 +54,7 @@ class Point(NamedTuple):
     run: Run
     result: Result
     outcome: Outcome
-    fitted: bool = True  # or a copy of the one before
+    fitted: bool = True  # if not, it is a copy of the model before
 
 
 def alpha_grid(
@@ -63,7 +65,7 @@ def alpha_grid(
         try:
             with run.deadline.enforced():
                 return automatic_alphas(objective, run, l1_ratio, n_alphas)
-        except TimeIsUp:  # any grid will do
+        except TimeIsUp:  # nothing will be fitted on this grid
             return np.geomspace(LARGEST, SMALLEST, n_alphas)
     try:
         grid = np.asarray(alphas, dtype=np.float64)
@@ -94,23 +96,22 @@ def fit_path(
     objective : InMemoryObjective
         With any penalty.
     run : Run
-        For the whole path.  What solvers derive from the region, and caches of the oracle, serve all models.
+        For the whole path.  All models share its caches.
     alphas : ndarray
         In decreasing order.
     l1_ratio : float
     options : SolverOptions
     judge : callable, optional
-        Called with each model; what it takes is part of the model's share of the time.
+        Called with each model; its time is part of the model's share.
 
     Returns
     -------
     points : list of Point
-        Where the shares of the time are so short that nothing fits into them, some of the models stand for their
-        successors as well.
+        If the shares of the time are too short for a fit, some models are copied to the next alphas.
     """
     points: list[Point] = []
     deadline = run.deadline
-    overhead, skip = 0.0, 0.0  # seconds that a fit took beyond its share; successors that have no fit of their own
+    overhead, skip = 0.0, 0.0  # seconds by which a fit exceeded its share; number of next alphas without a fit
     for k, alpha in enumerate(alphas):
         left = deadline.left()
         if points and (skip >= 1 or left <= overhead) and not np.isinf(alpha):
@@ -140,7 +141,7 @@ def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, star
 
 
 def _prior(objective: InMemoryObjective, run: Run) -> Point:
-    """Model for an infinite alpha: any move off the prior costs infinitely much, so its loss is also its bound."""
+    """Model for an infinite alpha: the prior, whose loss is also its bound."""
     try:
         with run.deadline.enforced():
             check_decided(objective, run)
@@ -155,7 +156,7 @@ def _prior(objective: InMemoryObjective, run: Run) -> Point:
 
 
 def _not_fitted(objective: InMemoryObjective, last: Point, deadline: Deadline, options: SolverOptions) -> Point:
-    """Model of another alpha, for lack of time."""
+    """Copy of the model before, because there is no time for a fit."""
     Theta = last.result.coef
     value = last.result.objective - last.objective.penalty(Theta) + objective.penalty(Theta)
     message = f"{deadline.message} before this fit"
@@ -178,12 +179,12 @@ def spo_plus_path(
     standardize: bool = True,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    region_params: Any = None,
+    region_params: RegionParams | None = None,
     solver: str | Solver = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
     time_limit: float | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
     verbose: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Linear SPO+ models for a decreasing sequence of penalties, each started from the one before.
@@ -213,8 +214,8 @@ def spo_plus_path(
     solver, tol, max_iter, random_state, verbose
         As in :class:`SPOPlusRegressor`.
     time_limit : float or None, default=None
-        Seconds for the whole path; each model gets an equal share of what is left when its turn comes.  If that is not
-        enough to fit anything, some models stand for those of the next smaller alphas as well.
+        Seconds for the whole path; each model gets an equal share of the remaining time.  If that is not enough for a
+        fit, some models are copied to the next smaller alphas.
 
     Returns
     -------
@@ -261,7 +262,7 @@ def spo_plus_path(
     data = check_training_data(model, X, C, sample_weight, offset, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
     with run.deadline.enforced():
-        objective = model._objective(region, data, standardized=standardize)
+        objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
     grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
     points = fit_path(objective, run, grid, float(l1_ratio), model._options())
     warn_about([point.outcome for point in points], tol, "on the path")
@@ -271,7 +272,7 @@ def spo_plus_path(
 
 
 def automatic_alphas(objective: LinearObjective, run: Run, l1_ratio: float, n_alphas: int) -> np.ndarray:
-    """Decreasing grid from the prior to practically no penalty, in the units of the objective's penalty."""
+    """Decreasing grid from the prior to almost no penalty, in the units of the objective's penalty."""
     Theta = objective.prior.copy()
     if not objective.prior_is_least_squares:
         p = objective.design.n_features
@@ -287,7 +288,7 @@ def automatic_alphas(objective: LinearObjective, run: Run, l1_ratio: float, n_al
         largest = min(largest, first)
         smallest = min(smallest, SMALLEST * first)
     if not largest > 0:
-        # The prior is optimal already, for every alpha.
+        # The prior is optimal for every alpha.
         largest, smallest = LARGEST, SMALLEST
     if not objective.prior_is_least_squares:
         return np.geomspace(largest, smallest, n_alphas)
@@ -296,7 +297,7 @@ def automatic_alphas(objective: LinearObjective, run: Run, l1_ratio: float, n_al
 
 def warn_about(outcomes: list[Outcome], tol: float, where: str) -> None:
     """One warning for any number of fits that did not reach the tolerance."""
-    # An oracle that is not optimal has no gaps, and the region has said so.
+    # If the oracle is not optimal, there are no gaps, and the region has warned.
     missed = [outcome for outcome in outcomes if outcome.status is not Status.CONVERGED and not outcome.inexact]
     if missed:
         worst = max(missed, key=lambda outcome: outcome.gap)

@@ -1,19 +1,19 @@
-"""SPORegressor: a linear model that minimises the decision loss itself."""
+"""``SPORegressor``: a linear model that minimises the SPO loss."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
-from .._training.in_memory import InMemoryObjective
 from .._training.inputs import check_training_data
 from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import Check, integer, one_of, optional
+from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Solver, check_solver_serves
@@ -33,35 +33,33 @@ INITS = ("spo+", "least_squares", "absolute_error")
 class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear model of costs that minimises the SPO loss: what its decisions cost beyond the best ones.
 
-    The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit and never ends with a
-    larger objective, so that on the training data the decisions are at least as good; nor with a larger one than least
-    squares or the zero model.
+    The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit.  The objective is at
+    most that of the start, of least squares and of the zero model.
 
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
-        ever meant: ``fit`` warns.
+        Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
     solver : {"auto", "lbfgs", "line-search", "milp"} or Solver, default="auto"
-        "lbfgs" follows the gradient, where decisions move smoothly with the costs (``EntropySimplex``,
-        ``LogBarrierSimplex``, ``Ellipsoid``, ``LqBall``, ``Markowitz``); "line-search" needs nothing but ``argmin`` and
-        is for polyhedra and integer regions; "milp" finds the optimum of small problems over polyhedra with few
-        vertices.  "auto" takes the first that the region allows, never "milp".
+        "lbfgs" needs decisions that vary smoothly with the costs (``EntropySimplex``, ``LogBarrierSimplex``,
+        ``Ellipsoid``, ``LqBall``, ``Markowitz``); "line-search" needs only ``argmin`` and is for polyhedra and integer
+        regions; "milp" finds the optimum of small problems over polyhedra with few vertices.  "auto" is "lbfgs" if the
+        region allows it, else "line-search".
     init : {"spo+", "least_squares", "absolute_error"}, default="spo+"
-        Where to start.  The guarantee above is relative to this start.
+        The start.
     n_restarts : int or None, default=None
-        Further descents, from random points around the best one.  None means 2 for lbfgs, and up to 200, as long as
-        line searches are left, for line-search.
+        Number of further descents, from random points around the best one.  None means 2 for lbfgs, and at most 200 for
+        line-search, within ``max_iter``.
     alpha : float, default=0.0
         Strength of the penalty.  The loss does not change when predictions are multiplied by a positive number, so the
-        penalty is that of coefficients scaled to the norm of the start: it weighs slopes against the intercept.
+        penalty is that of coefficients scaled to the norm of the start.
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     shared : bool, default=False
-        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
-        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+        Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
+        one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
     tol : float, default=1e-6
         lbfgs: size of the gradient; line-search: relative decrease that counts; milp: relative gap.  The start is
         fitted with the same tolerance.
@@ -71,7 +69,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Seconds after which ``fit`` ends with the best model so far, its bound and a warning, as in
         :class:`SPOPlusRegressor`.
     random_state : int, RandomState instance or None, default=None
-        Random directions and restarts.
+        Seed of random directions and restarts.
     n_jobs : int or None, default=None
         Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
     verbose : int, default=0
@@ -82,18 +80,17 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     Attributes
     ----------
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
-        Coefficients, of the norm of the start.  Their component that decisions cannot see is set by least squares.
+        Coefficients, with the norm of the start.  The component that changes no decision is set by least squares.
     intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
     objective_ : float
         Mean SPO loss of the training data plus the penalty.
     lower_bound_ : float
-        0, which bounds every SPO loss; with solver="milp" the bound of all models whose decisions are unambiguous by a
-        margin (see ``skspo.solvers.spo.milp``).  -inf if the region's oracle was found not to be optimal (see
-        :class:`OracleRegion`): the loss, relative to its decisions, may then be negative.
+        0, a bound of every SPO loss; with solver="milp" a bound for all models whose decisions are unique by a margin
+        (see ``skspo.solvers.spo.milp``).  -inf if the region's oracle was found not to be optimal (see
+        :class:`OracleRegion`): the loss may then be negative.
     certificate_radius_ : float
-        Infinite for a bound of 0, which holds for every model; NaN for that of "milp", which holds for the models
-        named above, and if there is no bound.
+        Infinite for a bound of 0, which holds for every model; NaN for the bound of "milp", and if there is no bound.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
     status_ : str
@@ -102,7 +99,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
-        What the solver reported on its way, as in :class:`SPOPlusRegressor`.
+        Progress of the solver, as in :class:`SPOPlusRegressor`.
     solver_ : str
         Name of the solver used.
     region_ : Region
@@ -144,7 +141,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         tol: float = 1e-6,
         max_iter: int | None = None,
         time_limit: float | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         warm_start: bool = False,
@@ -171,7 +168,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> SPORegressor:
         """Fit the model.
 
@@ -198,17 +195,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
         solver = self._choose_solver(region)
         with deadline.enforced():
-            objective = InMemoryObjective(
-                SPOLoss(region),
-                data.X,
-                data.C,
-                data.weight,
-                offset=data.offset,
-                alpha=float(self.alpha),
-                l1_ratio=float(self.l1_ratio),
-                fit_intercept=self.fit_intercept,
-                shared=self.shared,
-            )
+            objective = self._objective(SPOLoss(region), data)
         start = None
         if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)

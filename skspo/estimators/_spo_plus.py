@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,13 @@ from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.chunked import ChunkedObjective
-from .._training.inputs import check_training_data, restore_rng_on_failure
+from .._training.inputs import Attributes, check_training_data, restore_rng_on_failure
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
+from .._utils.types import RandomState, RegionParams
 from ..data.chunks import ChunkedData, is_dask, is_large_memmap
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
@@ -30,7 +31,7 @@ from ._linear import LinearSPOPlusMixin, shortfall
 
 
 class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Linear model of costs whose decisions are good: exact minimisation of the SPO+ loss.
+    """Linear model of costs, trained for good decisions by exact minimisation of the SPO+ loss.
 
     Minimises, over coefficients B and intercept b,
 
@@ -39,8 +40,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     Parameters
     ----------
     region : Region or None, default=None
-        Feasible region of the decisions.  None means the unit Box, which exists in every dimension and is hardly
-        ever meant: ``fit`` warns.
+        Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
     surrogate_region : Region or None, default=None
         Train on this region instead; decisions and scores still use ``region``.
     alpha : float, default=0.0
@@ -48,19 +48,19 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
     prior : {"zero", "least_squares"}, default="zero"
-        Where the penalty shrinks to: B0 = 0 with a free intercept, or the least-squares fit, intercept included, so
-        that a large ``alpha`` gives least squares.
+        B0 = 0 with an intercept without penalty, or B0 = the least-squares fit, intercept included, so that a large
+        ``alpha`` gives least squares.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     shared : bool, default=False
-        Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
-        q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+        Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
+        one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
     solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "sgd"} or Solver
         The default "auto" is decided by :func:`skspo.solvers.choose_solvers`: separable for products of regions, boxes
         with more than 20 costs among them, lbfgs and newton for strongly convex regions,
         interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
-        the others cannot close the gap), bundle where there is nothing but an oracle, for many samples and for shared
-        models with few coefficients, else sgd; both where the oracle is found to be a heuristic.  A Solver instance
+        the others do not close the gap), bundle for regions with an oracle only, for many samples and for shared models
+        with few coefficients, else sgd; bundle and sgd if the oracle is found to be a heuristic.  A Solver instance
         uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
@@ -68,10 +68,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Iteration limit (bundle: passes, sgd: epochs); None leaves the solver's own.
     time_limit : float or None, default=None
         Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  Steps that would take
-        longer than the time that is left are not begun, and "auto" takes a solver that gets somewhere in time.  It may
-        take a tenth longer and half a second; one call of a user's oracle, or one pass over data in chunks, is not
-        interrupted.  If the limit is too short to find the best decisions of all samples, the model is least squares,
-        and ``objective_`` is infinite.
+        longer than the remaining time are not started, and "auto" takes the limit into account.  ``fit`` may take ten
+        percent longer plus half a second; a call of a user's oracle, or a pass over data in chunks, is not interrupted.
+        If the limit is too short to find the optimal decisions of all samples, the model is least squares, and
+        ``objective_`` is infinite.
     warm_start : bool, default=False
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None
@@ -84,20 +84,19 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     Attributes
     ----------
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
-        Coefficients.  Their component that decisions cannot see is set by least squares.
+        Coefficients.  The component that changes no decision is set by least squares.
     intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
     objective_ : float
-        Objective at the returned coefficients, evaluated by the loss itself.  An oracle that is not optimal may make it
-        negative.
+        Objective at the returned coefficients.  It may be negative if the oracle is not optimal.
     lower_bound_ : float
-        Bound proved by dual decisions, for all linear models within ``certificate_radius_`` of least squares.  -inf if
+        Bound of the objective, proved for all linear models within ``certificate_radius_`` of least squares.  -inf if
         the region's oracle was found not to be optimal (see :class:`OracleRegion`).
     certificate_radius_ : float
-        How far ``lower_bound_`` reaches: it holds for every model whose coefficients, times the spread of their
-        features, differ from least squares by at most this many typical costs (in the Frobenius norm; intercepts at
-        the mean of the features).  At least 10,000 and twice the distance of the model itself; infinite if it holds for
-        every linear model, as with a ridge on all coefficients.  NaN if there is no bound.
+        ``lower_bound_`` holds for every model whose coefficients, times the spread of their features, differ from least
+        squares by at most this many typical costs (in the Frobenius norm; intercepts at the mean of the features).  It
+        is at least 10,000 and twice the distance of the model itself; infinite if the bound holds for every linear
+        model, as with a ridge on all coefficients; NaN if there is no bound.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction); inf if there is no bound.
     status_ : str
@@ -106,8 +105,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
-        "time" in seconds, "n_iter", "objective", "lower_bound" and "duality_gap" as the solver reported them on its
-        way, for :class:`skspo.plotting.ConvergenceDisplay`; NaN where there was no bound.  Empty after ``partial_fit``.
+        Progress of the solver: "time" in seconds, "n_iter", "objective", "lower_bound" and "duality_gap"; NaN where
+        there was no bound.  For :class:`skspo.plotting.ConvergenceDisplay`.  Empty after ``partial_fit``.
     solver_ : str
         Name of the solver used.
     region_ : Region
@@ -136,7 +135,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     >>> model.decide(X[:1]).shape
     (1, 10)
 
-    With features of each alternative rather than of the sample, one model serves all of them:
+    If each alternative has its own features, one model can predict all costs:
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 10 * 2))  # ten blocks of two features
@@ -166,7 +165,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         time_limit: float | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.region = region
@@ -191,14 +190,14 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> SPOPlusRegressor:
         """Fit the model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a dask array or data frame
-            Features.  Dask collections are worked on where they live; memory-mapped arrays larger than
+            Features.  Partitions of dask collections stay on their workers; memory-mapped arrays larger than
             ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Both need ``solver="auto"``,
             "bundle" or "lbfgs".
         y : array-like of shape (n_samples, d) or (n_samples,)
@@ -226,15 +225,15 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         with deadline.enforced():
-            objective = self._objective(training_region, data)
+            objective = self._objective(SPOPlusLoss(training_region), data)
         return self._minimise(objective, Run(deadline), region, data.input_attributes, data.mean_cost)
 
-    def fit_chunks(self, chunks: Any) -> SPOPlusRegressor:
+    def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk, in bounded memory.
 
-        The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before its first: for means
-        and least squares, for optimal decisions, which are kept in a temporary file (where: see ``tempfile``), for
-        the loss of the zero prediction, and for a sample, whose fit is the start.
+        The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before the first pass: for
+        means and least squares, for optimal decisions, which are stored in a temporary file (see ``tempfile``), for the
+        loss of the zero prediction, and for a sample, whose fit is the warm start.
 
         Parameters
         ----------
@@ -269,7 +268,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         with LocalRows(data) as rows:
             return self._fit_rows(rows, input_attributes, deadline)
 
-    def _fit_rows(self, rows: Rows, input_attributes: dict[str, Any], deadline: Deadline) -> SPOPlusRegressor:
+    def _fit_rows(self, rows: Rows, input_attributes: Attributes, deadline: Deadline) -> SPOPlusRegressor:
         d = rows.first()[1].shape[1]
         region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs, self.surrogate_region)
         objective = ChunkedObjective(
@@ -284,7 +283,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         return self._minimise(objective, Run(deadline), region, input_attributes, objective.mean_cost, depth=2)
 
     def _reads_chunks(self) -> bool:
-        """Whether the solver that was asked for, if any, makes do with sums over rows."""
+        """Whether the solver needs only sums over rows."""
         solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
         return self.solver == "auto" or bool(getattr(solver, "supports_chunks", False))
 
@@ -293,12 +292,12 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         objective: LinearObjective,
         run: Run,
         region: Region,
-        input_attributes: dict[str, Any],
+        input_attributes: Attributes,
         mean_cost: np.ndarray,
         *,
         depth: int = 1,
     ) -> SPOPlusRegressor:
-        """Run the solver, store the attributes, and warn the user, ``depth`` calls above, if the gap is too large."""
+        """Run the solver, store the attributes, and warn if the gap is too large; the user is ``depth`` calls above."""
         start = None
         if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
@@ -315,13 +314,13 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        region_params: Any = None,
+        region_params: RegionParams | None = None,
     ) -> SPOPlusRegressor:
         """Take one stochastic pass over a chunk of data (always with sgd).
 
         The first chunk sets the scale of features and costs and the start (its least-squares fit, or the coefficients
-        of an earlier ``fit``), so it should not be tiny.  Streaming proves nothing: ``objective_`` is that of the
-        chunk, ``lower_bound_`` is 0.
+        of an earlier ``fit``), so it should not be tiny.  No bound is computed: ``objective_`` is that of the chunk,
+        ``lower_bound_`` is 0.
 
         Parameters
         ----------
@@ -346,13 +345,13 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             )
         region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         running = self.__dict__.get("_stream")
-        objective = self._objective(training_region, data, coordinates=running and running[0])
+        objective = self._objective(SPOPlusLoss(training_region), data, coordinates=running and running[0])
         if running is None:
             start = None if first else objective.from_user(self.coef_, self.intercept_)
             stream = SGDSolver().start(objective, start)
             running = (objective.coordinates, stream, check_random_state(self.random_state))
         coordinates, stream, rng = running
-        stream = deepcopy(stream)  # should the pass fail, the old one is as it was
+        stream = deepcopy(stream)  # if the pass fails, the old state is unchanged
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
         with restore_rng_on_failure(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
             SGDSolver().run_epoch(objective, stream, rng)

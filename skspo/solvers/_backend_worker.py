@@ -1,7 +1,7 @@
-"""A process of its own for a program that takes long: ``backend_process`` starts it, waits for it, and may end it.
+"""Script of the separate process for large programs: ``backend_process`` starts it, waits for it, and may kill it.
 
-Run as a script, it reads a program from its standard input and writes what the back-end found to its standard output.
-It imports no more than it needs, so that it starts in a fraction of a second.
+It reads a program from its standard input and writes the answer of the back-end to its standard output.  It imports as
+little as possible, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -10,11 +10,34 @@ import os
 import pickle
 import signal
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    import numpy as np
+    import scipy.sparse as sp
+
+#: options of a back-end, and its answer: status, solution and counts of iterations
+Options: TypeAlias = dict[str, float | str]
+Answer: TypeAlias = dict[str, Any]
 
 
-def solve_clarabel(program: dict[str, Any], parent: int | None = None) -> dict[str, Any]:
-    """Solve with Clarabel; ``parent`` is the process without which nobody wants the result."""
+class Program(TypedDict, total=False):
+    """Clarabel: min q.x + x.P x / 2, b - A x in cones.  HiGHS: min q.x, lower <= A x <= b, and bounds of x."""
+
+    backend: str
+    options: Options
+    q: np.ndarray
+    A: sp.csc_array
+    b: np.ndarray
+    P: sp.csc_array
+    cones: Sequence[tuple[str, object]]
+    lower: np.ndarray
+    bounds: tuple[np.ndarray | None, np.ndarray | None]
+
+
+def solve_clarabel(program: Program, parent: int | None = None) -> Answer:
+    """Solve with Clarabel; stop if the process ``parent`` has ended."""
     import clarabel
 
     make = {"zero": clarabel.ZeroConeT, "nonneg": clarabel.NonnegativeConeT, "soc": clarabel.SecondOrderConeT}
@@ -33,8 +56,8 @@ def solve_clarabel(program: dict[str, Any], parent: int | None = None) -> dict[s
     return {"status": str(found.status), **{name: getattr(found, name) for name in fields}}
 
 
-def solve_highs(program: dict[str, Any], parent: int | None = None) -> dict[str, Any]:
-    """Solve a linear program with HiGHS: min q.x, lower <= A x <= b, and bounds of x."""
+def solve_highs(program: Program, parent: int | None = None) -> Answer:
+    """Solve a linear program with HiGHS."""
     import highspy
     import numpy as np
 
@@ -56,14 +79,14 @@ def solve_highs(program: dict[str, Any], parent: int | None = None) -> dict[str,
         raise RuntimeError("HiGHS does not accept the program.")
     highs.run()
     solution, info = highs.getSolution(), highs.getInfo()
-    counts = ("ipm", "crossover", "pdlp", "qp", "simplex")
+    methods = ("ipm", "crossover", "pdlp", "qp", "simplex")
     return {
         "status": highs.getModelStatus().name,
         "x": np.array(solution.col_value),
         "y": np.array(solution.row_dual),
         "objective": info.objective_function_value,
         "seconds": highs.getRunTime(),
-        "iterations": {f"{name}_iteration_count": getattr(info, f"{name}_iteration_count") for name in counts},
+        "counts": {f"{name}_iteration_count": getattr(info, f"{name}_iteration_count") for name in methods},
     }
 
 
@@ -72,14 +95,14 @@ SOLVE = {"CLARABEL": solve_clarabel, "HIGHS": solve_highs}
 
 def main() -> None:
     """Read a program, solve it, write the result or the error."""
-    # Ctrl-C in a terminal reaches the whole group of processes; the parent decides what it means.
+    # Ctrl-C in a terminal is sent to all processes of the group; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What libraries print must not get between the bytes of the result.
+    # Output of libraries must not be mixed with the result.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     program = pickle.load(sys.stdin.buffer)
     try:
-        answer: Any = SOLVE[program["backend"]](program, os.getppid())
+        answer: Answer | str = SOLVE[program["backend"]](program, os.getppid())
     except BaseException as error:
         answer = f"{type(error).__name__}: {error}"
     with out:

@@ -1,8 +1,9 @@
-"""How ``solver="auto"`` chooses: a list of rules, read from top to bottom."""
+"""The choice of ``solver="auto"``: a list of rules, read from top to bottom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,39 +35,39 @@ SOLVERS: dict[str, type[Solver]] = {
     )
 }
 
-#: largest number of costs, n_samples * d, for which "auto" hands the whole problem to a conic solver
+#: largest number of costs, n_samples * d, for which "auto" uses conic
 CONIC_LIMIT = 100_000
 
-#: largest work of an interior-point or Newton iteration, in multiplications, that "auto" takes on: minutes for a fit
+#: largest number of multiplications of an iteration for which "auto" uses interior-point or newton: minutes for a fit
 INTERIOR_POINT_LIMIT = 2e11
 
-#: largest number of coefficients for which a Newton step costs "auto" no more than a few gradients
+#: largest number of coefficients for which a Newton step takes no longer than a few gradients
 NEWTON_FIRST = 100
 
 #: assets that best portfolios hold on average from which on "auto" tries newton before interior point, and the steps
 #: that it gives it: with fewer assets, most samples are at kinks of the loss
 DIVERSIFIED, NEWTON_STEPS = 12, 40
 
-#: iterations that "auto" gives lbfgs where newton can go on; a smooth problem needs fewer
+#: iteration limit of lbfgs if newton comes next; a smooth problem needs fewer
 LBFGS_FIRST = 200
 
-#: largest number of coefficients for which "auto" takes the bundle method: its program grows with them
+#: largest number of coefficients for which "auto" uses bundle: its program grows with them
 BUNDLE_LIMIT = 5_000
 
-#: largest number of coefficients for which "auto" tries the bundle method first where samples are many: it starts from
-#: the fit to some of them, and is then several times as fast as interior point
+#: largest number of coefficients for which "auto" tries bundle first if there are many samples: with the fit to a
+#: sample as warm start it is several times as fast as interior point
 BUNDLE_FIRST = 1_500
 
-#: passes that "auto" gives bundle where another solver can go on; started from a sample it needs a few dozen
+#: limit of passes of bundle if another solver comes next; with a warm start it needs a few dozen
 FIRST_PASSES = 200
 
-#: largest number of coefficients of a shared model for which "auto" tries the bundle method before all but lbfgs: its
-#: program is tiny then, and a dozen passes of the oracle close the gap
+#: largest number of coefficients of a shared model for which "auto" tries bundle before all others but lbfgs: its
+#: program is tiny, and a dozen passes close the gap
 FEW_COEFFICIENTS = 100
 
 
 class Case:
-    """The facts about a training problem that the rules look at."""
+    """Properties of a training problem that the rules use."""
 
     def __init__(self, objective: LinearObjective, run: Run) -> None:
         self.objective, self.run = objective, run
@@ -76,22 +77,22 @@ class Case:
         self.penalty = penalty_kind(objective.alpha, objective.l1_ratio)
 
     def serves(self, name: str) -> bool:
-        """Whether a solver can minimise this objective at all."""
+        """Whether a solver can minimise this objective."""
         solver = SOLVERS[name]
         dense = solver.supports_sparse or not self.objective.design.sparse
         return dense and not solver.shortcomings(self.region, self.objective.loss, self.penalty)
 
-    @property
+    @cached_property
     def smooth(self) -> bool:
         """Whether the region is strongly convex: the loss is then smooth except where 2 c_hat = c."""
         return self.serves("lbfgs")
 
-    @property
+    @cached_property
     def newton(self) -> bool:
         """Whether Newton's method can be used, and its steps are affordable."""
         return self.serves("newton") and newton_work(self.objective) <= INTERIOR_POINT_LIMIT
 
-    @property
+    @cached_property
     def diversified(self) -> bool:
         """Whether decisions can be smoothed and best ones hold many assets: the loss is then nearly smooth."""
         if self.smooth or not self.newton or not isinstance(self.objective, InMemoryObjective):
@@ -101,17 +102,17 @@ class Case:
         W = self.objective.W
         return int(np.count_nonzero(W > 1e-6)) >= DIVERSIFIED * len(W)
 
-    @property
+    @cached_property
     def interior_point(self) -> bool:
         """Whether the interior-point method can be used, and its iterations are affordable."""
         return self.serves("interior-point") and interior_point_work(self.objective, self.run) <= INTERIOR_POINT_LIMIT
 
-    @property
+    @cached_property
     def conic(self) -> bool:
         """Whether the region has a cone form, and the whole problem is small enough for one conic program."""
         return self.serves("conic") and self.objective.n_samples * self.d <= CONIC_LIMIT
 
-    @property
+    @cached_property
     def separable(self) -> bool:
         """Whether the region is a product of several, and every cost has coefficients of its own."""
         region: Any = self.region
@@ -119,25 +120,25 @@ class Case:
             return False
         return len(region.blocks(self.objective.shape[0])) > 1
 
-    @property
+    @cached_property
     def many_samples(self) -> bool:
-        """Whether samples are so many that a fit to some of them is a good start, and passes of the oracle are fast."""
+        """Whether there are many samples, so that a fit to some of them is a good start, and the oracle is fast."""
         many = self.objective.n_samples >= MANY_SAMPLES and self.n_coef <= BUNDLE_FIRST
         return many and not self.region.oracle_is_solver
 
     @property
     def fast_interior_point(self) -> bool:
-        """Whether the interior-point method is the faster one in spite of many samples: at most one equality."""
+        """Whether the interior-point method is faster than bundle in spite of many samples: at most one equality."""
         return is_simple(self.region, self.d) and self.objective.n_samples < 2 * MANY_SAMPLES
 
     @property
     def tiny_shared_model(self) -> bool:
-        """Whether one model with few coefficients serves all costs."""
+        """Whether one model with few coefficients predicts all costs."""
         return self.objective.design.shared and self.n_coef <= FEW_COEFFICIENTS
 
 
 class Rule(NamedTuple):
-    """Try a solver if a condition holds and nothing above has taken it yet."""
+    """Try a solver if a condition holds and no rule above has chosen it."""
 
     solver: str
     condition: Callable[[Case], bool]
@@ -153,7 +154,7 @@ RULES = [
         "a step costs as much as a few gradients",
     ),
     Rule("lbfgs", lambda case: case.smooth, "the loss is smooth almost everywhere"),
-    Rule("newton", lambda case: case.smooth and case.newton, "goes on where lbfgs stalls"),
+    Rule("newton", lambda case: case.smooth and case.newton, "continues where lbfgs stalls"),
     Rule("newton", lambda case: case.diversified, "needs fewer steps, which take less time"),
     Rule(
         "bundle",
@@ -162,8 +163,8 @@ RULES = [
     ),
     Rule("bundle", lambda case: not case.smooth and case.tiny_shared_model, "its program is tiny"),
     Rule("interior-point", lambda case: case.interior_point, "polyhedra, perhaps with a quadratic constraint"),
-    Rule("bundle", lambda case: not case.smooth and case.many_samples, "goes on where interior point stalls"),
-    Rule("conic", lambda case: case.conic, "goes on where the others cannot close the gap"),
+    Rule("bundle", lambda case: not case.smooth and case.many_samples, "continues where interior point stalls"),
+    Rule("conic", lambda case: case.conic, "continues where the others do not close the gap"),
     Rule(
         "bundle",
         lambda case: not case.smooth and not case.conic and case.n_coef <= BUNDLE_LIMIT,
@@ -181,17 +182,16 @@ RULES_FOR_CHUNKS = [
 def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[str]:
     """Return the solvers that ``solver="auto"`` tries, in order, until the duality gap is closed.
 
-    The rules are ``skspo.solvers.auto.RULES``, or ``RULES_FOR_CHUNKS`` where data come in chunks.  Solvers that would
-    not get anywhere within ``time_limit`` are left out.  For data in memory ``sgd`` is the last resort; it is also
-    added where the oracle is a function of the user's that may be a heuristic
-    (``OracleRegion(on_suboptimal="warn")``), but then run only if the function was found not to be optimal: the other
-    solvers take every decision as exact.
+    The rules are ``skspo.solvers.auto.RULES``, or ``RULES_FOR_CHUNKS`` if data come in chunks.  Solvers that are too
+    slow for ``time_limit`` are left out.  For data in memory ``sgd`` is used if no rule applies; it is also added if
+    the oracle may be a heuristic (``OracleRegion(on_suboptimal="warn")``), but then it runs only if the oracle was
+    found not to be optimal, because the other solvers need exact decisions.
 
     Parameters
     ----------
     objective : LinearObjective
     run : Run, optional
-        Says how much time is left; by default there is no limit.
+        Gives the time limit; by default there is none.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
 
 
 def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **params: object) -> list[Solver]:
-    """Return the solvers to try, for a name or an instance, after checking that they can serve the problem.
+    """Return the solvers to try, for a name or an instance, after checking that they can solve the problem.
 
     Parameters
     ----------

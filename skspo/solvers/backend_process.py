@@ -1,13 +1,13 @@
-"""Large conic programs in a process of their own, which can be ended at any time.
+"""Large conic programs in a separate process, which can be killed at any time.
 
-HiGHS and Clarabel look at the clock between iterations only, and Clarabel holds the interpreter's lock while it works,
-so that neither a thread nor a signal handler of the same process gets a turn: a factorisation of minutes would neither
-keep a time limit nor hear Ctrl-C.  A process of its own does: the caller waits for it in Python, and kills it when the
-time is up or an exception, such as KeyboardInterrupt, ends the wait.  Its start takes a third of a second, so that
-small programs are solved in the process of the caller.
+HiGHS and Clarabel check the time only between iterations, and Clarabel holds the interpreter lock, so that other
+threads and signal handlers of the same process cannot run: a factorisation that takes minutes would ignore both the
+time limit and Ctrl-C.  The caller waits for the separate process, and kills it at the time limit or when an exception,
+such as KeyboardInterrupt, ends the wait.  The start takes a third of a second, so small programs are solved in the
+process of the caller.
 
-It is started as a new interpreter, not by a fork, and gets the program through a pipe.  So it needs no guard in the
-user's script, works from any thread, and inherits no locks.
+The process is a new interpreter, not a fork, and receives the program through a pipe.  Therefore user scripts need no
+``if __name__ == "__main__"``, it can be started from any thread, and it inherits no locks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pickle
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,11 +26,16 @@ import scipy.sparse as sp
 from .._utils.errors import SolverError
 from ..regions._oracles.cones import cone_size, cones_of
 from . import _backend_worker
+from ._backend_worker import Answer, Options, Program
 
-#: numbers in the constraints from which on a program is solved by another process: it takes a second or so then
+if TYPE_CHECKING:
+    import cvxpy as cp
+    from cvxpy.reductions.solvers.solving_chain import SolvingChain
+
+#: number of entries of the constraints from which a program is solved by another process; this takes about a second
 LARGE_PROGRAM = 30_000
 
-#: the worker finds what this process can import, wherever it is installed
+#: the worker gets the import path of this process
 _START = """
 import json, runpy, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -38,32 +43,37 @@ runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
 
+#: arrays of a program as CVXPY names them: min c.x + x.P x / 2, where b - A x is in the cones of ``dims``
+ProblemData: TypeAlias = dict[str, Any]
+
+#: what ``cvxpy.Problem.get_problem_data`` returns: data, and two objects that translate the solution back
+Compiled: TypeAlias = tuple[ProblemData, "SolvingChain", list[object]]
+
+
 class BackendFailure(SolverError):
-    """The back-end, or its process, ended without a result."""
+    """The back-end, or its process, stopped without a result."""
 
 
 class BackendInterrupted(BackendFailure):
-    """A signal from outside ended the process of the back-end."""
+    """The process of the back-end was killed by a signal."""
 
 
-def is_large(compiled: tuple[Any, ...]) -> bool:
-    """Whether what ``cvxpy.Problem.get_problem_data`` returned is worth a process of its own."""
+def is_large(compiled: Compiled) -> bool:
+    """Whether a program is large enough for a separate process."""
     return compiled[0]["A"].nnz >= LARGE_PROGRAM
 
 
-def solve_in_process(
-    problem: Any, compiled: tuple[Any, ...], backend: str, options: dict[str, Any], seconds: float
-) -> None:
-    """Solve a CVXPY problem in another process, and give it its values.
+def solve_in_process(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
+    """Solve a CVXPY problem in another process, and set the values of its variables.
 
     Parameters
     ----------
     problem : cvxpy.Problem
     compiled : tuple
-        What ``problem.get_problem_data`` returned for the back-end.
+        Result of ``problem.get_problem_data`` for the back-end.
     backend : {"CLARABEL", "HIGHS"}
     options : dict
-        Those of the back-end.
+        Options of the back-end.
     seconds : float
         After which the process is killed; infinity means never.
 
@@ -73,16 +83,15 @@ def solve_in_process(
         If there is no result.
     """
     data, chain, inverse = compiled
-    if backend == "HIGHS":
-        program, read = _highs_program(data), _highs_result
-    else:
-        program, read = _clarabel_program(data), _clarabel_result
-    answer = run_worker(program | {"backend": backend, "options": options}, seconds)
-    problem.unpack_results(read(answer), chain, inverse)
+    highs = backend == "HIGHS"
+    program = _highs_program(data) if highs else _clarabel_program(data)
+    program["backend"], program["options"] = backend, options
+    answer = run_worker(program, seconds)
+    problem.unpack_results(_highs_result(answer) if highs else _clarabel_result(answer), chain, inverse)
 
 
-def run_worker(program: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Solve a program in another process, which does not outlive this call.
+def run_worker(program: Program, seconds: float) -> Answer:
+    """Solve a program in another process, which ends with this call.
 
     Parameters
     ----------
@@ -105,7 +114,7 @@ def run_worker(program: dict[str, Any], seconds: float) -> dict[str, Any]:
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
     except OSError:
-        # Where no process may be started there is still this one, which is deaf until the back-end is done.
+        # No process can be started: use this one, which cannot be interrupted.
         return _backend_worker.SOLVE[program["backend"]](program)
     try:
         text = pickle.dumps(program, protocol=pickle.HIGHEST_PROTOCOL)
@@ -129,29 +138,29 @@ def run_worker(program: dict[str, Any], seconds: float) -> dict[str, Any]:
     return answer
 
 
-def _clarabel_program(data: dict[str, Any]) -> dict[str, Any]:
+def _clarabel_program(data: ProblemData) -> Program:
     dims, q = data["dims"], data["c"]
     P = data["P"] if "P" in data else sp.csc_array((q.size, q.size))
     cones = [cone for cone in cones_of(dims) if cone_size(*cone)]
     return {"P": sp.triu(P).tocsc(), "q": q, "A": sp.csc_array(data["A"]), "b": data["b"], "cones": cones}
 
 
-def _clarabel_result(answer: dict[str, Any]) -> Any:
+def _clarabel_result(answer: Answer) -> SimpleNamespace:
     arrays = {name: np.asarray(answer[name], dtype=np.float64) for name in ("x", "z", "s")}
     return SimpleNamespace(**(answer | arrays))
 
 
-def _highs_program(data: dict[str, Any]) -> dict[str, Any]:
+def _highs_program(data: ProblemData) -> Program:
     b, n_equal = data["b"], data["dims"].zero
     lower = np.where(np.arange(b.size) < n_equal, b, -np.inf)
     bounds = data.get("lower_bounds"), data.get("upper_bounds")
     return {"q": data["c"], "A": sp.csc_array(data["A"]), "b": b, "lower": lower, "bounds": bounds}
 
 
-def _highs_result(answer: dict[str, Any]) -> dict[str, Any]:
+def _highs_result(answer: Answer) -> dict[str, object]:
     return {
         "solution": SimpleNamespace(col_value=answer["x"], row_dual=answer["y"]),
-        "info": SimpleNamespace(objective_function_value=answer["objective"], **answer["iterations"]),
+        "info": SimpleNamespace(objective_function_value=answer["objective"], **answer["counts"]),
         "model_status": answer["status"],
         "run_time": answer["seconds"],
         "dual_ray": (None, None, np.zeros_like(answer["y"])),

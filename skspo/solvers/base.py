@@ -1,4 +1,4 @@
-"""The Solver contract: minimise a LinearObjective and say how good the result provably is."""
+"""Base class of solvers, their results, checks and progress reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..regions.capabilities import missing as missing_capabilities
 class Status(StrEnum):
     """Why a solver stopped."""
 
-    #: the relative duality gap is at most ``tol``; for a loss without a dual bound: the solver's own rule was met
+    #: the relative duality gap is at most ``tol``; without a dual bound: the stopping rule of the solver was met
     CONVERGED = "converged"
     #: ``max_iter``, or the solver's own limit, was reached
     ITERATION_LIMIT = "iteration limit"
@@ -33,23 +33,23 @@ class Status(StrEnum):
     TIME_LIMIT = "time limit"
     #: no more progress is possible: rounding errors, a kink of the loss, or an oracle that is not optimal
     NUMERICAL_LIMIT = "numerical limit"
-    #: something outside ended the solver, for example a signal that ended the process of a back-end
+    #: the process of a back-end was killed by a signal
     INTERRUPTED = "interrupted"
-    #: there is no usable answer, or one with a wrong bound
+    #: there is no result, or its bound is wrong
     FAILED = "failed"
 
 
 class Result(NamedTuple):
-    """What a solver returns, in the objective's own units (see ``LinearObjective``)."""
+    """Result of a solver, in the units of the objective (see ``LinearObjective``)."""
 
     coef: np.ndarray
-    objective: float  # evaluated by us at ``coef``, never a solver's word
+    objective: float  # evaluated at ``coef``, not taken from a back-end
     lower_bound: float  # proved by decisions in S
     n_iter: int
     status: Status
-    message: str = ""  # for people: why it stopped, if it did not converge
-    radius: float = np.nan  # how far from least squares the bound is proved (see ``objective.Bound``)
-    wrong_bound: bool = False  # whether the solver had a bound that is wrong, so that the trivial one took its place
+    message: str = ""  # why it stopped, if it did not converge
+    radius: float = np.nan  # radius around least squares within which the bound holds (see ``certificate.Bound``)
+    wrong_bound: bool = False  # whether the bound of the solver was wrong and has been replaced by zero
     gap: float = np.nan  # relative duality gap; set by ``certified``
 
     @property
@@ -61,10 +61,10 @@ class Result(NamedTuple):
 def certified(objective: LinearObjective, result: Result, tol: float) -> Result:
     """Result with its relative gap, and with a status that agrees with it.
 
-    This is the only place where gaps of results are computed.  For a loss without a dual bound the status stays what
-    the solver says: a gap to a bound of zero says nothing.
+    Gaps of results are computed only here.  For a loss without a dual bound the status of the solver is kept, because
+    the gap to a bound of zero has no meaning.
     """
-    # Rounding must not put the bound above the value: the two are then equal for all purposes.
+    # Rounding must not put the bound above the value.
     lower = min(result.lower_bound, result.objective)
     gap = objective.relative_gap(result.objective, lower)
     result = result._replace(lower_bound=lower, gap=gap)
@@ -113,13 +113,13 @@ class Solver(BaseEstimator):
     requires: ClassVar[tuple[str, ...]] = ()
     losses: ClassVar[tuple[str, ...]] = ("SPO+",)
     penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
-    #: whether the solver asks for nothing but sums over rows, so that they may live anywhere (``_training.chunked``)
+    #: whether the solver needs only sums over rows, so that rows need not be in memory (see ``_training.chunked``)
     supports_chunks: ClassVar[bool] = False
     #: whether features may be in CSR form
     supports_sparse: ClassVar[bool] = False
-    #: whether a fit to a sample of the rows is worth its time as a start, if there are many rows
+    #: whether the driver fits a sample of the rows first, as a warm start, if there are many rows
     starts_from_sample: ClassVar[bool] = False
-    #: whether decisions that are not optimal do little harm; other solvers take every decision as exact
+    #: whether the solver also works if decisions are not optimal
     tolerates_inexact: ClassVar[bool] = False
 
     tol: float
@@ -134,13 +134,13 @@ class Solver(BaseEstimator):
         run : Run
             Time limit, history and caches.
         start : ndarray, optional
-            Coefficients to start from, if the method can use them; by default least squares.
+            Warm start, if the method can use it; by default least squares.
         """
         raise NotImplementedError
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
-        """Whether the time that is left is enough for the first steps: if not, "auto" takes another solver."""
+        """Whether the remaining time is enough for the first steps; if not, "auto" does not use the solver."""
         return True
 
     @classmethod
@@ -176,14 +176,14 @@ class Solver(BaseEstimator):
     ) -> Result:
         """Certify candidate (coefficients, dual decisions) pairs: best objective, best bound, relative gap.
 
-        None stands for the decisions at the coefficients.  Bounds from different decisions may be combined because each
-        one is proved on its own.  ``status`` and ``message`` say why the solver stopped, if the gap is not closed.
+        None means the decisions at the coefficients.  Each bound is proved separately, so the best one can be combined
+        with the best objective.  ``status`` and ``message`` say why the solver stopped if the gap is not closed.
         """
-        # A candidate beyond all bounds, whose value overflows, is the worst of all.
+        # A value that overflows counts as infinite.
         values = [value if np.isfinite(value) else np.inf for value in (objective.value(T) for T, _ in candidates)]
         best = int(np.argmin(values))
         Theta, value = candidates[best][0], values[best]
-        # Aim well inside the tolerance, but do not polish a proof for its own sake.
+        # Aim at a tenth of the tolerance; the tolerance itself is enough.
         target, enough = (value - share * self.tol * max(value, 0.0) for share in (0.1, 1.0))
         bound = ZERO_BOUND
         with one_blas_thread:  # many products of small matrices
@@ -204,29 +204,14 @@ class Solver(BaseEstimator):
         status: Status = Status.NUMERICAL_LIMIT,
         message: str = "",
     ) -> Result:
-        """Result with these coefficients, their objective and a bound; converged if the gap is closed."""
+        """Certified result with these coefficients, their objective and a bound."""
         return certified(objective, Result(Theta, value, bound.value, n_iter, status, message, bound.radius), self.tol)
 
 
 def check_solver_serves(
     solver: Solver, region: Region, loss: Loss, penalty: str, others: dict[str, type[Solver]]
 ) -> None:
-    """Raise an error if a solver cannot serve a training problem; it says what is missing and which solvers would do.
-
-    Parameters
-    ----------
-    solver : Solver
-    region : Region
-    loss : Loss
-    penalty : {"none", "ridge", "l1"}
-        See ``penalty_kind``.
-    others : dict of Solver classes by name
-        Those to suggest.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise an error if a solver cannot be used for a training problem; it suggests those of the others that can."""
     found = solver.shortcomings(region, loss, penalty)
     if found:
         able = [repr(name) for name, cls in others.items() if not cls.shortcomings(region, loss, penalty)]
@@ -237,14 +222,14 @@ def check_solver_serves(
 
 
 def rows_of(objective: LinearObjective) -> InMemoryObjective:
-    """Return an objective whose rows are in memory; ``check_in_memory`` has made sure that it is one."""
+    """Narrow the type of an objective whose rows are in memory, which ``check_in_memory`` has checked."""
     if not isinstance(objective, InMemoryObjective):
         raise TypeError("This solver needs all rows in memory.")
     return objective
 
 
 def check_in_memory(solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]]) -> None:
-    """Raise an error if the solver looks at single rows and the objective has only sums over them."""
+    """Raise an error if the solver needs all rows in memory and the objective has only sums over rows."""
     if not (solver.supports_chunks or objective.in_memory):
         able = [repr(name) for name, cls in others.items() if cls.supports_chunks and not cls.missing(objective.region)]
         raise ValueError(
@@ -260,28 +245,28 @@ def check_in_memory(solver: Solver, objective: LinearObjective, others: dict[str
         )
 
 
-#: rows of the history of a fit; when it is full, every second one is dropped
+#: largest number of rows of the history of a fit; when it is full, every second row is dropped
 HISTORY = 1000
 
 
 class Progress:
-    """What a solver reports: kept in ``run.history`` and, if verbose, one line that is overwritten.
+    """Progress reports of a solver: rows of ``run.history`` and, if verbose, a line that is overwritten.
 
-    It also tells the solver when to stop for lack of time: ``late()``, asked once per step, after an optional
-    ``begin()``.  The certificate takes about ``after`` steps.
+    ``late()``, called once per step, says whether to stop because of the time limit; ``begin()`` starts the clock of
+    the first step.  The certificate takes about ``after`` steps.
     """
 
     def __init__(self, name: str, objective: LinearObjective, run: Run, verbose: int, after: float = 1.0) -> None:
         self.name, self.objective, self.history, self.verbose = name, objective, run.history, verbose
         self.start = self.last = time.perf_counter()
-        # A second solver goes on where the first one stopped.
+        # A second solver appends to the history of the first one.
         self.before = run.history[-1][:2] if run.history else (0.0, 0)
         self.calls, self.every = 0, 1
         timer = StepTimer(run.deadline, steps=after)
         self.begin, self.late = timer.begin, timer.late
 
     def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
-        """Note the state of the solver and print it, at most ten times a second."""
+        """Record the state of the solver, and print it at most ten times a second."""
         now = time.perf_counter()
         if force or self.calls % self.every == 0:
             self._record(now, n_iter, value, np.nan if bound is None else bound)
@@ -304,10 +289,10 @@ class Progress:
 
 
 def history_of(objective: LinearObjective, run: Run) -> dict[str, np.ndarray]:
-    """What the solvers of a run reported, as columns in units of cost; an unknown bound is NaN.
+    """History of a run, as columns in units of cost; an unknown bound is NaN.
 
-    The solver reports its iterate of the time, which may be worse than an earlier one, and a bound that is only proved
-    in the last row, where the certificate is computed.  If the oracle is not optimal there are no bounds.
+    The objective is that of the current iterate, which may be worse than an earlier one.  The bound is only proved in
+    the last row, where the certificate is computed.  If the oracle is not optimal there are no bounds.
     """
     rows = np.array(run.history, dtype=np.float64).reshape(-1, 4)
     if objective.inexact:

@@ -6,15 +6,15 @@ Conventions
     s.t. V_i = c_i - 2 Theta z_i                        (dual variable: minus a_i times the dual decision v_i)
          t_i >= support_S(V_i)                          (region.support_epigraph)
 
-Large programs are solved by a process of their own (see ``backend_process``).
+Large programs are solved in a separate process (see ``backend_process``).
 
-V is an explicit variable, for two reasons: its dual variables are the dual decisions whatever the region, and CVXPY
-1.9 derives wrong variable bounds for HiGHS from ``max`` applied to an affine expression (0 times infinity).
+V is an explicit variable for two reasons: its dual variables are the dual decisions for every region, and CVXPY 1.9
+derives wrong variable bounds for HiGHS from ``max`` applied to an affine expression (0 times infinity).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,16 +24,20 @@ from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.optional import import_cvxpy, is_failure
 from .._utils.threads import quiet
-from .backend_process import BackendInterrupted, is_large, solve_in_process
+from ._backend_worker import Options
+from .backend_process import BackendInterrupted, Compiled, is_large, solve_in_process
 from .base import Progress, Result, Solver, Status, rows_of
 
-#: weight, relative to the average, below which dual variables say nothing: they are known to about this accuracy
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+#: weight, relative to the average, below which the dual variables of a sample are only rounding errors
 NEGLIGIBLE = 1e-12
 
-#: multiplications that take as long as CVXPY takes to compile one number of the constraints
+#: multiplications that take as long as the compilation of one number of the constraints by CVXPY
 COMPILE = 25_000.0
 
-#: shares of the time that is left after which a back-end is asked to stop, and after which its process is killed
+#: shares of the remaining time after which a back-end is asked to stop, and after which its process is killed
 STOP, KILL = 0.8, 0.9
 
 #: seconds that the process of a back-end needs to start
@@ -41,12 +45,12 @@ PROCESS_START = 0.4
 
 
 def _numbers(objective: LinearObjective) -> float:
-    """How many numbers the constraints have, at least: one per sample, cost and feature."""
+    """Number of entries of the constraints, at least: one per sample, cost and feature."""
     return float(objective.n_samples * objective.normals.shape[1]) * objective.design.n_coef
 
 
-def _with_time_limit(options: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Options of a back-end that stop it after so many seconds."""
+def _with_time_limit(options: Options, seconds: float) -> Options:
+    """Add a time limit to the options of a back-end."""
     return options if seconds == np.inf else options | {"time_limit": max(seconds, 1e-3)}
 
 
@@ -77,11 +81,11 @@ class ConicSolver(Solver):
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
-        """Whether CVXPY can compile the program within half of the time that is left."""
+        """Whether CVXPY can compile the program within half of the remaining time."""
         return run.deadline.allows(COMPILE * _numbers(objective), 0.5)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Solve the program; a start is of no use to an interior-point method, unless nothing better is found."""
+        """Solve the program; ``start`` is returned if nothing better is found."""
         objective = rows_of(objective)
         import_cvxpy()
         if self.backend not in ("auto", "CLARABEL", "HIGHS"):
@@ -94,13 +98,13 @@ class ConicSolver(Solver):
             return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         problem, Theta, link = self._model(objective)
         if self.backend == "HIGHS" and not problem.is_lp():
-            # HiGHS also has an active-set method for quadratic programs, which does not finish at these sizes.
+            # The active-set method of HiGHS for quadratic programs is too slow at these sizes.
             raise ValueError(
                 f"backend='HIGHS' is for linear programs, but {type(objective.region).__name__} with alpha="
                 f"{objective.alpha:g} and l1_ratio={objective.l1_ratio:g} is not one. Use backend='CLARABEL'."
             )
         attempts = [("HIGHS", self._highs_options())] if problem.is_lp() else []
-        # Duals at the back-end's usual accuracy prove only a loose bound; the last digits cost few iterations.
+        # At the default accuracy the bound is loose; a higher accuracy takes only a few more iterations.
         attempts += [("CLARABEL", self._clarabel_options(accuracy)) for accuracy in (1e-12, 1e-9)]
         if self.backend != "auto":
             attempts = [attempt for attempt in attempts if attempt[0] == self.backend]
@@ -112,8 +116,8 @@ class ConicSolver(Solver):
             if progress.late():
                 break
             try:
-                with quiet:  # inaccurate solutions are judged by our own certificate, below
-                    compiled = problem.get_problem_data(backend, solver_opts={})  # which CVXPY remembers
+                with quiet:  # the accuracy of solutions is checked by the certificate below
+                    compiled = problem.get_problem_data(backend, solver_opts={})  # CVXPY caches it
                     left = run.deadline.left()
                     if left <= 0:
                         run.deadline.reached = True
@@ -143,7 +147,7 @@ class ConicSolver(Solver):
         if run.deadline.reached or progress.late():  # a back-end may have stopped at its time limit
             stop = Status.TIME_LIMIT
             trouble.append(run.deadline.message)
-        # The start is a valid model too, and what came back may be worse, if anything did.
+        # The start is a candidate, too: the result may be worse, or missing.
         if best is None and run.deadline.reached:
             best = self.result(objective, start, objective.value(start), ZERO_BOUND, 0)
         elif best is None or not objective.value(start) >= best.objective:
@@ -155,10 +159,10 @@ class ConicSolver(Solver):
         return best if best.converged else best._replace(status=stop, message="; ".join(trouble))
 
     @staticmethod
-    def _run(problem: Any, compiled: tuple[Any, ...], backend: str, options: dict[str, Any], seconds: float) -> None:
-        """Let the back-end solve the problem so soon that there is time for the certificate within these seconds."""
+    def _run(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
+        """Solve the problem with a time limit that leaves some of these seconds for the certificate."""
         if is_large(compiled):
-            # An exception, such as Ctrl-C, ends the wait, and with it the process.
+            # An exception while waiting, such as Ctrl-C, ends the process.
             options = _with_time_limit(options, STOP * seconds - PROCESS_START)
             solve_in_process(problem, compiled, backend, options, KILL * seconds)
         else:
@@ -166,18 +170,20 @@ class ConicSolver(Solver):
             problem.solve(solver=backend, **({"highs_options": options} if backend == "HIGHS" else options))
 
     @staticmethod
-    def _candidate(objective: InMemoryObjective, Theta: Any, link: Any) -> tuple[np.ndarray, np.ndarray] | None:
-        """Coefficients and dual decisions, whatever they are worth; None if there are no numbers."""
+    def _candidate(
+        objective: InMemoryObjective, Theta: cp.Variable, link: cp.Constraint
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Coefficients and dual decisions, not yet checked; None if there is no finite solution."""
         if Theta.value is None or link.dual_value is None or not np.isfinite(Theta.value).all():
             return None
         coef = objective.canonical(np.asarray(Theta.value, dtype=np.float64).reshape(objective.shape))
         dual = np.asarray(link.dual_value, dtype=np.float64).reshape(objective.C.shape)
         weight = objective.weight[:, None] * objective.n_samples
-        # What the back-end knows about samples that hardly count is rounding error; any decisions will do for them.
+        # Dual variables of samples with a negligible weight are rounding errors; use decisions of the oracle for them.
         V = np.where(weight > NEGLIGIBLE, -dual / np.maximum(weight, NEGLIGIBLE), objective.decisions(coef))
         return coef, np.nan_to_num(V, posinf=0.0, neginf=0.0)
 
-    def _model(self, objective: InMemoryObjective) -> tuple[Any, Any, Any]:
+    def _model(self, objective: InMemoryObjective) -> tuple[cp.Problem, cp.Variable, cp.Constraint]:
         import cvxpy as cp
 
         d, q = objective.shape
@@ -187,7 +193,7 @@ class ConicSolver(Solver):
         t, constraints = objective.region.support_epigraph(V)
         left, right = objective.design.hidden_basis(objective.free)
         if left.size and right.size:
-            # Directions that nothing identifies would only cost the back-end accuracy.
+            # Directions that do not change the objective would make the back-end less accurate.
             constraints.append(left @ Theta @ right == 0)
         a = objective.weight * objective.n_samples  # of order one
         moments = 2.0 * objective.design.adjoint(objective.W * a[:, None])
@@ -202,15 +208,14 @@ class ConicSolver(Solver):
             cost = cost + cp.sum_squares(cp.multiply(D, np.tile(root, (d, 1))))
         return cp.Problem(cp.Minimize(cost), [link, *constraints]), Theta, link
 
-    def _clarabel_options(self, accuracy: float) -> dict[str, Any]:
-        options: dict[str, Any] = {"tol_gap_abs": accuracy, "tol_gap_rel": accuracy, "tol_feas": accuracy}
+    def _clarabel_options(self, accuracy: float) -> Options:
+        options: Options = {"tol_gap_abs": accuracy, "tol_gap_rel": accuracy, "tol_feas": accuracy}
         return options | ({"max_iter": self.max_iter} if self.max_iter is not None else {})
 
-    def _highs_options(self) -> dict[str, Any]:
-        # Interior point, then crossover: at these shapes the simplex method alone is slower.
-        options: dict[str, Any] = {"solver": "ipm", "primal_feasibility_tolerance": 1e-9}
-        options["dual_feasibility_tolerance"] = 1e-9
-        # Usual are some dozens; without a limit it goes round in circles for ever on badly scaled programs.
+    def _highs_options(self) -> Options:
+        # Interior point, then crossover: the simplex method alone is slower here.
+        options: Options = {"solver": "ipm", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+        # Typical are a few dozen; on badly scaled programs HiGHS does not terminate without a limit.
         options["ipm_iteration_limit"] = 500
         if self.max_iter is not None:
             options |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}

@@ -1,21 +1,22 @@
-"""Choose solvers for an objective, run them, and check what comes back, whatever the solver.
+"""Choose solvers for an objective, run them, and check their results.
 
-Everything that leads from a training problem to a result is here: the choice of solvers (``auto``) and their order, the
-start from a sample of the rows, the start of the SPO loss from the SPO+ fit, and the checks of results and oracles.
+The driver chooses the solvers (``auto``) and their order, computes warm starts (the fit to a sample of the rows; for
+the SPO loss the SPO+ fit), and checks results and oracles.
 
-A result is the first whose gap is closed, or the best objective together with the best bound of several solvers.  Then
+The result is the first one whose gap is closed, or the best objective together with the best bound of several solvers.
+Then
 
-    references   the result is not worse than least squares, the zero model and the prior (one of the two), and its
-                 bound is above none of them: a bound that is, was wrong, and is dropped
-    zeros        with an l1 penalty, coefficients that are zero but for rounding are set to zero
-    oracle       an oracle that is the user's own function is checked once more
+    references   the result must not be worse than least squares and the zero model, one of which is the prior; a bound
+                 that is larger than their objective is wrong and is dropped
+    zeros        with an l1 penalty, coefficients that are zero up to rounding are set to zero
+    oracle       an oracle that is a function of the user is checked again
 
-Oracles that are not optimal.  If the region finds out that its oracle is a heuristic (``OracleRegion`` with
-``on_suboptimal="warn"``), the value of the SPO+ loss is not reliable: an oracle that misses good decisions makes it too
-small, even negative, and minimising it leads to where the oracle errs most.  What is well defined is the cost of the
-decisions that the oracle makes with the predictions.  The result is then the candidate with the smallest cost of
-decisions on the training data, plus its penalty, among least squares, its intercept alone and what the solvers found.
-Nothing is proved: the bound is -infinity.
+Oracles that are not optimal.  If the oracle is found to be a heuristic (``OracleRegion`` with
+``on_suboptimal="warn"``), the value of the SPO+ loss is not reliable: if the oracle misses good decisions, it is too
+small, even negative, and its minimiser is where the oracle is worst.  The cost of the decisions that the oracle makes
+for the predictions is well defined.  The result is then the candidate with the smallest cost of decisions on the
+training data, plus its penalty, among least squares, its intercept alone and the results of the solvers.  Nothing is
+proved: the bound is -infinity.
 """
 
 from __future__ import annotations
@@ -36,28 +37,27 @@ from .base import Result, Solver, Status, certified, combined
 from .exact_zeros import with_exact_zeros
 from .spo.descent import least_absolute
 
-#: values that differ by less than this share are the same
+#: relative difference below which values are equal
 SAME = 1e-12
 
-#: a bound that is above a known value by more than this share is wrong; less is rounding
+#: relative difference above which a bound that is larger than a known value is wrong; less is rounding
 WRONG = 1e-9
 
-#: relative gap of the fit to a sample; more would not bring it nearer to the optimum of all
+#: relative gap of the fit to a sample, which is only a warm start
 SAMPLE_TOL = 1e-3
 
-#: an oracle is not optimal if the objective is below zero, or differs when it is evaluated again, by more than this
-#: share
+#: an oracle is not optimal if the objective is negative, or changes when it is evaluated again, by more than this share
 REPEATED = 1e-6
 
-#: a negative objective above this is rounding, in units of the typical cost
+#: a negative objective of at most this size, in units of the typical cost, is rounding
 ROUNDED = 1e-9
 
-#: how often the decisions of candidates are evaluated, and averaged, if the oracle answers at random
+#: number of evaluations of candidates that are averaged if the oracle is random
 REPEATS = 5
 
 
 class SolverOptions(NamedTuple):
-    """What the user asked for: a solver, "auto" or an instance, and the parameters of those that are made here."""
+    """A solver, by name or as an instance, or "auto"; and the parameters of solvers that are not instances."""
 
     solver: str | Solver = "auto"
     tol: float = 1e-6
@@ -69,7 +69,7 @@ class SolverOptions(NamedTuple):
 def minimise(
     objective: LinearObjective, run: Run, options: SolverOptions, start: np.ndarray | None = None
 ) -> tuple[Result, Solver]:
-    """Choose solvers, check that they can serve the problem, and run them.
+    """Choose solvers, check that they can solve the problem, and run them.
 
     Parameters
     ----------
@@ -98,19 +98,9 @@ def minimise_spo(
     init: str = "spo+",
     start: np.ndarray | None = None,
 ) -> tuple[Result, Solver]:
-    """Minimise the SPO loss: find a start, then run one solver from there.
+    """Minimise the SPO loss by one solver, from ``start`` or from the model that ``init`` names.
 
-    Parameters
-    ----------
-    objective : InMemoryObjective
-        Of the SPO loss.
-    run : Run
-    solver : Solver
-    options : SolverOptions
-        For the fit of the SPO+ loss.
-    init : {"spo+", "least_squares", "absolute_error"}
-        The start, unless it is given.
-    start : ndarray, optional
+    ``options`` are those of the SPO+ fit, if it is the start.
     """
     try:
         with run.deadline.enforced():
@@ -134,12 +124,12 @@ def spo_start(objective: InMemoryObjective, run: Run, options: SolverOptions, in
 
 
 def spo_references(objective: InMemoryObjective, start: np.ndarray) -> Callable[[], list[Reference]]:
-    """Models that minimising the SPO loss must not end above: the start, least squares and the zero model."""
+    """Models that the result must not be worse than: the start, least squares and the zero model."""
 
     def references() -> list[Reference]:
         visible, least_squares = (objective.design.visible(T, objective.free) for T in (start, objective.least_squares))
         if objective.offset is None:
-            # The penalty is that of coefficients of the norm of the start.
+            # The penalty is that of coefficients with the norm of the start.
             length = float(np.linalg.norm(least_squares))
             least_squares = least_squares * ((float(np.linalg.norm(visible)) or 1.0) / length if length else 1.0)
         return [(Theta, objective.value(Theta)) for Theta in (visible, least_squares, np.zeros(objective.shape))]
@@ -148,9 +138,9 @@ def spo_references(objective: InMemoryObjective, start: np.ndarray) -> Callable[
 
 
 def fit_sample(objective: LinearObjective, run: Run, solver: Solver) -> np.ndarray | None:
-    """Coefficients that fit a sample of the rows, as a start for all of them; None if there are few rows.
+    """Fit to a sample of the rows, as a warm start; None if there are few rows.
 
-    A large sample starts from a sample of its own.  The fit takes at most half of the time.
+    A large sample starts from a smaller one.  The fit takes at most half of the remaining time.
     """
     if objective.in_memory and not solver.starts_from_sample:
         return None
@@ -179,12 +169,12 @@ def run_solvers(
     objective : LinearObjective
     run : Run
     solvers : list of Solver
-        At least one.  A later one that ``tolerates_inexact`` oracles is there for them, and runs only if the oracle was
-        found not to be optimal.
+        At least one.  Those after the first that are ``tolerates_inexact`` run only if the oracle was found not to be
+        optimal.
     start : ndarray, optional
         Coefficients to start from.
     references : callable, optional
-        Gives models that the result must not be worse than; by default those of the objective.
+        Returns models that the result must not be worse than; by default those of the objective.
 
     Returns
     -------
@@ -195,24 +185,24 @@ def run_solvers(
     with run.deadline.enforced():
         try:
             check_decided(objective, run)
-            known = (references or objective.references)()  # now, so that their time counts
+            known = (references or objective.references)()  # before the solvers, so that their time counts
         except TimeIsUp as error:
             Theta = objective.least_squares if start is None else start
             return unknown(Theta, str(error)), solvers[0]
-        nothing_to_do = model_without_loss(objective, run)
-        if nothing_to_do is not None:
-            return nothing_to_do, solvers[0]
+        optimal = model_without_loss(objective)
+        if optimal is not None:
+            return optimal, solvers[0]
         return check_result(objective, run, run_chain(objective, run, solvers, start, known), known)
 
 
 class Chain(NamedTuple):
-    """What a sequence of solvers found."""
+    """Results of a sequence of solvers."""
 
     best: Result  # the best objective, with the best bound
-    solver: Solver  # that found it
+    solver: Solver  # the one that found it
     found: list[tuple[Result, Solver]]  # the result of each solver
     trouble: str  # why not all solvers ran
-    late: bool  # whether that was for lack of time
+    late: bool  # whether that was because of the time limit
 
 
 def run_chain(
@@ -225,17 +215,15 @@ def run_chain(
     for solver in solvers:
         if found and solver.tolerates_inexact and not objective.inexact:
             continue
-        if deadline.reached or deadline.left() <= 0:
-            deadline.reached = late = True
-            trouble = deadline.message
-            break
         try:
+            if deadline.reached or deadline.left() <= 0:
+                raise TimeIsUp
             if start is None:
                 start = first_start = fit_sample(objective, run, solver)
-            # With an oracle that is not optimal the last result may be anywhere.
+            # If the oracle is not optimal, the last result may be poor.
             result = solver.solve(objective, run, first_start if objective.inexact else start)
             if type(solver) not in SOLVERS.values():
-                # Ours evaluate the objective at what they return, and bound it; of others it is not known.
+                # Solvers of users may not have evaluated the objective.
                 result = result._replace(objective=objective.value(result.coef))
                 result = guarded(objective, result, [], solver.tol)
             check_oracle(objective, result)
@@ -258,7 +246,7 @@ def run_chain(
         if best[0].converged and not objective.inexact:
             break
     if best is None:
-        # The time was over before a solver came to a result.
+        # The time limit was reached before a solver had a result.
         Theta, value = references[0] if start is None else (start, _value_in_time(objective, start))
         best = solvers[0].result(objective, Theta, value, ZERO_BOUND, 0), solvers[0]
         found.append(best)
@@ -280,12 +268,12 @@ def check_result(
         if objective.inexact:
             return best_decisions(objective, run, chain)
     except TimeIsUp:
-        pass  # the result is good enough without exact zeros
+        pass  # the result is valid without exact zeros
     return without_bound(objective, result), solver
 
 
-def model_without_loss(objective: LinearObjective, run: Run) -> Result | None:
-    """Optimal model if every decision costs the same, so that relative gaps mean nothing; else None."""
+def model_without_loss(objective: LinearObjective) -> Result | None:
+    """Optimal model if every decision costs the same, so that relative gaps are undefined; else None."""
     if not objective.loss.has_dual_bound or objective.trivial_value() != 0.0 or objective.inexact:
         return None
     nearby = objective.prior if objective.alpha > 0 else objective.least_squares
@@ -297,7 +285,7 @@ def model_without_loss(objective: LinearObjective, run: Run) -> Result | None:
             if value <= 0.0 and not objective.inexact:
                 return result
     except TimeIsUp:
-        pass  # the solvers will find out, too
+        pass  # the solvers will reach the time limit, too
     return None
 
 
@@ -307,7 +295,7 @@ def unknown(Theta: np.ndarray, message: str) -> Result:
 
 
 def stopped(result: Result, trouble: str, late: bool) -> Result:
-    """Result that also says why no other solver ran, and whether that was for lack of time."""
+    """Add to a result why no other solver ran, and whether that was because of the time limit."""
     message = result.message
     if trouble not in message:
         message = "; ".join(filter(None, (message, trouble)))
@@ -334,14 +322,14 @@ def _value_in_time(objective: LinearObjective, Theta: np.ndarray) -> float:
 def check_oracle(objective: LinearObjective, result: Result) -> None:
     """Check the oracle again after a fit, if it is one that may be wrong (see ``OracleRegion``).
 
-    It raises an error or takes note of the fault, as the user wishes.
+    Depending on the region it raises an error or records the fault.
     """
     region: Any = objective.region
     if not hasattr(region, "audit") or objective.inexact:
         return
     d = objective.normals.shape[1]
     value = objective.value(result.coef)
-    region.audit(d)  # last, when all decisions are known
+    region.audit(d)  # after the value, which adds decisions
     if objective.inexact:
         return
     size = REPEATED * max(abs(value), abs(result.objective), 1e-2 * objective.trivial_value())
@@ -360,40 +348,25 @@ def check_oracle(objective: LinearObjective, result: Result) -> None:
 
 
 def without_bound(objective: LinearObjective, result: Result) -> Result:
-    """Result as it is if nothing is known; the same, evaluated anew and without a bound, if the oracle is inexact."""
+    """If the oracle is not optimal, evaluate the result again and drop its bound."""
     if not objective.inexact:
         return result
-    value = _value_in_time(objective, result.coef)
-    return result._replace(objective=value, wrong_bound=False, **NOTHING_PROVED, status=open_status(result))
+    return unproved(result, _value_in_time(objective, result.coef))._replace(wrong_bound=False)
 
 
-#: what takes the place of a bound if the oracle is not optimal
-NOTHING_PROVED: dict[str, Any] = {"lower_bound": NO_BOUND.value, "radius": NO_BOUND.radius, "gap": np.inf}
-
-
-def open_status(result: Result) -> Status:
-    """Why the solver stopped, if the oracle is not optimal: then nothing has converged."""
-    return Status.NUMERICAL_LIMIT if result.converged else result.status
+def unproved(result: Result, value: float) -> Result:
+    """Result with this objective and without a bound, which therefore has not converged."""
+    status = Status.NUMERICAL_LIMIT if result.converged else result.status
+    return result._replace(
+        objective=value, lower_bound=NO_BOUND.value, radius=NO_BOUND.radius, gap=np.inf, status=status
+    )
 
 
 def best_decisions(objective: LinearObjective, run: Run, chain: Chain) -> tuple[Result, Solver]:
     """Best of the results, least squares and its intercept alone by the cost of decisions on the training data.
 
-    The zero model is none: for costs that are all zero every decision is right, and a heuristic may not take them.
-
-    Parameters
-    ----------
-    objective : LinearObjective
-        With an oracle that is not optimal.
-    run : Run
-    chain : Chain
-        If another model is better than what the solvers found, the last of them says how the fit ended.
-
-    Returns
-    -------
-    result : Result
-        Without a bound.
-    solver : Solver
+    It is used if the oracle is not optimal; the result has no bound.  If least squares or the intercept is best, the
+    status is that of the last solver.  The zero model is not a candidate: a heuristic may not accept zero costs.
     """
     last, last_solver = chain.found[-1]
     candidates = [(result, solver) for result, solver in chain.found if np.isfinite(result.coef).all()]
@@ -410,27 +383,14 @@ def best_decisions(objective: LinearObjective, run: Run, chain: Chain) -> tuple[
         costs += (np.array([objective.decision_cost(Theta) for Theta in models]) - costs) / (k + 1)
     # Ties go to least squares.
     result, solver = candidates[int(np.argmin(costs))]
-    # The bound goes first, so that nothing below takes it for a proof.
-    result = result._replace(objective=float(costs.min()), **NOTHING_PROVED, status=open_status(result))
-    result = stopped(result, chain.trouble, chain.late)
+    result = stopped(unproved(result, float(costs.min())), chain.trouble, chain.late)
     if repeatable:
         result = with_exact_zeros(objective, result, np.inf, solver.tol)
     return without_bound(objective, result), solver
 
 
-def guarded(
-    objective: LinearObjective, result: Result, references: Iterable[tuple[np.ndarray, float]], tol: float
-) -> Result:
-    """Result that is not worse than known models, and whose bound is above none of them.
-
-    Parameters
-    ----------
-    objective : LinearObjective
-    result : Result
-    references : iterable of (coefficients, objective)
-    tol : float
-        Relative gap at which the result counts as converged.
-    """
+def guarded(objective: LinearObjective, result: Result, references: Iterable[Reference], tol: float) -> Result:
+    """Replace the result by a reference that is better, and drop a bound that is above a known objective."""
     best, value = result.coef, result.objective if np.isfinite(result.objective) else np.inf
     for Theta, known in references:
         if known < value and not value - known <= SAME * abs(value):

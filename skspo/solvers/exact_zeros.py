@@ -8,17 +8,17 @@ from .._training.objective import GAP_FLOOR, LinearObjective
 from .._utils.deadline import check_time
 from .base import Result, certified
 
-#: sizes, relative to the largest coefficient, below which coefficients are tried to be zero; and the share of the
+#: thresholds, relative to the largest coefficient, below which coefficients are set to zero; and the share of the
 #: tolerance by which that may increase the objective
 ZERO_LEVELS, ZERO_SHARE = 10.0 ** -np.arange(0.0, 12.5, 0.25), 0.1
 
 
 def with_exact_zeros(objective: LinearObjective, result: Result, known: float, tol: float) -> Result:
-    """Result whose coefficients under an l1 penalty are exactly those of the prior where that costs nothing.
+    """Set small coefficients under an l1 penalty exactly to those of the prior.
 
     Interior-point and stochastic methods end near zero, not at it.  The objective may increase by a small share of the
-    tolerance, but not above ``known``, the best objective of the reference models.  With an oracle that is not optimal,
-    the same holds for the cost of decisions, which ``result.objective`` then is.
+    tolerance, but not above ``known``, the best objective of the reference models.  If the oracle is not optimal,
+    ``result.objective`` is the cost of decisions, and the same holds for it.
     """
     measure = objective.decision_cost if objective.inexact else objective.value
     penalized = objective.l1 > 0
@@ -28,7 +28,7 @@ def with_exact_zeros(objective: LinearObjective, result: Result, known: float, t
         return result
     allowed = result.objective + ZERO_SHARE * tol * max(abs(result.objective), GAP_FLOOR * objective.trivial_value())
     allowed = min(allowed, max(known, result.objective))
-    low, high = 0, len(ZERO_LEVELS)  # the first level that costs nothing is in [low, high]; beyond the last is none
+    low, high = 0, len(ZERO_LEVELS)  # bisection for the first threshold that is allowed
     best = result
     while low < high:
         check_time()
@@ -50,10 +50,10 @@ def with_exact_zeros(objective: LinearObjective, result: Result, known: float, t
 
 
 def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:
-    """Coefficients with more zeros and no larger l1 norm, of which decisions see the same.
+    """Coefficients with more zeros, no larger l1 norm, and the same decisions.
 
-    Decisions do not see the component of a column along the normals N, so x + N^T h may stand for x.  The l1 norm does
-    not increase along one of +-N^T h until an entry vanishes.  Elimination then takes this entry out of the other
+    The component of a column x along the normals N changes no decision, so x may be replaced by x + N^T h.  The l1 norm
+    does not increase along one of +-N^T h until an entry vanishes.  Elimination then removes this entry from the other
     directions, so that it stays zero.
     """
     D = Theta - objective.prior
@@ -84,7 +84,7 @@ def sparsest(objective: LinearObjective, Theta: np.ndarray) -> np.ndarray:
             lengths = np.where(towards, -x / np.where(towards, direction, 1.0), np.inf)
             j = int(np.argmin(lengths))
             x = x + lengths[j] * direction
-            # Others that vanish at the same length are rounding errors by now.
+            # Set other entries that vanish at the same step length to zero, too.
             gone = np.union1d(np.flatnonzero((x != 0.0) & (np.abs(x) <= 1e-12 * size)), [j])
             x[gone] = 0.0
             zeros.extend(gone.tolist())

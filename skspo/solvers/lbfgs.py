@@ -1,6 +1,6 @@
 """L-BFGS for strongly convex regions, where the SPO+ loss is differentiable.
 
-With an l1 penalty the coefficients are split, Theta = prior + P - N with P, N >= 0, which makes it linear.
+With an l1 penalty the coefficients are split, Theta = prior + P - N with P, N >= 0, so that the penalty is linear.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LBFGSSolver(Solver):
         self.verbose = verbose
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Minimise from ``start`` or from least squares; restart while the certificate keeps improving."""
+        """Minimise from ``start`` or from least squares; restart while the certificate improves."""
         limit = 2000 if self.max_iter is None else self.max_iter
         Theta = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, after=3.0)
@@ -70,12 +70,12 @@ class LBFGSSolver(Solver):
             if result.gap > 0.5 * last_gap or pgtol < 1e-13:
                 message = "the descent stalled, probably at a kink of the loss where 2 c_hat = c"
                 return result._replace(status=Status.NUMERICAL_LIMIT, message=message)
-            # The gradient was not yet small enough for a proof: ask for more.
+            # The gradient was not small enough for the certificate.
             pgtol, last_gap = 1e-2 * pgtol, result.gap
 
 
 class Smooth(Protocol):
-    """What ``descend`` minimises."""
+    """Smooth loss and penalty for ``descend``."""
 
     prior: np.ndarray
     l1: np.ndarray
@@ -108,22 +108,22 @@ def descend(
 
     Parameters
     ----------
-    objective : LinearObjective, or another object with its losses and penalties
+    objective : LinearObjective, or another ``Smooth`` object
     Theta : ndarray
-        Where to start.
+        The start.
     limit : int
         Largest number of iterations.
     gradient_tol : float
-        Largest entry of the gradient at which to stop.
+        Stop if no entry of the gradient is larger.
     report : callable, optional
-        Gets every value and the coefficients where it was found; it may raise ``TimeIsUp``.
+        Called with each value and its coefficients; it may raise ``TimeIsUp``.
     memory : dict, optional
         Cache of the oracle.
 
     Returns
     -------
     Theta : ndarray
-        The last coefficients; the best ones, if the time was up.
+        The last coefficients; after ``TimeIsUp`` the best ones.
     n_iter : int
     """
     limit = max(limit, 1)
@@ -141,7 +141,7 @@ def descend(
     if objective.smooth_penalty:
 
         def smooth(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            at = theta.reshape(objective.shape).copy()  # L-BFGS-B uses its array again
+            at = theta.reshape(objective.shape).copy()  # L-BFGS-B reuses its array
             value, G = objective.value_gradient(at, memory)
             note(value, at)
             return value, G.ravel()

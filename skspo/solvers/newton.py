@@ -11,12 +11,12 @@ move smoothly with v = 2 c_hat - c, and so does the loss in which they replace w
 
 which is below SPO+ by at most mu (r - f_min).  With the Hessian sum_i a_i 4 M_i (x) z_i z_i^T of the coefficients,
 Newton's method follows the minimisers as mu decreases.  Where the gradient vanishes the w_mu have the moments of an
-optimum, so they prove a bound within mu times their mean level of f.
+optimum, and the gap of their bound is mu times their mean level of f.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -28,19 +28,19 @@ from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.threads import one_blas_thread
 from .base import Progress, Result, Solver, Status, rows_of
 
-#: entries of the matrices M of a block of samples
+#: number of entries of the matrices M per block of samples
 BLOCK_ELEMENTS = 2**20
 
 #: curvature, in units of typical costs and features, below which the loss counts as linear, and the longest step there
 FLAT, LONGEST = 1e-12, 100.0
 
-#: share of the tolerance that smoothing may cost at the end
+#: share of the tolerance that is allowed for smoothing at the end
 LAST = 0.3
 
-#: a stage of the path is over when Newton's decrement is below this share of what smoothing costs
+#: a stage of the path ends when Newton's decrement is below this share of the smoothing error
 STAGE = 1e-2
 
-#: steps without which there is no point in starting
+#: number of steps for which there must be time
 LEAST_STEPS = 10
 
 
@@ -75,7 +75,7 @@ class NewtonSolver(Solver):
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
-        """Whether the first few steps fit into the time that is left."""
+        """Whether the first few steps fit into the remaining time."""
         return run.deadline.allows(LEAST_STEPS * predicted_work(objective))
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
@@ -105,7 +105,7 @@ class NewtonSolver(Solver):
                 status, message = Status.TIME_LIMIT, run.deadline.message
                 break
             decrement = -float(np.vdot(point.G, step))
-            progress(n_iter, point.value + smoothing)  # no bound yet: the moments do not match on the way
+            progress(n_iter, point.value + smoothing)  # no bound: the moments match only at the end
             proved = objective.radius(Theta) * float(np.linalg.norm(point.G)) <= 0.1 * self.tol * size
             if last and (proved or decrement <= 0.0):
                 status, message = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
@@ -114,8 +114,8 @@ class NewtonSolver(Solver):
                 status, message = Status.TIME_LIMIT, run.deadline.message
                 break
             if not last and decrement <= STAGE * smoothing:
-                # A stage that was over at once says that smoothing hardly matters, a long one that mu fell too far; and
-                # below the last value that is needed there is nothing but rounding errors.
+                # Decrease mu faster after a short stage than after a long one, but not below the last value that is
+                # needed: smaller values only increase rounding errors.
                 factor = 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
                 mu, stage = mu * max(factor, 0.9 * LAST * self.tol * size / smoothing), 0
                 continue
@@ -133,17 +133,19 @@ class NewtonSolver(Solver):
             size = max(point.value + smoothing, GAP_FLOOR * objective.trivial_value())
         candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(Theta, path.at(Theta, mu).W)]
         if coef_init is not None or run.deadline.reached:
-            candidates.append((start, None))  # never worse than where we came from
+            candidates.append((start, None))  # the result is not worse than the start
         result = self.finish(objective, run, candidates, n_iter, status, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result
 
 
-class _Point:
+class _Point(NamedTuple):
     """Smoothed objective at some coefficients: value, gradient, decisions and their levels."""
 
-    def __init__(self, value: float, G: np.ndarray, W: np.ndarray, level: np.ndarray) -> None:
-        self.value, self.G, self.W, self.level = value, G, W, level
+    value: float
+    G: np.ndarray
+    W: np.ndarray
+    level: np.ndarray
 
 
 class _Path:
@@ -154,7 +156,7 @@ class _Path:
         self.region: Any = objective.region
         self.memory: dict[str, Any] = {}
         L, R = objective.design.hidden_basis(np.ones(objective.design.n_coef, dtype=bool))
-        self.hidden = np.kron(L.T @ L, R @ R.T)  # projection of the entries of Theta on what decisions cannot see
+        self.hidden = np.kron(L.T @ L, R @ R.T)  # projection of the entries of Theta on the hidden component
 
     def at(self, Theta: np.ndarray, mu: float) -> _Point:
         obj = self.objective
@@ -187,7 +189,7 @@ class _Path:
             V = 2.0 * obj.design.predict(Theta, rows) - obj.C[rows]
             matrix += obj.design.curvature(4.0 * self.region.smoothed(V, mu, curvature=True).M, rows)
         size = float(np.einsum("ii->", matrix)) / len(matrix)
-        # No gradient has a component that decisions cannot see; here it must only not be singular.
+        # Gradients have no hidden component; the matrix must only be nonsingular there.
         matrix += size * self.hidden
         matrix[np.diag_indices_from(matrix)] += np.broadcast_to(obj.l2, obj.shape).ravel()
         for shift in 10.0 ** np.arange(-14.0, 1.0, 2.0):
@@ -201,7 +203,7 @@ class _Path:
             length = float(np.linalg.norm(step))
             if np.isfinite(length):
                 return step * min(1.0, LONGEST / max(length, 1e-300))
-        return -G  # a matrix that is not even nearly semidefinite is rounding noise
+        return -G  # the matrix is dominated by rounding errors
 
     def line_search(
         self, Theta: np.ndarray, step: np.ndarray, mu: float, point: _Point, decrement: float
@@ -213,7 +215,7 @@ class _Path:
             new = self.at(trial, mu)
             if new.value <= point.value - 1e-3 * length * decrement:
                 return trial
-            # Where the value is at the level of rounding errors the gradient still is not.
+            # Near the optimum the value changes by rounding errors only; compare gradients instead.
             level = abs(new.value - point.value) <= 1e-9 * abs(point.value)
             if level and float(np.linalg.norm(new.G)) <= 0.7 * norm:
                 return trial

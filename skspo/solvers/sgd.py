@@ -1,12 +1,10 @@
 """Minibatch Adam with iterate averaging: any region, any number of samples.
 
-Decisions that were met on the way prove a lower bound when they are averaged with the right weights (see
-``smoothed_proof``), so that even a stochastic fit comes with a certificate, only a looser one.
+Weighted averages of the decisions found during the fit prove a lower bound (see ``smoothed_proof``), so that a
+stochastic fit has a certificate, too, although a looser one.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,12 +16,13 @@ from .._training.run import Run
 from .._utils.adam import Adam
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.threads import one_blas_thread
+from .._utils.types import RandomState
 from .base import Progress, Result, Solver, Status, rows_of
 from .smoothed_proof import prove
 
 
 class Stream:
-    """Where a stochastic run stands: iterate, averaged iterate, moments, learning rate, passes done."""
+    """State of a stochastic run: iterate, averaged iterate, moments, learning rate, number of passes."""
 
     def __init__(self, Theta: np.ndarray, rate: float) -> None:
         self.rate = self.first_rate = rate
@@ -31,7 +30,7 @@ class Stream:
         self.restart(Theta)
 
     def restart(self, Theta: np.ndarray) -> None:
-        """Start a new stage of averaging from Theta."""
+        """Start a new stage of averaging at Theta."""
         self.Theta = Theta.copy()
         self.average = Theta.copy()
         self.adam = Adam(Theta.shape, epsilon=1e-12, correct_first=True)
@@ -41,8 +40,9 @@ class Stream:
 class SGDSolver(Solver):
     """Stochastic fallback for large data and for regions known only by their oracle.
 
-    The learning rate is lowered in stages: when the averaged iterate has not improved for ``n_iter_no_change`` passes,
-    the run goes on from the best point with a third of the rate, until the rate is a thousandth of the first.
+    The learning rate decreases in stages: when the averaged iterate has not improved for ``n_iter_no_change`` passes,
+    the next stage starts at the best point with a third of the rate.  The run ends when the rate is below a thousandth
+    of the first.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class SGDSolver(Solver):
         early_stopping_tol: float = 1e-4,
         tol: float = 1e-6,
         max_iter: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.learning_rate = learning_rate
@@ -88,12 +88,12 @@ class SGDSolver(Solver):
 
     def start(self, objective: InMemoryObjective, start: np.ndarray | None = None) -> Stream:
         """Start at ``start`` or at least squares."""
-        # Costs are scaled to vectors of length one, so a single cost is of size 1 / sqrt(d).
+        # Cost vectors are scaled to norm one, so a single cost has size 1 / sqrt(d).
         rate = self.learning_rate / float(np.sqrt(objective.C.shape[1]))
         return Stream(objective.least_squares if start is None else start, rate)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Run stages until the learning rate is exhausted."""
+        """Run stages until the learning rate is below its limit."""
         objective = rows_of(objective)
         rng = check_random_state(self.random_state)
         limit = 500 if self.max_iter is None else self.max_iter
@@ -101,7 +101,7 @@ class SGDSolver(Solver):
         progress = Progress(self.name, objective, run, self.verbose)
         best_Theta, best = stream.average.copy(), objective.value(stream.average)
         last_rate = 1e-3 * stream.rate
-        met: list[np.ndarray] = []  # where stages ended
+        met: list[np.ndarray] = []  # coefficients at the ends of stages
         stalled = 0
         while stream.epoch < limit and stream.rate >= last_rate and not progress.late():
             try:
@@ -109,7 +109,7 @@ class SGDSolver(Solver):
                 value = objective.value(stream.average)
             except TimeIsUp:
                 break
-            # With an oracle that is not optimal the objective may be negative.
+            # If the oracle is not optimal, the objective may be negative.
             stalled = 0 if value < best - self.early_stopping_tol * abs(best) else stalled + 1
             if value < best:
                 best, best_Theta = value, stream.average.copy()
@@ -130,7 +130,7 @@ class SGDSolver(Solver):
             with one_blas_thread:  # many products of small matrices
                 proof = prove(objective, best_Theta, met, self.tol, progress, run.deadline, stream.epoch)
             if objective.inexact:
-                # The loss is not reliable then, and nothing is proved; what decisions cost is known.
+                # The loss is not reliable and nothing is proved; the cost of decisions is known.
                 best_Theta = cheapest(objective, [best_Theta, proof[0], *reversed(met)], run.deadline)
                 proof = best_Theta, objective.value(best_Theta), NO_BOUND
         except TimeIsUp:
@@ -147,11 +147,11 @@ class SGDSolver(Solver):
         total = np.zeros_like(stream.Theta)
         stream.epoch += 1
         stream.stage += 1
-        # Polynomial-decay averaging within a stage: recent passes count more, early ones are forgotten.
+        # Polynomial-decay averaging within a stage: recent passes have more weight.
         mix = min(1.0, 4.0 / (stream.stage + 3.0))
         for start in range(0, n, batch):
             rows = order[start : start + batch]
-            # Rows are drawn uniformly: their weights, times n / batch, keep the gradient unbiased.
+            # Rows are drawn uniformly; weights times n / batch make the gradient unbiased.
             weight = objective.weight[rows] * (n / rows.size)
             G = objective.batch_gradient(stream.Theta, rows, weight)
             stream.Theta = stream.Theta - stream.adam.step(G + objective.penalty_gradient(stream.Theta), stream.rate)
@@ -160,7 +160,7 @@ class SGDSolver(Solver):
 
 
 def cheapest(objective: LinearObjective, models: list[np.ndarray], deadline: Deadline) -> np.ndarray:
-    """Model whose decisions cost least on the training data; if time is short, among the first of them."""
+    """Model whose decisions cost least on the training data; at the time limit, the best of those evaluated so far."""
     best, lowest = models[0], np.inf
     for Theta in models:
         cost = objective.decision_cost(Theta)

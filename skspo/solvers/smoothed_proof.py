@@ -1,13 +1,13 @@
-"""A lower bound for a model that is nearly optimal, by nothing but the oracle: the proof of stochastic fits.
+"""Lower bound of stochastic fits, from decisions of the oracle.
 
-Decisions that were met stand for the region (see ``mixture``).  Softmax weights alpha_k ~ exp(V_k.u_i / tau), with
-u_i = c_i - 2 Theta z_i, at the minimiser Theta of
+The region is approximated by the decisions found so far (see ``mixture``).  Softmax weights alpha_k ~ exp(V_k.u_i /
+tau), with u_i = c_i - 2 Theta z_i, at the minimiser Theta of
 
     sum_i a_i ( tau log sum_k exp(V_k.u_i / tau) - u_i.w_i ) + penalty
 
-have the right moments, because their residual is the gradient; and they cost little if tau is small.  The function is
-smooth, so that L-BFGS minimises it.  tau decreases from round to round, and each round asks the oracle for decisions
-that are missing.  The minimisers approach an optimum, so that a better model may be found on the way.
+have the moments of an optimum, because their residual is the gradient; the bound is tight if tau is small.  The
+function is smooth, and L-BFGS minimises it.  tau decreases from round to round, and each round calls the oracle for
+missing decisions.  The minimisers approach an optimum, so a better model may be found.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .._utils.deadline import Deadline, TimeIsUp
 from .base import Progress
 from .lbfgs import descend
 
-#: rounds at most, and L-BFGS iterations of a round
+#: largest number of rounds, and of L-BFGS iterations per round
 ROUNDS, DESCENT = 20, 200
 
-#: decrease of tau from round to round
+#: factor of tau from round to round
 DECREASE = 0.4
 
-#: rounds without a better bound after which the search for one ends
+#: number of rounds without a better bound after which the search ends
 PATIENCE = 2
 
-#: numbers that may be worked on in all: some ten seconds; and at most so many times as many as in the fit itself,
-#: unless that is next to nothing
+#: largest number of processed entries: about ten seconds; its largest multiple of those of the fit; and a limit that is
+#: always allowed
 WORK, WORK_RATIO, LEAST_WORK = 1e10, 10.0, 1e8
 
 
 class SmoothedLoss(Mixture):
-    """The smoothed loss of the decisions that were met, with the attributes that ``lbfgs.descend`` asks for."""
+    """The smoothed loss of the decisions found so far (see ``lbfgs.Smooth``)."""
 
     smoothing: float
 
@@ -48,7 +48,7 @@ class SmoothedLoss(Mixture):
         self.smooth_penalty = objective.smooth_penalty
 
     def meet(self, Theta: np.ndarray) -> None:
-        """Add the decisions at Theta that are better than those that were met."""
+        """Add the decisions at Theta that are better than those found so far."""
         V = self.objective.decisions(Theta)
         U = self.objective.C - 2.0 * self.objective.design.predict(Theta)
         score = np.einsum("ij,ij->i", U, V)
@@ -74,7 +74,7 @@ class SmoothedLoss(Mixture):
         return U, top + self.smoothing * np.log(total), weight / total[self.row]
 
     def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
-        """Smoothed loss, and its gradient in Theta; no oracle is called."""
+        """Smoothed loss, and its gradient in Theta; the oracle is not called."""
         value, G = self.constant + float(np.vdot(Theta, self.slope)), self.slope
         if self.rows.size:
             obj = self.objective
@@ -99,36 +99,27 @@ def prove(
     deadline: Deadline,
     n_iter: int,
 ) -> tuple[np.ndarray, float, Bound]:
-    """Bound for a model, and a better model if one is found on the way.
+    """Bound for a model near the optimum; return the best model found, its objective and the bound.
 
     Parameters
     ----------
     objective : InMemoryObjective
     Theta : ndarray
-        Near the optimum.
+        Coefficients of the model.
     others : list of ndarray
-        Further coefficients near the optimum, whose decisions are of interest; those that are found on the way are
-        added.
+        Further coefficients near the optimum, whose decisions are used; new ones are appended.
     tol : float
-        Relative gap that is enough.
+        Relative gap at which to stop.
     progress : Progress
-        What to report to.
     deadline : Deadline
     n_iter : int
-        Passes over the data so far.
-
-    Returns
-    -------
-    Theta : ndarray
-    value : float
-        Its objective.
-    bound : Bound
+        Number of passes over the data so far.
     """
     best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
     if 4 * objective.C.size > MOST_ELEMENTS or deadline.left() <= 0:
         return best, value, bound
     met, left = SmoothedLoss(objective, deadline), min(WORK, max(LEAST_WORK, WORK_RATIO * n_iter * objective.C.size))
-    #: seconds for the bound of a round and for its pass of the oracle
+    # Seconds for the bound of a round and for its pass of the oracle.
     spare = 0.3 * deadline.left() if deadline.at < np.inf else 0.0
 
     def report(_: float, at: np.ndarray) -> None:

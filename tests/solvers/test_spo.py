@@ -415,7 +415,8 @@ def test_line_search_walks_along_a_plateau(monkeypatch):
 
     monkeypatch.setattr(solver, "_best_on_lines", best)
     progress = Progress("line-search", objective, Run(), 0)
-    solver._descend(objective, Run(), objective.least_squares, 1.0, 10**6, np.random.RandomState(0), progress, 0)
+    fit = descent.Fit(objective, Run(), 1.0, np.random.RandomState(0), progress, 10**6)
+    solver._descend(fit, objective.least_squares, 0)
     assert len(seen) > 1
     assert all((b == a + 1.0).all() for a, b in pairwise(seen))
 

@@ -165,7 +165,8 @@ def test_bytes_per_pass_do_not_grow_with_rows(client, monkeypatch):
     per_pass, sizes = {}, {}
     for n in (1_000, 16_000):
         many_X, many_C = make_shortest_path(n, grid=(3, 3), degree=4, noise=0.5, random_state=0)
-        with DaskRows(SPOPlusRegressor(REGION), *lazy(many_X, many_C, rows=n // 4)) as rows:
+        data = (*lazy(many_X, many_C, rows=n // 4), None, None, None)
+        with DaskRows(SPOPlusRegressor(REGION), *data) as rows:
             objective = ChunkedObjective(SPOPlusLoss(region), rows)
             edges = np.linspace(0, n, 201).astype(int)
             passes, before = rows.n_passes, traffic.bytes

@@ -1,4 +1,4 @@
-"""Lower model of the objective: cuts of groups of samples, and what their multipliers prove."""
+"""Piecewise linear lower model of the objective, and the bounds of its multipliers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from .program import minimize_highest
 
-#: a cut whose multiplier stays below this is idle, and is dropped after so many iterations
+#: a cut whose multiplier is below IDLE for PATIENCE iterations is dropped
 IDLE, PATIENCE = 1e-6, 20
 
-#: cuts per group, beyond which there are only those with a multiplier
+#: number of cuts per group beyond which only cuts with a multiplier are kept
 ENOUGH_CUTS = 20
 
-#: multipliers above BALANCED are changed to make averaged slopes vanish, in at most so many rounds, as soon as the
-#: predicted decrease is below this share of the objective, or below ten tolerances
+#: multipliers above BALANCED are changed to make averaged slopes vanish, in at most BALANCE_ROUNDS rounds, if the
+#: predicted decrease is below a share of BALANCE_FROM of the objective, or below ten tolerances
 BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-5
 
 #: averaged constant and slope of cuts
@@ -39,12 +39,12 @@ class CutModel:
 
     def __init__(self, objective: LinearObjective, run: Run, n_groups: int | None, max_cuts: int | None) -> None:
         self.objective, self.run = objective, run
-        # Slopes have no component that decisions cannot see; an l1 norm has one.
+        # Slopes have no hidden component; the l1 norm depends on it.
         self.visible = np.eye(objective.shape[0])
         if objective.normals.shape[0] and objective.smooth_penalty and not objective.design.shared:
             self.visible = null_space(objective.normals)
         n, columns = objective.n_samples, self.visible.shape[1] * objective.shape[1]
-        size = max(columns, 1)  # no columns: nothing that decisions could see
+        size = max(columns, 1)  # there may be no columns
         if n_groups is None:
             most = 1000 if objective.region.oracle_is_solver else 200
             n_groups = max(16, min(most, int(2e8 / size**2)))
@@ -75,7 +75,7 @@ class CutModel:
         return top
 
     def add(self, Theta: np.ndarray) -> tuple[float, int]:
-        """Call the oracle and cut where the model is too low; return the objective and the number of cuts."""
+        """Call the oracle and add cuts where the model is too low; return the objective and the number of new cuts."""
         obj = self.objective
         value, b, slopes = obj.cuts(Theta, self.edges, self.run.memory)
         A = np.array([self.reduce(slope) for slope in slopes])
@@ -99,7 +99,7 @@ class CutModel:
         value : float
             The model at Theta, without the proximal term.
         moments : callable
-            Gives the averaged constant and slope of the cuts, shape (d, q); balanced if it is called with True.
+            Returns the averaged constant and slope of the cuts, shape (d, q); balanced if called with True.
         """
         obj = self.objective
         # Ridge and proximal term together are a constant plus |x|^2 / 2, where Theta = origin + root x.
@@ -129,11 +129,11 @@ class CutModel:
         return Theta, value, moments
 
     def _balanced(self, multipliers: np.ndarray, all_slopes: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Multipliers whose averaged slope vanishes, up to rounding, where no ridge makes up for it.
+        """Multipliers whose averaged slope vanishes, up to rounding, in columns without ridge.
 
-        The program with the proximal term leaves a slope of the order of 1 / step, and the bound is charged for it.
-        Factors 1 + (A_k - mean of its group).y keep the sums of the groups.  The bound hardly changes otherwise: the
-        cuts that matter are equally high at the solution.
+        The proximal term leaves a slope of the order of 1 / step, and the bound is charged for it.  Factors
+        1 + (A_k - mean of its group).y keep the sums of the groups.  The bound hardly changes otherwise, because active
+        cuts are equally high at the solution.
         """
         obj = self.objective
         shape = (self.visible.shape[1], obj.shape[1])
@@ -170,16 +170,16 @@ class CutModel:
             largest = -float(change.min(initial=0.0))
             if not np.isfinite(largest):
                 break
-            share = min(1.0, 0.9 / max(largest, 1e-300))  # of the step: multipliers stay positive
+            share = min(1.0, 0.9 / max(largest, 1e-300))  # step length that keeps multipliers positive
             values = values * (1.0 + share * change)
         rest[active] = values
         return rest
 
     def _tidy(self, multipliers: np.ndarray) -> None:
-        """Drop cuts that have been idle longest; if the rest is still too many, average those of each group."""
+        """Drop the cuts that have been idle longest; if there are still too many, average those of each group."""
         self.idle = np.where(multipliers > IDLE, 0, self.idle + 1)
         keep = np.flatnonzero(self.idle < PATIENCE)
-        # An accurate program has few multipliers: the rest is not to be thrown away at once.
+        # An accurate solution has few positive multipliers; keep some of the other cuts, too.
         enough = max(self.enough_cuts - self.n_groups, int((self.idle == 0).sum()))
         if len(keep) > enough:
             order = np.lexsort((-multipliers[keep], self.idle[keep]))

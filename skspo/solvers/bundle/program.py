@@ -1,4 +1,4 @@
-"""The quadratic program of the bundle method, by an interior-point method of its own."""
+"""Interior-point method for the quadratic program of the bundle method."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def minimize_highest(
     -------
     x : ndarray of shape (m,)
     multipliers : ndarray of shape (k,)
-        Nonnegative; they sum to one in each group, whatever the accuracy.
+        Nonnegative; their sum is one in each group, whatever the accuracy.
     zero : ndarray of int
-        Coordinates with lasso x + offset = 0, which rounding would otherwise hide.
+        Coordinates with lasso x + offset = 0 up to rounding.
     """
     if A.shape[1] == 0:
         top = np.full(group[-1] + 1, -np.inf)
         np.maximum.at(top, group, b)
         highest = (b == top[group]).astype(float)
         return np.zeros(0), highest / np.bincount(group, highest)[group], np.zeros(0, dtype=np.intp)
-    # No multipliers make a slope steeper than this, and where an absolute value is steeper still it vanishes.
+    # A bound of all slopes; an absolute value that is steeper is zero at the optimum.
     vanishing = lasso > 0
     if vanishing.any():
         steepest = np.maximum.reduceat(np.abs(A), np.flatnonzero(np.diff(group, prepend=-1))).sum(axis=0)
@@ -48,7 +48,7 @@ def minimize_highest(
         x[free], multipliers, zero = minimize_highest(A[:, free], b + A @ x, group, lasso[free], offset[free], accuracy)
         return x, multipliers, np.sort(np.concatenate([np.flatnonzero(vanishing), free[zero]]))
     multipliers = np.ones(len(b))
-    # A group with a single cut is linear and moves the origin.
+    # A group with a single cut is linear and only shifts the origin.
     several = np.flatnonzero(np.bincount(group)[group] > 1)
     shift = -np.delete(A, several, axis=0).sum(axis=0)
     A, b = A[several], b[several] + A[several] @ shift
@@ -58,7 +58,7 @@ def minimize_highest(
         return shift, multipliers, which
     basis = None
     if len(b) < A.shape[1] and len(which) == 0:
-        # x = -A^T multipliers: few cuts span few directions.
+        # x = -A^T multipliers is in the span of the cuts.
         basis, triangle = np.linalg.qr(A.T)
         A = triangle.T
     x, values, zero = _InteriorPoint(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
@@ -139,7 +139,7 @@ class _InteriorPoint:
         dt = u + self.total(D * slope) / T
         ds = dt[group] - slope + r_s
         dl = r / s - D * ds
-        # One refinement: the multipliers are worth as much as x + A^T l is small.
+        # One step of iterative refinement, so that x + A^T l is small.
         more = cho_solve(factor, r_x - dx - self.adjoint(dl), check_finite=False)
         slope = self.times(more)
         more_t = self.total(D * slope) / T
@@ -154,7 +154,7 @@ class _InteriorPoint:
         np.maximum.at(top, group, self.b)
         np.minimum.at(low, group, self.b)
         spread = top - low
-        # Centred within each group from the start; what is added must not get lost beside the cuts themselves.
+        # The start is centred within each group; slacks must not be lost to rounding.
         least = max(1e-3 * float(spread.mean()), 1e-12 * float(np.abs(self.b).max()), 1e-100)
         t = top + np.maximum(spread, least)
         s = t[group] - self.b
@@ -166,7 +166,7 @@ class _InteriorPoint:
             r_l = 1.0 - total(l)
             r_s = t[group] - self.times(x) - self.b - s
             gap = float(l @ s)
-            # Rounding ends the progress at some point, and later iterates may be worse.
+            # Because of rounding errors later iterates may be worse.
             merit = max(gap, 1e4 * float(r_x @ r_x))
             age = 0 if merit < 0.9 * best_merit else age + 1
             if merit < best_merit:
@@ -199,5 +199,5 @@ class _InteriorPoint:
 def _longest(value: np.ndarray, change: np.ndarray) -> float:
     """Longest step of at most one that keeps the values nonnegative."""
     falling = change < 0
-    with np.errstate(over="ignore"):  # a change that is nothing beside the value
+    with np.errstate(over="ignore"):  # a tiny change
         return min(1.0, float((value[falling] / -change[falling]).min(initial=1.0)))

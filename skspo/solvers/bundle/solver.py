@@ -1,7 +1,7 @@
-"""Proximal bundle method: any region, exact, nothing but batched argmins.
+"""Proximal bundle method: exact for any region, by batched argmins.
 
-The samples are split into groups, and each group g has its own model of its share of the loss.  A pass of the oracle
-at some Theta gives decisions v_i, and with them one cut per group, which holds for all Theta (see ``objective``):
+The samples are split into groups, and each group g has its own model of its part of the loss.  A pass of the oracle at
+some Theta gives decisions v_i, and with them one cut per group, which holds for all Theta (see ``objective``):
 
     loss_g(Theta) >= b + <A, Theta>,   b = sum_i a_i c_i.(v_i - w_i),   A = 2 sum_i a_i (w_i - v_i) z_i^T    (i in g)
 
@@ -9,16 +9,15 @@ The next point minimises the model, that is, the sum over groups of the highest 
 approximated, plus |Theta - centre|^2 / (2 step).  The multipliers of the cuts sum to one in each group and say how to
 average the v_i, so the averaged (b, A) are the moments of decisions in conv(S), and those prove a lower bound.
 
-The start.  Where samples are many, the driver starts from the fit to one in eight of them, which starts from one in
-eight of those, and so on.  Each level needs two dozen passes, so that the whole takes little more than the last one.
+The start.  If there are many samples, the driver starts from the fit to one in eight of them, which starts from one in
+eight of those, and so on.  Each level needs two dozen passes, so the total time is dominated by the last level.
 
 Phases.  ``descend``: the model predicts a decrease; the oracle is called at its minimum.  ``prove``: the model predicts
-none near the centre, so the program is solved again, accurately, and then for longer and longer steps, until the bound
-holds far away or rounding errors stop it.  ``polish``: a shorter step, for which the program is better conditioned,
-gives a better centre, from which the proof is tried again.
+no decrease near the centre; the program is solved again, accurately, and then for longer and longer steps, until the
+bound holds far away or rounding errors stop it.  ``polish``: a shorter step, for which the program is better
+conditioned, gives a better centre, from which the proof is tried again.
 
-Many groups make few passes: with one sample per group the model is exact as soon as every sample has met the decisions
-that matter to it, and the bound needs no ridge.  What they cost is time for the quadratic program.
+With many groups few passes are needed, but the quadratic program takes longer.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ class BundleSolver(Solver):
         Number of cuts that the model may have; beyond it they are averaged.  None means as many as fit into 64 MB.
         Beyond 20 per group only those stay that have a multiplier.
     n_groups : int or None, default=None
-        Number of groups of samples with a model of their own.  None means 200, or 1000 if the region's oracle is a
-        solver (passes are then what counts), but fewer if coefficients are many.
+        Number of groups of samples, each with its own model.  None means 200, or 1000 if the region's oracle is a
+        solver, for which passes are slow; fewer if there are many coefficients.
     verbose : int, default=0
     """
 
@@ -123,7 +122,7 @@ class BundleSolver(Solver):
 
 
 class Search:
-    """Where the bundle method stands: the best point, the model, the step, the best bound and the phase.
+    """State of the bundle method: the best point, the model, the step, the best bound and the phase.
 
     Parameters
     ----------
@@ -137,7 +136,7 @@ class Search:
     def __init__(self, model: CutModel, progress: Progress, tol: float, limit: int) -> None:
         self.model, self.objective, self.progress, self.tol, self.limit = model, model.objective, progress, tol, limit
         self.bound, self.n_iter, self.phase = ZERO_BOUND, 0, Phase.DESCEND
-        self.moments: Moments = (0.0, np.zeros(self.objective.shape))  # those of v_i = w_i prove that zero is a bound
+        self.moments: Moments = (0.0, np.zeros(self.objective.shape))  # of v_i = w_i, which prove a bound of zero
         self.polished = 0
         self.proved = -np.inf  # best bound of this proof
         self.balanced = True  # whether the last multipliers were balanced for the bound
@@ -149,7 +148,7 @@ class Search:
         self.centre = objective.least_squares if start is None else start
         self.value, self.n_iter = self.model.add(self.centre)[0], 1
         if start is not None and start is not objective.least_squares:
-            # The optimum of a sample may be a poor model of all rows: least squares is a candidate, too.
+            # The fit to a sample may be worse than least squares on all rows.
             other, _ = self.model.add(objective.least_squares)
             self.n_iter += 1
             if other < self.value:
@@ -164,12 +163,12 @@ class Search:
         return self.objective.relative_gap(self.value, self.bound.value)
 
     def report(self, force: bool = False) -> None:
-        """Tell the user where the search stands."""
+        """Report the state of the search."""
         self.progress(self.n_iter, self.value, self.bound.value, force=force)
 
     @property
     def size(self) -> float:
-        """What gaps are relative to."""
+        """Denominator of relative gaps."""
         return max(self.value, GAP_FLOOR * self.objective.trivial_value())
 
     def solve_program(self) -> None:
@@ -185,9 +184,9 @@ class Search:
             accuracy = 1e-14 * size
         self.trial, predicted, self.balance = self.model.minimize(self.centre, self.step, accuracy)
         self.decrease = self.value - predicted
-        # Balancing takes a factorisation, and far from the optimum the bound is poor anyway.
+        # Balancing needs a factorisation, which is not worth it far from the optimum.
         self.balanced = self.decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
-        # Without a ridge the radius of a bound grows with the distance of the best point, so that it may change.
+        # Without a ridge, bounds depend on the distance of the centre, so the old one is computed again.
         candidates = [self.moments, self.balance(False), *([self.balance(True)] if self.balanced else [])]
         bounds = [self.objective.dual_value_from_moments(*m, self.centre) for m in candidates]
         self.moments, self.bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
@@ -195,13 +194,13 @@ class Search:
         self.report()
 
     def solve_again(self) -> bool:
-        """Choose the next phase; whether the program is to be solved again, without a call of the oracle."""
+        """Choose the next phase; return whether to solve the program again without a call of the oracle."""
         if self.decrease > 0.1 * self.tol * self.size:
             self.phase = Phase.DESCEND
             return False
         if self.phase is Phase.DESCEND:
             self.phase, self.proved = Phase.PROVE, -np.inf
-            return True  # the same more accurately
+            return True  # solve the same program more accurately
         if self.phase is Phase.POLISH:
             self.phase = Phase.PROVE
             return False
@@ -215,7 +214,7 @@ class Search:
         return True
 
     def call_oracle(self) -> None:
-        """Evaluate the trial point, cut there, adapt the step, and move to the trial point if it is better."""
+        """Evaluate the trial point, add cuts, adapt the step, and move to the trial point if it is better."""
         if self.n_iter >= self.limit:
             raise Stop(Status.ITERATION_LIMIT, f"max_iter={self.limit} passes were used up")
         new, n_cuts = self.model.add(self.trial)
@@ -235,6 +234,6 @@ class Search:
             self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, self.centre))
 
     def use_last_multipliers(self) -> None:
-        """Improve the bound by the last multipliers, if that has not been done yet."""
+        """Improve the bound by the last multipliers, if they have not been balanced yet."""
         if not self.balanced:
             self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.centre))

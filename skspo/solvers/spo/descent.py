@@ -1,20 +1,20 @@
-"""Descent for the SPO loss itself, which is not convex: by gradients where there are any, else by exact line search.
+"""Descent for the SPO loss, which is not convex: by gradients if the loss is smooth, else by exact line search.
 
-The loss of a prediction does not change when it is multiplied by a positive number.  All coefficients here have the
-norm of the first start, and the penalty is that of coefficients of this norm: without a fixed scale it could be made
-as small as one likes at no cost.  With an offset it does change, and the norm is free.
+The loss does not change when a prediction is multiplied by a positive number.  Therefore all coefficients have the norm
+of the first start, and the penalty is that of coefficients of this norm: without a fixed norm the penalty could be made
+arbitrarily small.  With an offset the loss does depend on the norm, and the norm is free.
 
 Exact line search.  Along Theta + tau Delta the costs of a sample are p + tau g, and its decision changes at finitely
 many tau (on a polyhedron, or with finitely many decisions).  If the decisions at the ends of an interval differ, the
-two lines (p + tau g).w cross in between; either no decision is cheaper at the crossing, and the decision changes there,
-or one is, and both halves are searched in the same way (Eisner and Severance, 1976).  All samples are treated at once,
-with one batched argmin per round.  The sum of the piecewise constant losses is then known on the whole line.
+two lines (p + tau g).w cross in between.  If no decision is cheaper at the crossing, the decision changes there;
+otherwise both halves are searched in the same way (Eisner and Severance, 1976).  All samples are treated at once, with
+one batched argmin per round.  The result is the sum of the piecewise constant losses on the whole line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -24,13 +24,14 @@ from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.deadline import Deadline, TimeIsUp
+from ..._utils.types import RandomState
 from ...losses import SPOPlusLoss
 from ..base import Progress, Result, Solver, Status, certified, rows_of
 
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
 REACH = 4.0
 
-#: lines that are searched at once, as long as they have no more rows than this together
+#: number of lines that are searched at once, and their largest number of rows in total
 MAX_LINES, ROWS_AT_ONCE = 16, 2_000
 
 #: sizes of the random restarts, relative to the best coefficients
@@ -60,11 +61,9 @@ def loss_along_lines(objective: InMemoryObjective, Theta: np.ndarray, Deltas: np
     rows = np.arange(k * n)
     left, right = np.full(rows.size, -REACH), np.full(rows.size, REACH)
     W_left, W_right = region.solve_min(P - REACH * G), region.solve_min(P + REACH * G)
-    W: np.ndarray = objective.W
-    losses = a * np.einsum("ij,ij->i", C, W_left - np.tile(W, (k, 1)))
-    first = losses.reshape(k, n).sum(axis=1)
-    line, at, jump = [np.arange(k)], [np.full(k, -REACH)], [first]
-    # A region that is curved, as one known by its oracle may be, has no end of decisions: the middle is then a guess.
+    losses = a * np.einsum("ij,ij->i", C, W_left - np.tile(objective.W, (k, 1)))
+    line, at, jump = [np.arange(k)], [np.full(k, -REACH)], [losses.reshape(k, n).sum(axis=1)]
+    # A curved region has infinitely many decisions; the search then stops after so many rows.
     most = k * n * (max(64, 4 * P.shape[1]) if hasattr(region, "standard_form") else 16)
     found = 0
     while True:
@@ -107,8 +106,19 @@ def loss_along_lines(objective: InMemoryObjective, Theta: np.ndarray, Deltas: np
     return Pieces(which, where, end, value)
 
 
+class Fit(NamedTuple):
+    """Arguments of all descents of one fit."""
+
+    objective: InMemoryObjective
+    run: Run
+    norm: float  # of the coefficients
+    rng: np.random.RandomState
+    progress: Progress
+    limit: int  # iterations of all descents together
+
+
 class SPODescentSolver(Solver):
-    """What the two descents share: starts, restarts, and a fixed norm of the coefficients."""
+    """Base class of the two descents: starts, restarts, and a fixed norm of the coefficients."""
 
     losses = ("SPO",)
     few_restarts: ClassVar[int]
@@ -119,7 +129,7 @@ class SPODescentSolver(Solver):
         n_restarts: int | None = None,
         tol: float = 1e-6,
         max_iter: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_restarts = n_restarts
@@ -129,16 +139,17 @@ class SPODescentSolver(Solver):
         self.verbose = verbose
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Descend from ``start``, which must not be None, and from other starts; the best point counts."""
+        """Descend from ``start``, which must not be None, and from other starts; return the best point."""
         if start is None:
             raise ValueError(f"{self.name} needs coefficients to start from.")
         objective = rows_of(objective)
         rng = check_random_state(self.random_state)
         progress = Progress(self.name, objective, run, self.verbose)
         limit = self._limit(objective.C.size)
-        # A component that changes nothing is no part of the norm.
+        # The hidden component is not part of the norm.
         start = objective.design.visible(start, objective.free)
         norm = float(np.linalg.norm(start)) or 1.0
+        fit = Fit(objective, run, norm, rng, progress, limit)
         best, value, n_iter, stopped = start, objective.value(start), 0, False
         starts = [start, *self._other_starts(objective, run.deadline)]
         restarts = self.few_restarts if self.n_restarts is None else self.n_restarts
@@ -157,9 +168,7 @@ class SPODescentSolver(Solver):
                 continue
             if objective.offset is None:
                 start = start * (norm / length)
-            Theta, new, steps, exhausted = self._descend(
-                objective, run, start, norm, limit - n_iter, rng, progress, n_iter
-            )
+            Theta, new, steps, exhausted = self._descend(fit, start, n_iter)
             n_iter += steps
             if new < value:
                 best, value = Theta, new
@@ -168,14 +177,14 @@ class SPODescentSolver(Solver):
                 break
         progress(n_iter, value, 0.0, force=True)
         late = run.deadline.reached
-        # The default number of iterations is a budget to be used; one that the user set is a limit to be told about.
+        # It is normal to use up the default number of iterations; only for a limit of the user it is reported.
         stopped = stopped and (late or self.max_iter is not None)
         status, message = Status.CONVERGED, ""
         if stopped and late:
             status, message = Status.TIME_LIMIT, run.deadline.message
         elif stopped:
             status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
-        # No loss is negative; nothing more is proved.
+        # The loss is nonnegative; no better bound is proved.
         return certified(objective, Result(best, value, 0.0, n_iter, status, message, np.inf), self.tol)
 
     def _limit(self, size: int) -> int:
@@ -184,17 +193,11 @@ class SPODescentSolver(Solver):
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [objective.design.visible(objective.least_squares)]
 
-    def _descend(
-        self,
-        objective: InMemoryObjective,
-        run: Run,
-        Theta: np.ndarray,
-        norm: float,
-        budget: int,
-        rng: Any,
-        progress: Progress,
-        done: int,
-    ) -> tuple[np.ndarray, float, int, bool]:
+    def _descend(self, fit: Fit, Theta: np.ndarray, done: int) -> tuple[np.ndarray, float, int, bool]:
+        """Descend from Theta, after so many iterations.
+
+        Returns the best point, its objective, the number of iterations, and whether a limit was reached.
+        """
         raise NotImplementedError
 
 
@@ -223,24 +226,16 @@ class SPOGradientSolver(SPODescentSolver):
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [*super()._other_starts(objective, deadline), least_absolute(objective, deadline)]
 
-    def _descend(
-        self,
-        objective: InMemoryObjective,
-        run: Run,
-        Theta: np.ndarray,
-        norm: float,
-        budget: int,
-        rng: Any,
-        progress: Progress,
-        done: int,
-    ) -> tuple[np.ndarray, float, int, bool]:
+    def _descend(self, fit: Fit, Theta: np.ndarray, done: int) -> tuple[np.ndarray, float, int, bool]:
+        objective, run, norm, _, progress, limit = fit
+        budget = limit - done
         shape = objective.shape
         best, value = Theta, objective.value(Theta)
         count = done
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             nonlocal best, value, count
-            # The length is given, and no part of the problem, unless there is an offset to compare with.
+            # The norm is fixed, unless there is an offset.
             length = float(np.linalg.norm(theta)) if objective.offset is None else 1.0
             unit = theta / length
             Theta = norm * unit.reshape(shape)
@@ -289,22 +284,14 @@ class LineSearchSolver(SPODescentSolver):
     def _limit(self, size: int) -> int:
         return int(min(max(20_000_000 // size, 300), 50_000)) if self.max_iter is None else self.max_iter
 
-    def _descend(
-        self,
-        objective: InMemoryObjective,
-        run: Run,
-        Theta: np.ndarray,
-        norm: float,
-        budget: int,
-        rng: Any,
-        progress: Progress,
-        done: int,
-    ) -> tuple[np.ndarray, float, int, bool]:
+    def _descend(self, fit: Fit, Theta: np.ndarray, done: int) -> tuple[np.ndarray, float, int, bool]:
+        objective, _, norm, rng, progress, limit = fit
+        budget = limit - done
         value = objective.value(Theta)
         idle, steps = 0, 0
         directions = self._directions(objective, rng)
         next(directions)
-        # With few samples, many lines at once cost little more than one.
+        # With few samples, several lines at once cost little more than one.
         n_lines = max(1, min(MAX_LINES, ROWS_AT_ONCE // objective.n_samples))
         while idle <= PATIENCE * Theta.size and value > 0.0:
             if steps >= budget or progress.late():
@@ -317,17 +304,17 @@ class LineSearchSolver(SPODescentSolver):
             except TimeIsUp:
                 return Theta, value, steps, True
             idle += n_lines
-            # What counts is the loss at the new point itself, not what the line promised.
+            # Compare the evaluated objective, not the value from the line search.
             if new < value - self.tol * value:
                 Theta, value, idle = trial, new, 0
             elif new <= value:
-                Theta, value = trial, new  # along the plateau: other directions may lead down from there
+                Theta, value = trial, new  # on a plateau: other directions may lead down from there
             progress(done + steps, value, 0.0)
         return Theta, value, steps, False
 
     @staticmethod
     def _visible(objective: InMemoryObjective, Delta: np.ndarray, norm: float) -> np.ndarray:
-        """Direction of the given norm that decisions can see, or zero."""
+        """Direction without its hidden component, scaled to the given norm; it may be zero."""
         Delta = objective.design.visible(Delta)
         length = float(np.linalg.norm(Delta))
         return Delta * (norm / length) if length > 0.0 else Delta
@@ -335,12 +322,12 @@ class LineSearchSolver(SPODescentSolver):
     def _best_on_lines(
         self, objective: InMemoryObjective, Theta: np.ndarray, Deltas: np.ndarray, norm: float
     ) -> np.ndarray:
-        """Middle of the best piece; of equally good ones the widest, where the prediction is most robust."""
+        """Middle of the best piece; of equally good ones the widest, which is most robust."""
         line, left, right, value = loss_along_lines(objective, Theta, Deltas)
         wide = right - left > 1e-10
         line, left, right, value = line[wide], left[wide], right[wide], value[wide]
         if objective.alpha > 0:
-            # The penalty varies within a piece: look at a few points of the most promising ones.
+            # The penalty varies within a piece: evaluate it at a few points of the best pieces.
             order = np.argsort(value)[:50]
             shares = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
             taus = left[order, None] + (right - left)[order, None] * shares
@@ -361,10 +348,12 @@ class LineSearchSolver(SPODescentSolver):
             return Theta
         return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
 
-    def _directions(self, objective: InMemoryObjective, rng: Any) -> Generator[np.ndarray, np.ndarray, None]:
-        """Directions without end, from the current coefficients, which are sent in.
+    def _directions(
+        self, objective: InMemoryObjective, rng: np.random.RandomState
+    ) -> Generator[np.ndarray, np.ndarray, None]:
+        """Endless sequence of directions; the caller sends the current coefficients.
 
-        Slopes of three related losses, least squares, random ones, and the coordinates in random order.
+        Negative gradients of three related losses, least squares, random ones, and coordinates in random order.
         """
         d, q = objective.shape
         surrogate = objective.with_loss(SPOPlusLoss(objective.region))
@@ -387,8 +376,8 @@ class LineSearchSolver(SPODescentSolver):
     def _interpolated_gradient(self, objective: InMemoryObjective, Theta: np.ndarray, share: float) -> np.ndarray:
         """Gradient of (z*(c_hat) - z*(c_hat - t c)) / t, z* the cost of the best decision: the loss for small t.
 
-        With t = 1 / 2 and the decisions of c in place of those of c_hat it is the subgradient of the SPO+ loss; as it
-        stands it is what Pogancic et al. (2020) follow.  ``share`` is t in units that make t c as large as c_hat.
+        This is the gradient of Pogancic et al. (2020).  With t = 1 / 2, and the decisions of c instead of those of
+        c_hat, it is the subgradient of the SPO+ loss.  For ``share`` = 1 the norms of t c and c_hat are equal.
         """
         C_hat = objective.predict(Theta)
         size = float(np.linalg.norm(objective.C))
@@ -398,7 +387,9 @@ class LineSearchSolver(SPODescentSolver):
         G = objective.region.solve_min(C_hat) - objective.region.solve_min(C_hat - t * objective.C)
         return objective.design.adjoint(G * objective.weight[:, None])
 
-    def _smoothed_gradient(self, objective: InMemoryObjective, Theta: np.ndarray, rng: Any) -> np.ndarray:
+    def _smoothed_gradient(
+        self, objective: InMemoryObjective, Theta: np.ndarray, rng: np.random.RandomState
+    ) -> np.ndarray:
         """Gradient of the mean loss of predictions with normal noise: E[c.w*(c_hat + sigma e) e] / sigma."""
         C_hat = objective.predict(Theta)
         sigma = float(rng.choice([0.03, 0.1, 0.3])) * float(np.sqrt(np.mean(C_hat * C_hat)))
@@ -407,7 +398,7 @@ class LineSearchSolver(SPODescentSolver):
         G = np.zeros_like(C_hat)
         for _ in range(2):
             E = rng.normal(size=C_hat.shape)
-            # Opposite noise in pairs: what they have in common cancels.
+            # Antithetic pairs reduce the variance.
             up, down = (objective.region.solve_min(C_hat + sign * sigma * E) for sign in (1.0, -1.0))
             G += np.einsum("ij,ij->i", objective.C, up - down)[:, None] * E
         return objective.design.adjoint(G * objective.weight[:, None])

@@ -1,23 +1,22 @@
-"""The smallest SPO loss of any linear model, by mixed-integer programming over the region's vertices.
+"""Exact minimisation of the SPO loss by mixed-integer programming over the vertices of the region.
 
     min  sum_i a_i sum_v (c_i.v - c_i.w_i) delta_iv  +  penalty(Theta)
     s.t. sum_v delta_iv = 1,   delta binary,   |Theta_jk| <= 1
          (Theta z_i).(u - v) >= MARGIN - M_i (1 - delta_iv)        for all samples i and vertices u != v
 
-The loss does not change when a prediction is multiplied by a positive number, so the box loses no model, and Theta = 0,
-for which every decision is optimal, is excluded by the margin: each sample's decision must be the best by MARGIN, in
-units where features have unit variance and the largest coefficient is at most one.  The optimum and the bound are those
-of such models; a tie, which a solver could resolve as it pleases, earns nothing.
+The loss does not change when a prediction is multiplied by a positive number, so the box excludes no model.  The margin
+excludes Theta = 0, for which every decision is optimal: each sample's decision must be the best by MARGIN, in units
+where features have unit variance and the largest coefficient is at most one.  The optimum and the bound are those of
+such models; ties are excluded.
 
 The bound is that of HiGHS.  Unlike those of the other solvers it is not proved here; it is only dropped if a known
-model shows that it is wrong.
+model has a smaller loss.
 """
 
 from __future__ import annotations
 
 from itertools import combinations, product
 from math import comb
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +31,7 @@ from ..base import Progress, Result, Solver, Status, certified, rows_of
 #: by how much a decision must be better than any other
 MARGIN = 1e-3
 
-#: largest number of bases that are looked at to list the vertices, and of vertices
+#: largest number of bases that are tried to list the vertices, and largest number of vertices
 MAX_BASES, MAX_VERTICES = 50_000, 200
 
 #: multiplications that take as long as one number of the program
@@ -40,7 +39,7 @@ PROGRAM = 1_000.0
 
 
 def list_vertices(region: Region, d: int) -> np.ndarray:
-    """All vertices of a small polyhedral region, shape (n_vertices, d), by looking at every basis."""
+    """All vertices of a small polyhedral region, shape (n_vertices, d), by trying every basis."""
     name = type(region).__name__
     if not hasattr(region, "standard_form"):
         raise ValueError(
@@ -81,7 +80,7 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
                 found.append(u[:d] if form.project is None else form.project @ u)
     vertices = np.unique(np.round(np.array(found), 12), axis=0)
     if form.project is not None:
-        # Not every vertex of the lifted polyhedron is one of the region.
+        # A vertex of the lifted polyhedron need not be a vertex of the region.
         vertices = vertices[[_is_extreme(vertices, i) for i in range(len(vertices))]]
     if len(vertices) > MAX_VERTICES:
         raise ValueError(
@@ -92,18 +91,18 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
 
 
 def _is_extreme(points: np.ndarray, i: int) -> bool:
-    """Whether a point is no average of the others."""
+    """Whether a point is not a convex combination of the others."""
     others = np.delete(points, i, axis=0)
     if len(others) == 0:
         return True
     A, b = np.vstack([others.T, np.ones(len(others))]), np.append(points[i], 1.0)
     x = linprog(np.zeros(len(others)), A_eq=A, b_eq=b).x
-    # What counts are the weights themselves; a point too many does no harm, it is never the best by a margin.
+    # Check the weights themselves.  An extra point does no harm: it is never the best by the margin.
     return x is None or not ((x >= -1e-9).all() and np.abs(A @ x - b).max() <= 1e-7 * (1.0 + np.abs(b).max()))
 
 
 def _value_with_margin(Theta: np.ndarray, left: np.ndarray, pairs: np.ndarray, costs: np.ndarray) -> float:
-    """Loss of a model as the program has it, scaled into the box; infinite if a decision is not the best by the margin.
+    """Loss of a model after scaling into the box, as in the program; infinite if a decision is not best by the margin.
 
     Parameters
     ----------
@@ -151,14 +150,14 @@ class MILPSolver(Solver):
         """Solve the program; ``start`` is returned if nothing better is found."""
         objective = rows_of(objective)
         if objective.offset is not None:
-            # Nothing bounds the coefficients then: with an offset their size matters.
+            # With an offset the norm of the coefficients matters, so they cannot be restricted to a box.
             raise ValueError("solver='milp' cannot serve an offset. Use solver='line-search'.")
         n, d = objective.C.shape
         a, size = objective.weight, objective.least_squares.size
         V = list_vertices(objective.region, d)
         count = len(V)
         costs = objective.C @ V.T - (objective.C * objective.W).sum(axis=1, keepdims=True)  # (n, count)
-        # Decisions see only some directions of the coefficients; the others are left out.
+        # Hidden components of the coefficients are left out.
         visible = np.eye(d) - objective.normals.T @ objective.normals if objective.normals.size else np.eye(d)
         if not run.deadline.allows(PROGRAM * n * count**2 * float(size), 0.5):
             run.deadline.reached = True
@@ -173,7 +172,7 @@ class MILPSolver(Solver):
         big = sp.csr_array((-reach, (rows, chosen)), shape=(rows.size, n * count))
         best = LinearConstraint(sp.hstack([sp.csr_array(left), big], format="csr"), MARGIN - reach, np.inf)
         one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
-        options: dict[str, Any] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
+        options: dict[str, float] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
         seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.9 * run.deadline.left())
         if seconds < np.inf:
             options["time_limit"] = max(seconds, 0.0)
@@ -199,11 +198,11 @@ class MILPSolver(Solver):
             candidates.append(objective.canonical(x))
         values = [objective.value(Theta) for Theta in candidates]
         i = int(np.argmin(values))
-        # The bound is the solver's word.  A model of the program that is better shows that it is wrong.
+        # HiGHS claims this bound.  It is wrong if a feasible model of the program has a smaller loss.
         known = [_value_with_margin(Theta, left, pairs, a[:, None] * costs) for Theta in candidates]
         if bound > min(known) + 1e-6 * (1.0 + abs(bound)):
             bound, wrong = 0.0, True
-        # A start may be better than every model with the margin: the bound is theirs, not its own.
+        # A start without the margin may be better than every feasible model of the program.
         bound = min(bound, values[i])
         progress = Progress(self.name, objective, run, self.verbose)
         progress(nodes, values[i], bound, force=True)
