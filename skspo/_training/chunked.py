@@ -31,6 +31,7 @@ import numpy as np
 from .._utils.deadline import Deadline
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
+from ..regions.capabilities import has
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
 from .design import LinearDesign, SharedDesign, triangle
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
@@ -274,7 +275,7 @@ class ChunkedMoves:
 
     def __init__(self, objective: ChunkedObjective, dual: DecisionsAt, Theta: np.ndarray) -> None:
         self.objective, self.dual, self.Theta = objective, dual, Theta
-        self.max_moves = MAX_MOVES if hasattr(objective.region, "repair") else 0
+        self.max_moves = MAX_MOVES if has(objective.region, "repair") else 0
         self.constant, self.slope, size = objective._sum(part_moments, dual, Theta, None, 0.0)
         self.floor = KINK * size
 

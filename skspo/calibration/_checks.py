@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._utils.params import integer, number
-from ..regions.base import CAPABILITIES, CertifiedFloat, Region, check_norm, directions_of
+from ..regions.base import CertifiedFloat, Region, check_norm, directions_of
+from ..regions.capabilities import CAPABILITIES, missing
 from ..regions.check import check_region
 
 
@@ -47,9 +48,9 @@ def check_delta(delta: float) -> None:
 
 def need(region: Region, *names: str) -> None:
     """Raise an error if the region lacks one of the capabilities."""
-    missing = [name for name in names if not hasattr(region, name)]
-    if missing:
-        what = "; ".join(f"{name} ({CAPABILITIES.get(name, 'see its documentation')})" for name in missing)
+    lacking = missing(region, names)
+    if lacking:
+        what = "; ".join(f"{name} ({CAPABILITIES.get(name, 'see its documentation')})" for name in lacking)
         raise TypeError(f"{type(region).__name__} does not offer what this bound needs: {what}.")
 
 

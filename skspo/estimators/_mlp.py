@@ -27,6 +27,7 @@ from .._utils.params import BOOL, Check, check_params, integer, is_integer, numb
 from .._utils.types import RandomState, RegionParams
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
+from ..regions.capabilities import has
 from ..regions.check import check_region
 from ._base import DecisionMixin
 
@@ -362,7 +363,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     def _check_region(self, d: int) -> Region:
         region = check_region(self.region, n_dim=d)
-        if self.loss == "spo" and not hasattr(region, "derivative"):
+        if self.loss == "spo" and not has(region, "derivative"):
             raise ValueError(
                 f"loss='spo' needs decisions that depend smoothly on the costs, which is not so on "
                 f"{type(region).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "

@@ -32,6 +32,7 @@ from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Run
 from .._utils.deadline import TimeIsUp
 from ..losses import SPOPlusLoss
+from ..regions.capabilities import has
 from .auto import SOLVERS, make_solvers
 from .base import Result, Solver, Status, certified, combined
 from .exact_zeros import with_exact_zeros
@@ -325,7 +326,7 @@ def check_oracle(objective: LinearObjective, result: Result) -> None:
     Depending on the region it raises an error or records the fault.
     """
     region: Any = objective.region
-    if not hasattr(region, "audit") or objective.inexact:
+    if not has(region, "audit") or objective.inexact:
         return
     d = objective.normals.shape[1]
     value = objective.value(result.coef)

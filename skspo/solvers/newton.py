@@ -26,6 +26,7 @@ from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.threads import one_blas_thread
+from ..regions.capabilities import has
 from .base import Progress, Result, Solver, Status, rows_of
 
 #: number of entries of the matrices M per block of samples
@@ -169,7 +170,7 @@ class _Path:
 
     def depth(self, Theta: np.ndarray, mu: float) -> float:
         """How far f may be above its minimum, or if that is not known, how far it is with little smoothing."""
-        if hasattr(self.region, "strong_convexity"):
+        if has(self.region, "strong_convexity"):
             return self.region.strong_convexity(self.objective.C.shape[1]).depth
         return float(self.at(Theta, mu).level.max())
 

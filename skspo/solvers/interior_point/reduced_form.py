@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
+from ...regions.capabilities import has
 from ...regions.polyhedral import InequalityForm, StandardForm, polyhedral_geometry
 
 
@@ -25,7 +26,7 @@ class ReducedForm(NamedTuple):
 
 def region_form(region: Any, d: int) -> ReducedForm | None:
     """Reduced form of a polyhedral region, or of one with a quadratic constraint; None if that has no interior."""
-    if hasattr(region, "standard_form"):
+    if has(region, "standard_form"):
         return reduce_form(region.standard_form(d), region, d)
     quadratic = region.quadratic_form(d)
     if quadratic.inside is None:

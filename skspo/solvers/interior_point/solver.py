@@ -48,6 +48,7 @@ from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ...regions.base import Region
+from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status, rows_of
 from .cycles import cycle_basis
 from .reduced_form import ReducedForm, region_form
@@ -70,14 +71,14 @@ PILOT, PILOT_STEP, PILOT_ROWS, PILOT_ITERATIONS, PILOT_PROBE = 4_000, 20, 500, 1
 
 def is_simple(region: Any, d: int) -> bool:
     """Whether the matrix of a sample is diagonal, or diagonal minus rank one: iterations take little time then."""
-    return hasattr(region, "standard_form") and region.standard_form(d).A.shape[0] <= 1
+    return has(region, "standard_form") and region.standard_form(d).A.shape[0] <= 1
 
 
 def predicted_work(objective: LinearObjective, run: Run) -> float:
     """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
     d, q = objective.normals.shape[1], objective.design.n_coef
     region: Any = objective.region
-    curved = not hasattr(region, "standard_form")
+    curved = not has(region, "standard_form")
     A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
     N, k = A.shape[1], d - objective.normals.shape[0]
     null = max(N - A.shape[0], k)
@@ -113,7 +114,7 @@ class InteriorPointSolver(Solver):
     def missing(cls, region: Region) -> list[str]:
         """A quadratic form does as well as a standard form."""
         missing = super().missing(region)
-        return [name for name in missing if name != "standard_form" or not hasattr(region, "quadratic_form")]
+        return [name for name in missing if name != "standard_form" or not has(region, "quadratic_form")]
 
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
         self.tol = tol

@@ -26,6 +26,7 @@ from ..._training.run import Run
 from ..._utils.deadline import Deadline, TimeIsUp
 from ..._utils.types import RandomState
 from ...losses import SPOPlusLoss
+from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status, certified, rows_of
 
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
@@ -64,7 +65,7 @@ def loss_along_lines(objective: InMemoryObjective, Theta: np.ndarray, Deltas: np
     losses = a * np.einsum("ij,ij->i", C, W_left - np.tile(objective.W, (k, 1)))
     line, at, jump = [np.arange(k)], [np.full(k, -REACH)], [losses.reshape(k, n).sum(axis=1)]
     # A curved region has infinitely many decisions; the search then stops after so many rows.
-    most = k * n * (max(64, 4 * P.shape[1]) if hasattr(region, "standard_form") else 16)
+    most = k * n * (max(64, 4 * P.shape[1]) if has(region, "standard_form") else 16)
     found = 0
     while True:
         D = W_right - W_left

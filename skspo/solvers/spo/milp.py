@@ -26,6 +26,7 @@ from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp, check_time
 from ...regions.base import Region
+from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status, certified, rows_of
 
 #: by how much a decision must be better than any other
@@ -41,7 +42,7 @@ PROGRAM = 1_000.0
 def list_vertices(region: Region, d: int) -> np.ndarray:
     """All vertices of a small polyhedral region, shape (n_vertices, d), by trying every basis."""
     name = type(region).__name__
-    if not hasattr(region, "standard_form"):
+    if not has(region, "standard_form"):
         raise ValueError(
             f"solver='milp' needs the vertices of the region, but {name} has no standard_form. Use "
             "solver='line-search', which needs nothing but argmin."
