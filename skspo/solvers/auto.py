@@ -12,6 +12,7 @@ from ..regions.base import Region
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
+from .dual.solver import DualSolver
 from .interior_point.solver import InteriorPointSolver, is_simple
 from .interior_point.solver import predicted_work as interior_point_work
 from .lbfgs import LBFGSSolver
@@ -20,7 +21,8 @@ from .newton import predicted_work as newton_work
 from .sgd import SGDSolver
 
 SOLVERS: dict[str, type[Solver]] = {
-    cls.name: cls for cls in (LBFGSSolver, NewtonSolver, InteriorPointSolver, ConicSolver, BundleSolver, SGDSolver)
+    cls.name: cls
+    for cls in (LBFGSSolver, NewtonSolver, InteriorPointSolver, ConicSolver, BundleSolver, DualSolver, SGDSolver)
 }
 
 #: largest number of costs, n_samples * d, for which "auto" hands the whole problem to a conic solver

@@ -1,0 +1,385 @@
+"""Dual block-coordinate ascent for models with many coefficients: any region, nothing but batched argmins.
+
+Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
+
+    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), conjugate gradients
+               those of all samples together (``face``), until the gap on the cached decisions is a small part of the whole
+    certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
+    balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
+    extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
+    recentre   columns without a ridge have a proximal term; once its problem is solved well enough, the centre moves:
+               the method of multipliers
+
+With a ridge (also with an l1 norm beside it) the coefficients are an explicit function of the weights (``problem``).
+Columns without one, that is the free intercept, all columns if alpha = 0, and those of a pure lasso, have the proximal
+term.  A lasso absorbs moments up to its size; what is beyond is scaled down, decisions moving towards w_i.
+
+The time of a sweep grows with the number of features times the number of costs in which a sample's decisions differ, so
+that neither many coefficients nor many samples are an obstacle.  Small and degenerate problems without a ridge are for
+interior point.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from ..._training.certificate import ZERO_BOUND, Bound
+from ..._training.objective import LinearObjective
+from ..._utils.deadline import TimeIsUp
+from ..._utils.threads import one_blas_thread
+from ..base import Progress, Result, Solver, Status
+
+#: outer iterations by default, and those after which a gap that has hardly decreased will not close
+MOST_ITERATIONS, PATIENCE = 1000, 40
+
+#: sweeps of one outer iteration; every third goes over all samples, the others over those that moved
+SWEEPS, FULL_SWEEP = 30, 3
+
+#: pairwise steps on one sample's weights in a sweep
+PAIRS = 10
+
+#: gap on the cached decisions, as a share of the whole, at which an outer iteration calls the oracle again
+SHARE = 0.05
+
+#: outer iterations without weight after which a decision is dropped
+MAX_AGE = 5
+
+#: relative gap below which conjugate gradients are tried, their steps, and how many times as fast as the kernel's
+#: multiplications those of matrix products are
+FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
+
+#: the proximal centre moves when the gap of the proximal problem is this share of the whole
+RECENTRE = 0.5
+
+#: seconds that compiling takes for the first time, roughly
+COMPILATION = 30.0
+
+
+class State(NamedTuple):
+    """Where a fit stopped; a fit to the same rows with another penalty may start from it."""
+
+    problem: Any
+    cache: Any
+    coef: np.ndarray
+
+
+class DualSolver(Solver):
+    """Exact minimisation by block-coordinate ascent of the dual; needs numba.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap.
+    max_iter : int or None, default=None
+        Largest number of outer iterations, one batched argmin each; None means 1000.
+    random_state : int, RandomState instance or None, default=None
+        Order of the samples in the sweeps; None means 0, so that results can be repeated.
+    verbose : int, default=0
+    """
+
+    name = "dual"
+    requires = ()
+
+    def __init__(
+        self, *, tol: float = 1e-6, max_iter: int | None = None, random_state: Any = None, verbose: int = 0
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def fits(cls, objective: LinearObjective) -> bool:
+        """Whether there is time to compile."""
+        return f"{__package__}.kernels" in sys.modules or objective.deadline.left() >= COMPILATION
+
+    def solve(self, objective: LinearObjective, coef_init: np.ndarray | None = None) -> Result:
+        """Minimise from ``coef_init`` or from least squares; ``n_iter`` counts outer iterations."""
+        return self.solve_from(objective, coef_init)[0]
+
+    def solve_from(
+        self, objective: LinearObjective, coef_init: np.ndarray | None = None, state: State | None = None
+    ) -> tuple[Result, State]:
+        """Minimise from the state of a fit to the same rows, and return the new one."""
+        load_kernels(self.verbose)
+        with one_blas_thread:  # also for results that do not depend on the number of threads
+            run = Run(self, objective, objective.least_squares if coef_init is None else coef_init, state)
+            return run.minimise(), State(run.problem, run.cache, run.best)
+
+
+def load_kernels(verbose: int) -> None:
+    """Import numba and the kernels, which compiles them if they are not in numba's cache."""
+    name = f"{__package__}.kernels"
+    if name in sys.modules:
+        return
+    start = time.perf_counter()
+    if verbose:
+        print("dual: loading compiled kernels; the first time takes half a minute", file=sys.stderr, flush=True)
+    from . import kernels  # noqa: F401
+
+    if verbose:
+        print(f"dual: numba loaded in {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+
+
+class Run:
+    """One run of the method: its data, caches and what is known so far.
+
+    Parameters
+    ----------
+    solver : DualSolver
+    objective : LinearObjective
+    start : ndarray
+        Coefficients.
+    state : State or None
+    """
+
+    def __init__(self, solver: DualSolver, objective: LinearObjective, start: np.ndarray, state: State | None) -> None:
+        from .problem import ScaledProblem
+
+        self.solver, self.objective = solver, objective
+        self.limit = MOST_ITERATIONS if solver.max_iter is None else max(solver.max_iter, 1)
+        self.progress = Progress(solver.name, objective, solver.verbose)
+        self.random = check_random_state(0 if solver.random_state is None else solver.random_state)
+        Z = objective.design.Z
+        costs = np.ascontiguousarray(objective.C)
+        if objective.prior.any():
+            costs = costs - 2.0 * objective.design.predict(objective.prior)
+        self.W = np.ascontiguousarray(np.asarray(objective.W), dtype=np.float64)
+        self.problem = ScaledProblem(
+            Z.tocsr() if sp.issparse(Z) else Z,
+            costs,
+            self.W,
+            objective.weight,
+            objective.l1,
+            objective.l2,
+            objective.prior,
+            first_mu(objective.l2, objective.l1),
+        )
+        self.best, self.value = start, np.inf
+        self.bound: Bound = ZERO_BOUND
+        self.proof = (0.0, np.zeros(objective.shape))
+        self.reserve, self.n_iter = 0.0, 0
+        self.moved, self.rest = np.ones(self.problem.n, dtype=bool), np.zeros(self.problem.n)
+        self.start, self.state = start, state
+        self.base = self.problem.base(start)
+        self.target, self.gap, self.gap_proximal = 0.0, np.inf, np.inf
+        # when conjugate gradients and balancing are tried again
+        self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
+        self.balance_wait, self.balance_patience = 0, 1
+
+    def minimise(self) -> Result:
+        """Alternate between the phases until the gap is closed."""
+        status, message = Status.CONVERGED, ""
+        try:
+            self.begin()
+            reference, since = np.inf, 0
+            while True:
+                self.improve()
+                V, predictions = self.certify()
+                self.balance()
+                self.progress(self.n_iter, self.value, self.bound.value)
+                if self.gap <= self.solver.tol:
+                    break
+                if self.progress.late():
+                    status, message = Status.TIME_LIMIT, self.objective.deadline.message
+                    break
+                if self.n_iter >= self.limit:
+                    status, message = Status.ITERATION_LIMIT, f"max_iter={self.limit} iterations were used up"
+                    break
+                if self.gap <= 0.9 * reference:
+                    reference, since = self.gap, self.n_iter
+                elif self.n_iter - since >= PATIENCE:
+                    status, message = Status.NUMERICAL_LIMIT, "the gap does not decrease any more"
+                    break
+                self.extend(V, predictions)
+                self.recentre()
+        except TimeIsUp:
+            status, message = Status.TIME_LIMIT, self.objective.deadline.message
+        return self.finished(status, message)
+
+    # -- phases ------------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
+        from .cache import Cache
+
+        problem, objective = self.problem, self.objective
+        if self.state is not None:
+            self.cache = self.state.cache
+            if problem.shared:
+                self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
+            self.cache.lin = problem.encode(self.W)[1][self.cache.row] * 0.0 + self.cache.lin
+            return
+        self.cache = Cache(problem.W_vectors, problem.W_lin)
+        V = self.ask(objective.C - 2.0 * objective.design.predict(self.start))
+        new = np.flatnonzero((V != self.W).any(axis=1))
+        vectors, lin = problem.encode(V[new], new)
+        self.cache.add(new, vectors, lin)
+        added = self.cache.ptr[new] + 1
+        self.cache.weight[added], self.cache.weight[added - 1] = 1.0, 0.0
+        constant, M = problem.moments(self.cache)
+        slope = constant - float(np.vdot(problem.soft(self.base), M))
+        t = min(max(slope / max(float(np.vdot(M, M)), 1e-300), 0.0), 1.0)
+        self.cache.weight[added], self.cache.weight[added - 1] = t, 1.0 - t
+        self.T = self.base + t * M
+
+    def improve(self) -> None:
+        """Move the weights of the cached decisions until little is to be gained."""
+        from . import kernels
+
+        problem, cache = self.problem, self.cache
+        several = cache.several
+        several = several[problem.a[several] > 0]
+        costs = np.diff(cache.blocks.cptr) * (2.0 * problem.shape[1] + 10.0 * np.diff(cache.ptr))
+        for k in range(SWEEPS if self.n_iter else 3):
+            full = k % FULL_SWEEP == 0
+            order = self.random.permutation(several if full else several[self.moved[several]])
+            gain = kernels.sweep(
+                order,
+                cache.blocks,
+                cache.weight,
+                self.T,
+                problem.thresholds,
+                problem.has_l1,
+                problem.features,
+                problem.zz,
+                problem.a,
+                PAIRS,
+                self.moved,
+                self.rest,
+            )
+            if full:
+                if float(self.rest[order].sum()) <= self.target:
+                    break
+                self.sweep_rate = gain / max(float(costs[order].sum()), 1.0)
+            elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.gap <= FACE_FROM:
+                self.improve_face()
+            if self.objective.deadline.left() <= self.reserve:
+                break
+
+    def improve_face(self) -> None:
+        """Conjugate gradients, as long as they gain more than a sweep for the same work; tried again now and then."""
+        from .face import Face
+
+        self.face_wait -= 1
+        if not self.face_pays and self.face_wait > 0:
+            return
+        face = Face(self.problem, self.cache)
+        self.T, steps, gain = face.ascend(self.T, FACE_STEPS)
+        d, q = self.problem.shape
+        work = (steps + 2.0) * (2.0 * face.rows.size * d * q / BLAS_SPEED + self.cache.blocks.val.size)
+        self.face_pays = gain >= self.sweep_rate * work
+        self.face_patience = 2 if self.face_pays else min(2 * self.face_patience, 64)
+        self.face_wait = self.face_patience
+
+    def certify(self) -> tuple[np.ndarray, np.ndarray]:
+        """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
+        problem, objective, clock = self.problem, self.objective, time.perf_counter()
+        self.cache.normalise()
+        constant, M = problem.moments(self.cache)
+        self.T = self.base + M  # afresh: no drift from the updates of the sweeps
+        S = problem.soft(self.T)
+        Theta, predictions = problem.theta(self.T), problem.predictions(S)
+        U = problem.arguments(self.T, predictions)
+        V = self.ask(U)
+        value = float(problem.a @ np.einsum("ij,ij->i", U, V - self.W)) + objective.penalty(Theta)
+        self.n_iter += 1
+        if value < self.value:
+            self.best, self.value = Theta, value
+        self.prove(constant, M)
+        distance = problem.layout(Theta - problem.prior) / problem.scale - self.base
+        charge = 0.5 * float(np.square(distance[self.proximal_entries]).sum())
+        dual = constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(S).sum())
+        self.gap_proximal = value + charge - dual
+        self.target = SHARE * max(self.gap_proximal, 0.1 * (self.value - self.bound.value))
+        self.reserve = 2.0 * (time.perf_counter() - clock)
+        return V, predictions
+
+    def balance(self) -> None:
+        """Prove a bound with balanced weights, less and less often while it does not help."""
+        free = self.free_entries
+        if not free.any() or self.gap <= self.solver.tol or self.gap_proximal > 0.5 * (self.value - self.bound.value):
+            return
+        self.balance_wait -= 1
+        if self.balance_wait > 0:
+            return
+        from .balance import balanced
+
+        late = lambda: self.objective.deadline.left() <= self.reserve  # noqa: E731
+        before = self.bound.value
+        self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, late)))
+        self.balance_patience = 1 if self.bound.value > before else min(2 * self.balance_patience, 16)
+        self.balance_wait = self.balance_patience
+
+    def extend(self, V: np.ndarray, predictions: np.ndarray) -> None:
+        """Add the decisions that beat the cached ones."""
+        vectors, lin = self.problem.encode(V)
+        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions)
+        scores = self.cache.lin - 2.0 * self.cache.products(predictions)
+        new = np.flatnonzero(self.cache.beaten(np.arange(self.problem.n), found, scores) & (self.problem.a > 0))
+        self.cache.add(new, vectors[new], lin[new], MAX_AGE)
+
+    def recentre(self) -> None:
+        """Move the proximal centre."""
+        if self.problem.proximal.any() and self.gap_proximal <= RECENTRE * (self.value - self.bound.value):
+            self.base, before = self.problem.base(self.problem.theta(self.T)), self.base
+            self.T += self.base - before
+
+    # -- what the phases share ---------------------------------------------------------------------------------------------
+
+    @property
+    def proximal_entries(self) -> np.ndarray:
+        """Entries of T with a proximal term."""
+        mask = self.problem.proximal
+        return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
+
+    @property
+    def free_entries(self) -> np.ndarray:
+        """Entries of T without any penalty."""
+        mask = self.objective.free
+        return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
+
+    def ask(self, U: np.ndarray) -> np.ndarray:
+        """Decisions that maximise u_i.v."""
+        V = self.objective.region.solve_min(-U, self.objective.memory)
+        return np.ascontiguousarray(V, dtype=np.float64)
+
+    def prove(self, constant: float, M: np.ndarray) -> None:
+        """Take the best bound of these moments and of the best ones before, for the best coefficients."""
+        objective, G = self.objective, self.problem.slope(M)
+        constant -= float(np.vdot(self.problem.prior, G))
+        proofs = [self.proof, (constant, G)]
+        lasso = (objective.l2 == 0) & (objective.l1 > 0)
+        if lasso.any():
+            # Decisions nearer to w_i, until the lasso absorbs their moments.
+            ratio = float((np.abs(G[:, lasso]) / objective.l1[lasso]).max(initial=0.0)) * (1.0 + 1e-15)
+            if ratio > 1.0:
+                proofs.append((constant / ratio, G / ratio))
+        bounds = [objective.dual_value_from_moments(*proof, self.best) for proof in proofs]
+        self.proof, self.bound = proofs[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
+        self.gap = objective.relative_gap(self.value, self.bound.value)
+
+    def finished(self, status: Status, message: str) -> Result:
+        """Result of the best coefficients, evaluated by the objective itself."""
+        objective = self.objective
+        value = objective.value(self.best)
+        if status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT) and self.problem.proximal.any():
+            if not self.problem.shared:
+                V = self.cache.average()[0]
+                self.bound = max(self.bound, objective.lower_bound(V, self.best, target=value * (1 - self.solver.tol)))
+        self.progress(self.n_iter, value, self.bound.value, force=True)
+        return self.solver.result(objective, self.best, value, self.bound, self.n_iter, status, message)
+
+
+def first_mu(l2: np.ndarray, l1: np.ndarray) -> float:
+    """Weight of the proximal term: a part of the ridge where there is one, neither tiny nor as large."""
+    ridge = l2 > 0
+    if not ridge.any():
+        return 1.0
+    return min(max(2.0 / l2.size, 0.1), 1.0) * float(np.median(l2[ridge]))
