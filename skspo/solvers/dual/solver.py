@@ -57,6 +57,10 @@ FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
 RECENTRE = 0.5
 
+#: without a ridge the proximal term decreases by this factor at each new centre, down to this weight
+import os
+NEXT_MU, LEAST_MU = float(os.environ.get("NMU", 0.3)), float(os.environ.get("LMU", 1e-3))
+
 #: seconds that compiling takes for the first time, roughly
 COMPILATION = 30.0
 
@@ -165,10 +169,11 @@ class Run:
         self.bound: Bound = ZERO_BOUND
         self.proof = (0.0, np.zeros(objective.shape))
         self.reserve, self.n_iter = 0.0, 0
+        self.t0, self.sweeps, self.cgs, self.ts, self.tcg = time.process_time(), 0, 0, 0., 0.
         self.moved, self.rest = np.ones(self.problem.n, dtype=bool), np.zeros(self.problem.n)
         self.start, self.state = start, state
         self.base = self.problem.base(start)
-        self.target, self.gap, self.gap_proximal = 0.0, np.inf, np.inf
+        self.target, self.gap, self.gap_proximal, self.charge = 0.0, np.inf, np.inf, np.inf
         # when conjugate gradients and balancing are tried again
         self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
         self.balance_wait, self.balance_patience = 0, 1
@@ -192,8 +197,8 @@ class Run:
                 if self.n_iter >= self.limit:
                     status, message = Status.ITERATION_LIMIT, f"max_iter={self.limit} iterations were used up"
                     break
-                if self.gap <= 0.9 * reference:
-                    reference, since = self.gap, self.n_iter
+                if self.distance <= 0.9 * reference:
+                    reference, since = self.distance, self.n_iter
                 elif self.n_iter - since >= PATIENCE:
                     status, message = Status.NUMERICAL_LIMIT, "the gap does not decrease any more"
                     break
@@ -240,6 +245,7 @@ class Run:
         for k in range(SWEEPS if self.n_iter else 3):
             full = k % FULL_SWEEP == 0
             order = self.random.permutation(several if full else several[self.moved[several]])
+            _t = time.process_time()
             gain = kernels.sweep(
                 order,
                 cache.blocks,
@@ -254,11 +260,12 @@ class Run:
                 self.moved,
                 self.rest,
             )
+            self.ts += time.process_time() - _t; self.sweeps += 1
             if full:
                 if float(self.rest[order].sum()) <= self.target:
                     break
                 self.sweep_rate = gain / max(float(costs[order].sum()), 1.0)
-            elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.gap <= FACE_FROM:
+            elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.distance <= FACE_FROM:
                 self.improve_face()
             if self.objective.deadline.left() <= self.reserve:
                 break
@@ -270,8 +277,10 @@ class Run:
         self.face_wait -= 1
         if not self.face_pays and self.face_wait > 0:
             return
+        _t = time.process_time()
         face = Face(self.problem, self.cache)
         self.T, steps, gain = face.ascend(self.T, FACE_STEPS)
+        self.cgs += steps; self.tcg += time.process_time() - _t
         d, q = self.problem.shape
         work = (steps + 2.0) * (2.0 * face.rows.size * d * q / BLAS_SPEED + self.cache.blocks.val.size)
         self.face_pays = gain >= self.sweep_rate * work
@@ -294,10 +303,15 @@ class Run:
             self.best, self.value = Theta, value
         self.prove(constant, M)
         distance = problem.layout(Theta - problem.prior) / problem.scale - self.base
-        charge = 0.5 * float(np.square(distance[self.proximal_entries]).sum())
+        self.charge = 0.5 * float(np.square(distance[self.proximal_entries]).sum())
         dual = constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(S).sum())
-        self.gap_proximal = value + charge - dual
-        self.target = SHARE * max(self.gap_proximal, 0.1 * (self.value - self.bound.value))
+        self.gap_proximal = value + self.charge - dual
+        whole = self.value - self.bound.value
+        if not objective.l2.any():
+            whole = min(whole, self.charge)
+        self.target = SHARE * max(self.gap_proximal, 0.1 * whole)
+        if __import__("os").environ.get("DUALV"):
+            print(self.n_iter, f"value {value:.8g} bound {self.bound.value:.8g} gap {self.gap:.1e} prox {self.gap_proximal:.1e} charge {self.charge:.1e} T {time.process_time()-self.t0:.2f} sweeps {self.sweeps} cg {self.cgs} cached {len(self.cache.row)/self.problem.n:.2f} pos {(self.cache.weight>0).sum()/self.problem.n:.2f} tsw {self.ts:.2f} tcg {self.tcg:.2f} R {np.linalg.norm(M[self.free_entries]):.1e}")
         self.reserve = 2.0 * (time.perf_counter() - clock)
         return V, predictions
 
@@ -327,11 +341,24 @@ class Run:
 
     def recentre(self) -> None:
         """Move the proximal centre."""
-        if self.problem.proximal.any() and self.gap_proximal <= RECENTRE * (self.value - self.bound.value):
-            self.base, before = self.problem.base(self.problem.theta(self.T)), self.base
-            self.T += self.base - before
+        if not self.problem.proximal.any():
+            return
+        ridge = self.objective.l2.any()
+        whole = self.value - self.bound.value
+        if self.gap_proximal > RECENTRE * (whole if ridge else min(whole, self.charge)):
+            return
+        Theta = self.problem.theta(self.T)
+        if not ridge and self.problem.mu > LEAST_MU:
+            self.problem = self.problem.rescaled(max(NEXT_MU * self.problem.mu, LEAST_MU), self.cache)
+        self.base = self.problem.base(Theta)
+        self.T = self.base + self.problem.moments(self.cache)[1]
 
     # -- what the phases share ---------------------------------------------------------------------------------------------
+
+    @property
+    def distance(self) -> float:
+        """How far the optimum is, relative to the objective; without a ridge bounds come late."""
+        return min(self.gap, (self.gap_proximal + self.charge) / max(self.value, 1e-300))
 
     @property
     def proximal_entries(self) -> np.ndarray:
