@@ -1,13 +1,16 @@
-"""Conjugate gradients in the weights that are in use, for the tail of the dual method.
+"""Newton's method in the weights that are in use, for the tail of the dual method.
 
 Sweeps move one sample at a time and converge slowly once the weights in use are right.  There the dual is a quadratic
-function of the positive weights (piecewise, with an l1 penalty).  Conjugate gradients find an ascent direction for all
-samples together, and a search along its projection onto the simplices takes the best of some lengths.
+function of the positive weights (piecewise, with an l1 penalty).  A direction for all samples together is found from
+its second derivatives, with damping, if the weights in use are few enough for a dense matrix, else by conjugate
+gradients.  A search along its projection onto the simplices takes the best of some lengths.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
 
 from . import kernels
 from .cache import Cache
@@ -45,6 +48,12 @@ class Face:
         self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
 
     @property
+    def newton_work(self) -> float:
+        """Multiplications of ``newton``."""
+        size = float(self.size)
+        return size**2 * (size / 3.0 + sum(self.problem.shape))
+
+    @property
     def size(self) -> int:
         """Number of directions."""
         return int(self.used.sum()) - self.rows.size
@@ -60,8 +69,8 @@ class Face:
         P = self.problem.predictions(-2.0 * S, self.rows)
         return self.slot * kernels.collect(self.rows, self.cache.blocks, self.used, P, lin, self.ones)
 
-    def direction(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """Gradient, approximate Newton direction, and steps taken."""
+    def conjugate_gradients(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, int]:
+        """Approximate Newton direction, and steps taken."""
         problem = self.problem
         g = self.gradient(problem.soft(T), self.cache.lin)
         seen = np.abs(T) > problem.thresholds if problem.has_l1 else None
@@ -81,15 +90,47 @@ class Face:
             r = r - (rr / curvature) * Hp
             new = float(r @ r)
             p, rr = r + (new / rr) * p, new
-        return g, x, taken
+        return x, taken
 
-    def ascend(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, int, float]:
-        """New T, steps and increase of the dual; the weights of the cache are changed in place."""
-        if not self.rows.size:
-            return T, 0, 0.0
+    def newton(self, T: np.ndarray, damping: float) -> np.ndarray:
+        """Newton direction from the matrix of second derivatives, its diagonal increased by a share ``damping``.
+
+        Weights are often as many as coefficients, so that the matrix is close to singular and conjugate gradients take
+        thousands of steps.  There must be no l1 penalty.
+        """
+        problem, cache = self.problem, self.cache
+        g = self.gradient(problem.soft(T), cache.lin)
+        # Differences to the heaviest decision of each sample are a basis of the directions that keep sums.
+        order = np.flatnonzero(self.used)
+        order = order[np.lexsort((-cache.weight[order], cache.row[order]))]
+        first = np.append(True, cache.row[order][1:] != cache.row[order][:-1])
+        heaviest = order[first]
+        others, sample = order[~first], cache.row[order[~first]]
+        reference = heaviest[np.searchsorted(cache.row[heaviest], sample)]
+        V = kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
+        V -= kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
+        Z = problem.scaled[sample]
+        H = V @ V.T
+        H *= np.asarray((Z @ Z.T).todense()) if sp.issparse(Z) else Z @ Z.T
+        a = problem.a[sample]
+        H *= (2.0 * a)[:, None]
+        H *= (2.0 * a)[None, :]
+        H[np.diag_indices_from(H)] *= 1.0 + damping
+        right = g[others] - g[reference]
+        y = cho_solve(cho_factor(H, overwrite_a=True, check_finite=False), right, check_finite=False)
+        x = np.zeros_like(g)
+        x[others] = y
+        np.subtract.at(x, reference, y)
+        return x
+
+    def ascend(self, T: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Search along x, projected: new T, increase of the dual, and the length of the step.
+
+        The weights of the cache are changed in place.
+        """
         problem, weight = self.problem, self.cache.weight
-        _, x, taken = self.direction(T, steps)
-        before, best, length = float(np.square(problem.soft(T)).sum()), (0.0, weight, T), 1.0
+        before, length = float(np.square(problem.soft(T)).sum()), 1.0
+        best, best_gain, best_length = (weight, T), 0.0, 0.0
         for _ in range(LENGTHS):
             trial = weight + length * x
             kernels.project(self.rows, self.cache.ptr, self.used, trial)
@@ -98,13 +139,12 @@ class Face:
             moved = T + self.to_T(change)
             gain = float((self.slot * change) @ self.cache.lin)
             gain -= 0.5 * (float(np.square(problem.soft(moved)).sum()) - before)
-            if gain > best[0]:
-                best = gain, trial, moved
-            elif best[0] > 0.0:
+            if gain > best_gain:
+                best, best_gain, best_length = (trial, moved), gain, length
+            elif best_gain > 0.0:
                 break  # shorter steps are worse
             length *= SHORTER
-        gain, trial, moved = best
-        if gain > 0.0:
-            weight[:] = trial
+        if best_gain > 0.0:
+            weight[:] = best[0]
             self.cache.normalise()
-        return moved, taken, gain
+        return best[1], best_gain, best_length

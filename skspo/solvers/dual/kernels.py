@@ -278,6 +278,16 @@ def products(row, at, idx, val, U):
     return out
 
 
+@kernel
+def gather(which, at, idx, val, d):
+    """Some of the decisions as dense rows."""
+    V = np.zeros((which.size, d))
+    for b in range(which.size):
+        for e in range(at[which[b]], at[which[b] + 1]):
+            V[b, idx[e]] = val[e]
+    return V
+
+
 # -- the face: weights in use, in the directions that keep their sums -------------------------------------------------------
 
 

@@ -54,15 +54,21 @@ MAX_AGE = 5
 #: multiplications those of matrix products are
 FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
 
+#: largest number of weights in use for Newton's method, sweeps between its runs, steps of a run, and damping at first
+#: and at least
+NEWTON_SIZE, NEWTON_SWEEPS, NEWTON_STEPS, DAMPING, LEAST_DAMPING = 3000, 9, 5, 1e-2, 1e-9
+
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
 RECENTRE = 0.5
 
 #: without a ridge the proximal term decreases by this factor at each new centre, down to this weight
-import os
-NEXT_MU, LEAST_MU = float(os.environ.get("NMU", 0.3)), float(os.environ.get("LMU", 1e-3))
+NEXT_MU, LEAST_MU = 0.3, 1e-3
 
 #: seconds that compiling takes for the first time, roughly
 COMPILATION = 30.0
+
+
+DEBUG = bool(__import__('os').environ.get('DUALV'))
 
 
 class State(NamedTuple):
@@ -169,7 +175,8 @@ class Run:
         self.bound: Bound = ZERO_BOUND
         self.proof = (0.0, np.zeros(objective.shape))
         self.reserve, self.n_iter = 0.0, 0
-        self.t0, self.sweeps, self.cgs, self.ts, self.tcg = time.process_time(), 0, 0, 0., 0.
+        self.damping = DAMPING
+        self.t0 = time.process_time()
         self.moved, self.rest = np.ones(self.problem.n, dtype=bool), np.zeros(self.problem.n)
         self.start, self.state = start, state
         self.base = self.problem.base(start)
@@ -245,7 +252,6 @@ class Run:
         for k in range(SWEEPS if self.n_iter else 3):
             full = k % FULL_SWEEP == 0
             order = self.random.permutation(several if full else several[self.moved[several]])
-            _t = time.process_time()
             gain = kernels.sweep(
                 order,
                 cache.blocks,
@@ -260,32 +266,55 @@ class Run:
                 self.moved,
                 self.rest,
             )
-            self.ts += time.process_time() - _t; self.sweeps += 1
             if full:
                 if float(self.rest[order].sum()) <= self.target:
                     break
                 self.sweep_rate = gain / max(float(costs[order].sum()), 1.0)
             elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.distance <= FACE_FROM:
-                self.improve_face()
-            if self.objective.deadline.left() <= self.reserve:
+                self.improve_face(k)
+            if self.late():
                 break
 
-    def improve_face(self) -> None:
+    def improve_face(self, k: int) -> None:
         """Conjugate gradients, as long as they gain more than a sweep for the same work; tried again now and then."""
         from .face import Face
 
-        self.face_wait -= 1
-        if not self.face_pays and self.face_wait > 0:
-            return
-        _t = time.process_time()
         face = Face(self.problem, self.cache)
-        self.T, steps, gain = face.ascend(self.T, FACE_STEPS)
-        self.cgs += steps; self.tcg += time.process_time() - _t
+        if not face.size:
+            return
+        if face.size <= NEWTON_SIZE and not self.problem.has_l1:
+            if k % NEWTON_SWEEPS == NEWTON_SWEEPS - 1:
+                self.newton(face)
+            return
+        self.face_wait -= 1
+        if self.face_pays or self.face_wait <= 0:
+            gain, work = self.conjugate_gradients(face)
+            self.face_pays = gain >= self.sweep_rate * work / BLAS_SPEED
+            self.face_patience = 2 if self.face_pays else min(2 * self.face_patience, 64)
+            self.face_wait = self.face_patience
+
+    def conjugate_gradients(self, face: Any) -> tuple[float, float]:
+        """One search along a direction of conjugate gradients: increase of the dual, and work."""
+        x, steps = face.conjugate_gradients(self.T, FACE_STEPS)
+        self.T, gain, _ = face.ascend(self.T, x)
         d, q = self.problem.shape
-        work = (steps + 2.0) * (2.0 * face.rows.size * d * q / BLAS_SPEED + self.cache.blocks.val.size)
-        self.face_pays = gain >= self.sweep_rate * work
-        self.face_patience = 2 if self.face_pays else min(2 * self.face_patience, 64)
-        self.face_wait = self.face_patience
+        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.blocks.val.size)
+
+    def newton(self, face: Any) -> tuple[float, float]:
+        """Damped Newton steps while they gain much: increase of the dual, and work."""
+        from .face import Face
+
+        total, work, first = 0.0, 0.0, 0.0
+        for _ in range(NEWTON_STEPS):
+            work += face.newton_work
+            self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
+            total, first = total + gain, first or gain
+            # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
+            self.damping = max(self.damping * (0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0), LEAST_DAMPING)
+            if gain <= 0.1 * first or self.late():
+                break
+            face = Face(self.problem, self.cache)
+        return total, work
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
@@ -310,8 +339,8 @@ class Run:
         if not objective.l2.any():
             whole = min(whole, self.charge)
         self.target = SHARE * max(self.gap_proximal, 0.1 * whole)
-        if __import__("os").environ.get("DUALV"):
-            print(self.n_iter, f"value {value:.8g} bound {self.bound.value:.8g} gap {self.gap:.1e} prox {self.gap_proximal:.1e} charge {self.charge:.1e} T {time.process_time()-self.t0:.2f} sweeps {self.sweeps} cg {self.cgs} cached {len(self.cache.row)/self.problem.n:.2f} pos {(self.cache.weight>0).sum()/self.problem.n:.2f} tsw {self.ts:.2f} tcg {self.tcg:.2f} R {np.linalg.norm(M[self.free_entries]):.1e}")
+        if DEBUG:
+            print(self.n_iter, f"value {value:.8g} bound {self.bound.value:.8g} gap {self.gap:.1e} prox {self.gap_proximal:.1e} charge {self.charge:.1e} T {time.process_time()-self.t0:.2f} mu {self.problem.mu:.1e} cached {len(self.cache.row)/self.problem.n:.2f} pos {(self.cache.weight>0).sum()/self.problem.n:.2f} R {np.linalg.norm(M[self.free_entries]):.1e} rest {self.rest.sum():.1e}")
         self.reserve = 2.0 * (time.perf_counter() - clock)
         return V, predictions
 
@@ -325,9 +354,8 @@ class Run:
             return
         from .balance import balanced
 
-        late = lambda: self.objective.deadline.left() <= self.reserve  # noqa: E731
         before = self.bound.value
-        self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, late)))
+        self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, self.late)))
         self.balance_patience = 1 if self.bound.value > before else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
 
@@ -354,6 +382,10 @@ class Run:
         self.T = self.base + self.problem.moments(self.cache)[1]
 
     # -- what the phases share ---------------------------------------------------------------------------------------------
+
+    def late(self) -> bool:
+        """Whether the time that is left is needed for the certificate."""
+        return self.objective.deadline.left() <= self.reserve
 
     @property
     def distance(self) -> float:
