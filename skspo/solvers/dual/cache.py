@@ -61,7 +61,6 @@ class Cache:
 
     def _arrange(self) -> None:
         differing = kernels.differences(self.d, self.ptr, self.at, self.idx, self.val)
-        # The linear part matters up to a constant per sample: centred, scores lose fewer digits.
         self.blocks = kernels.Blocks(self.ptr, self.lin, *differing)
 
     def _limit(self) -> None:
@@ -105,10 +104,10 @@ class Cache:
         V = kernels.averages(self.n, self.d, self.row, weight, self.at, self.idx, self.val)
         return V, np.add.reduceat(weight * self.lin, self.ptr[:-1])
 
-    def beaten(self, rows: np.ndarray, found: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Which of the rows have found a decision with a higher score than all cached ones."""
+    def margins(self, rows: np.ndarray, found: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """By how much scores found for the rows beat those of all cached decisions; zero where it is rounding."""
         best = np.maximum.reduceat(scores, self.ptr[:-1])[rows]
-        return found > best + NEW_SCORE * (np.abs(found) + np.abs(best))
+        return np.where(found > best + NEW_SCORE * (np.abs(found) + np.abs(best)), found - best, 0.0)
 
     def products(self, U: np.ndarray) -> np.ndarray:
         """v_k.u_i for each decision."""

@@ -64,6 +64,9 @@ RECENTRE = 0.5
 #: without a ridge the proximal term decreases by this factor at each new centre, down to this weight
 NEXT_MU, LEAST_MU = 0.3, 1e-3
 
+#: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
+EXPLORE = 0.1
+
 #: seconds that compiling takes for the first time, roughly
 COMPILATION = 30.0
 
@@ -184,6 +187,7 @@ class Run:
         # when conjugate gradients and balancing are tried again
         self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
         self.balance_wait, self.balance_patience = 0, 1
+        self.recent = np.empty(0, np.int64)
 
     def minimise(self) -> Result:
         """Alternate between the phases until the gap is closed."""
@@ -193,6 +197,8 @@ class Run:
             reference, since = np.inf, 0
             while True:
                 self.improve()
+                while self.explore():
+                    self.improve()
                 V, predictions = self.certify()
                 self.balance()
                 self.progress(self.n_iter, self.value, self.bound.value)
@@ -226,7 +232,7 @@ class Run:
             self.cache = self.state.cache
             if problem.shared:
                 self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
-            self.cache.lin = problem.encode(self.W)[1][self.cache.row] * 0.0 + self.cache.lin
+            self.T = self.base + problem.moments(self.cache)[1]
             return
         self.cache = Cache(problem.W_vectors, problem.W_lin)
         V = self.ask(objective.C - 2.0 * objective.design.predict(self.start))
@@ -359,13 +365,30 @@ class Run:
         self.balance_patience = 1 if self.bound.value > before else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
 
-    def extend(self, V: np.ndarray, predictions: np.ndarray) -> None:
-        """Add the decisions that beat the cached ones."""
-        vectors, lin = self.problem.encode(V)
-        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions)
-        scores = self.cache.lin - 2.0 * self.cache.products(predictions)
-        new = np.flatnonzero(self.cache.beaten(np.arange(self.problem.n), found, scores) & (self.problem.a > 0))
-        self.cache.add(new, vectors[new], lin[new], MAX_AGE)
+    def extend(self, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray | None = None) -> float:
+        """Add the decisions V of the rows (None: of all) that beat the cached ones; return by how much they do."""
+        problem = self.problem
+        rows = np.arange(problem.n) if rows is None else rows
+        vectors, lin = problem.encode(V, rows)
+        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions[rows])
+        margin = self.cache.margins(rows, found, self.cache.lin - 2.0 * self.cache.products(predictions))
+        new = np.flatnonzero((margin > 0.0) & (problem.a[rows] > 0.0))
+        self.recent = rows[new]
+        self.cache.add(self.recent, vectors[new], lin[new], MAX_AGE)
+        return float(problem.a[self.recent] @ margin[new])
+
+    def explore(self) -> bool:
+        """Where the oracle is a solver: ask only rows that had a new decision the last time.
+
+        Returns whether their new decisions promise enough to go on without a certificate.
+        """
+        region, few = self.objective.region, 2 * self.recent.size <= self.problem.n
+        if not (region.oracle_is_solver and 0 < self.recent.size and few and np.isfinite(self.gap)) or self.late():
+            return False
+        rows, predictions = self.recent, self.problem.predictions(self.problem.soft(self.T))
+        U = self.problem.arguments(self.T, predictions)[rows]
+        V = np.ascontiguousarray(region.take(rows).solve_min(-U), dtype=np.float64)
+        return self.extend(V, predictions, rows) > EXPLORE * self.gap_proximal
 
     def recentre(self) -> None:
         """Move the proximal centre."""
@@ -426,8 +449,9 @@ class Run:
 
     def finished(self, status: Status, message: str) -> Result:
         """Result of the best coefficients, evaluated by the objective itself."""
-        objective = self.objective
-        value = objective.value(self.best)
+        objective, value = self.objective, self.value
+        if status is not Status.TIME_LIMIT or not np.isfinite(value):
+            value = objective.value(self.best)
         if status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT) and self.problem.proximal.any():
             if not self.problem.shared:
                 V = self.cache.average()[0]
