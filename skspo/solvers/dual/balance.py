@@ -49,10 +49,11 @@ def balanced(
         size = float(np.abs(M).max(initial=0.0))
         if size <= 1e-17 or late():
             break
-        change = factors(problem, cache, free, weight, M, late)
-        lowest = float(change.min(initial=0.0))
-        if not np.isfinite(lowest):
+        with np.errstate(over="ignore", invalid="ignore"):  # factors that overflow are not used
+            change = factors(problem, cache, free, weight, M, late)
+        if not np.isfinite(change).all():
             break
+        lowest = float(change.min(initial=0.0))
         weight *= 1.0 + change * min(1.0, 0.99 / max(-lowest, 1e-300))
         weight /= np.add.reduceat(weight, cache.ptr[:-1])[cache.row]
     return weight

@@ -39,7 +39,8 @@ class Face:
         self.problem, self.cache = problem, cache
         positive = cache.weight > 0
         count = np.add.reduceat(positive.astype(np.int64), cache.ptr[:-1])
-        self.rows = np.flatnonzero((count > 1) & (problem.a > 0))
+        # Without features there is no curvature: sweeps go to the best decision at once.
+        self.rows = np.flatnonzero((count > 1) & (problem.a > 0) & (problem.zz > 0))
         several = np.zeros(cache.n, dtype=bool)
         several[self.rows] = True
         self.used = positive & several[cache.row]
@@ -50,8 +51,14 @@ class Face:
     @property
     def newton_work(self) -> float:
         """Multiplications of ``newton``."""
-        size = float(self.size)
-        return size**2 * (size / 3.0 + sum(self.problem.shape))
+        size, (d, q) = float(self.size), self.problem.shape
+        return size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
+
+    @property
+    def newton_memory(self) -> float:
+        """Numbers that ``newton`` keeps at a time."""
+        size, (d, q) = float(self.size), self.problem.shape
+        return size * (2.0 * size + (2.0 * d * q if self.problem.has_l1 else 2.0 * d + q))
 
     @property
     def size(self) -> int:
@@ -96,7 +103,7 @@ class Face:
         """Newton direction from the matrix of second derivatives, its diagonal increased by a share ``damping``.
 
         Weights are often as many as coefficients, so that the matrix is close to singular and conjugate gradients take
-        thousands of steps.  There must be no l1 penalty.
+        thousands of steps.
         """
         problem, cache = self.problem, self.cache
         g = self.gradient(problem.soft(T), cache.lin)
@@ -109,16 +116,23 @@ class Face:
         reference = heaviest[np.searchsorted(cache.row[heaviest], sample)]
         V = kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
         V -= kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
+        V *= (2.0 * problem.a[sample])[:, None]
         Z = problem.scaled[sample]
-        H = V @ V.T
-        H *= np.asarray((Z @ Z.T).todense()) if sp.issparse(Z) else Z @ Z.T
-        a = problem.a[sample]
-        H *= (2.0 * a)[:, None]
-        H *= (2.0 * a)[None, :]
-        H[np.diag_indices_from(H)] *= 1.0 + damping
-        right = g[others] - g[reference]
-        y = cho_solve(cho_factor(H, overwrite_a=True, check_finite=False), right, check_finite=False)
-        x = np.zeros_like(g)
+        Z = Z.toarray() if sp.issparse(Z) else Z
+        if problem.has_l1:
+            seen = np.abs(T) > problem.thresholds
+            J = (V[:, :, None] * Z[:, None, :]).reshape(V.shape[0], -1)[:, seen.ravel()]
+            H = J @ J.T
+        else:
+            H = V @ V.T
+            H *= Z @ Z.T
+        diagonal = np.diagonal(H).copy()
+        H[np.diag_indices_from(H)] += damping * diagonal + 1e-15 * diagonal.max() + 1e-300
+        right, x = g[others] - g[reference], np.zeros_like(g)
+        try:
+            y = cho_solve(cho_factor(H, overwrite_a=True, check_finite=False), right, check_finite=False)
+        except np.linalg.LinAlgError:
+            return x  # more damping is needed
         x[others] = y
         np.subtract.at(x, reference, y)
         return x

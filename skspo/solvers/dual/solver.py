@@ -36,7 +36,7 @@ from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status
 
 #: outer iterations by default, and those after which a gap that has hardly decreased will not close
-MOST_ITERATIONS, PATIENCE = 1000, 40
+MOST_ITERATIONS, PATIENCE = 1000, 100
 
 #: sweeps of one outer iteration; every third goes over all samples, the others over those that moved
 SWEEPS, FULL_SWEEP = 30, 3
@@ -54,15 +54,16 @@ MAX_AGE = 5
 #: multiplications those of matrix products are
 FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
 
-#: largest number of weights in use for Newton's method, sweeps between its runs, steps of a run, and damping at first
-#: and at least
-NEWTON_SIZE, NEWTON_SWEEPS, NEWTON_STEPS, DAMPING, LEAST_DAMPING = 3000, 9, 5, 1e-2, 1e-9
+#: numbers of matrices up to which Newton's method is used, sweeps between its runs, steps of a run, and damping at
+#: first, at least and at most
+NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, DAMPING, LEAST_DAMPING, MOST_DAMPING = 2e7, 9, 5, 1e-2, 1e-9, 1e3
 
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
 RECENTRE = 0.5
 
-#: without a ridge the proximal term decreases by this factor at each new centre, down to this weight
-NEXT_MU, LEAST_MU = 0.3, 1e-3
+#: the proximal term decreases by this factor, down to this weight, at each new centre if there is no ridge, else where
+#: its problem was solved to this share of the whole gap
+NEXT_MU, LEAST_MU, SOLVED = 0.3, 1e-3, 0.01
 
 #: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
 EXPLORE = 0.1
@@ -172,7 +173,7 @@ class Run:
             objective.l1,
             objective.l2,
             objective.prior,
-            first_mu(objective.l2, objective.l1),
+            first_mu(objective.l2),
         )
         self.best, self.value = start, np.inf
         self.bound: Bound = ZERO_BOUND
@@ -288,7 +289,7 @@ class Run:
         face = Face(self.problem, self.cache)
         if not face.size:
             return
-        if face.size <= NEWTON_SIZE and not self.problem.has_l1:
+        if face.newton_memory <= NEWTON_MEMORY:
             if k % NEWTON_SWEEPS == NEWTON_SWEEPS - 1:
                 self.newton(face)
             return
@@ -316,10 +317,13 @@ class Run:
             self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
             total, first = total + gain, first or gain
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
-            self.damping = max(self.damping * (0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0), LEAST_DAMPING)
+            change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
+            self.damping = min(max(change * self.damping, LEAST_DAMPING), MOST_DAMPING)
             if gain <= 0.1 * first or self.late():
                 break
             face = Face(self.problem, self.cache)
+            if not face.size:
+                break
         return total, work
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
@@ -399,7 +403,7 @@ class Run:
         if self.gap_proximal > RECENTRE * (whole if ridge else min(whole, self.charge)):
             return
         Theta = self.problem.theta(self.T)
-        if not ridge and self.problem.mu > LEAST_MU:
+        if self.problem.mu > LEAST_MU and (not ridge or self.gap_proximal <= SOLVED * whole):
             self.problem = self.problem.rescaled(max(NEXT_MU * self.problem.mu, LEAST_MU), self.cache)
         self.base = self.problem.base(Theta)
         self.T = self.base + self.problem.moments(self.cache)[1]
@@ -460,9 +464,9 @@ class Run:
         return self.solver.result(objective, self.best, value, self.bound, self.n_iter, status, message)
 
 
-def first_mu(l2: np.ndarray, l1: np.ndarray) -> float:
+def first_mu(l2: np.ndarray) -> float:
     """Weight of the proximal term: a part of the ridge where there is one, neither tiny nor as large."""
     ridge = l2 > 0
     if not ridge.any():
         return 1.0
-    return min(max(2.0 / l2.size, 0.1), 1.0) * float(np.median(l2[ridge]))
+    return min(min(max(2.0 / l2.size, 0.1), 1.0) * float(np.median(l2[ridge])), 1.0)
