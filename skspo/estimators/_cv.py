@@ -99,7 +99,7 @@ class SPOPlusRegressorCV(PathMixin, DecisionMixin, MultiOutputMixin, RegressorMi
         "spo_loss" is the total cost of their decisions beyond the best ones, which the SPO+ loss bounds: the goal
         itself, but a noisier guide (see Notes).  Any other scikit-learn scorer is averaged over folds; so is
         ``make_spo_scorer(region)``, which has no units, whatever the best costs of a fold are.
-    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
+    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver, default="auto"
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         Relative duality gap to reach.

@@ -54,16 +54,16 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     shared : bool, default=False
         Whether one model serves all costs, each of which has features of its own: X then holds d consecutive blocks of
         q features, one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
-    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
+    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver, default="auto"
         "auto" is decided by :func:`skspo.solvers.choose_solvers`: lbfgs and newton for strongly convex regions,
         interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
         the others cannot close the gap), bundle where there is nothing but an oracle, for many samples and for shared
-        models with few coefficients, else sgd; both where the oracle is found to be a heuristic.  A Solver instance
-        uses its own parameters.
+        models with few coefficients, else sgd; both where the oracle is found to be a heuristic.  dual is for
+        many coefficients and any region; it needs numba.  A Solver instance uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None
-        Iteration limit (bundle: passes, sgd: epochs); None leaves the solver's own.
+        Iteration limit (bundle, dual: passes, sgd: epochs); None leaves the solver's own.
     time_limit : float or None, default=None
         Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  Steps that would take
         longer than the time that is left are not begun, and "auto" takes a solver that gets somewhere in time.  It may
@@ -75,7 +75,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     n_jobs : int or None, default=None
         Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
     random_state : int, RandomState instance or None, default=None
-        Order of the samples in sgd.
+        Order of the samples in sgd and dual.
     verbose : int, default=0
         1 prints progress.
 

@@ -54,9 +54,12 @@ MAX_AGE = 5
 #: multiplications those of matrix products are
 FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
 
-#: numbers of matrices up to which Newton's method is used, sweeps between its runs, steps of a run, and damping at
-#: first, at least and at most
-NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, DAMPING, LEAST_DAMPING, MOST_DAMPING = 2e7, 9, 5, 1e-2, 1e-9, 1e3
+#: numbers of matrices up to which Newton's method is used, sweeps before it, steps of a run, and its work as a multiple
+#: of that which sweeps seem to need
+NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, float(__import__("os").environ.get("NW", 3.0))
+
+#: damping of Newton's method at first, at least and at most
+DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
 
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
 RECENTRE = 0.5
@@ -256,7 +259,8 @@ class Run:
         several = cache.several
         several = several[problem.a[several] > 0]
         costs = np.diff(cache.blocks.cptr) * (2.0 * problem.shape[1] + 10.0 * np.diff(cache.ptr))
-        for k in range(SWEEPS if self.n_iter else 3):
+        rest = np.inf
+        for k in range(SWEEPS if self.n_iter else FULL_SWEEP):
             full = k % FULL_SWEEP == 0
             order = self.random.permutation(several if full else several[self.moved[several]])
             gain = kernels.sweep(
@@ -274,28 +278,34 @@ class Run:
                 self.rest,
             )
             if full:
-                if float(self.rest[order].sum()) <= self.target:
+                rest, before = float(self.rest[order].sum()), rest
+                if rest <= self.target or not order.size:
                     break
-                self.sweep_rate = gain / max(float(costs[order].sum()), 1.0)
+                work = max(float(costs[order].sum()), 1.0)
+                self.sweep_rate = gain / work
+                # Work until the target is reached, if sweeps go on as they do.
+                slow = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
+                ahead = FULL_SWEEP * slow * work
             elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.distance <= FACE_FROM:
-                self.improve_face(k)
+                self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
             if self.late():
                 break
 
-    def improve_face(self, k: int) -> None:
-        """Conjugate gradients, as long as they gain more than a sweep for the same work; tried again now and then."""
+    def improve_face(self, ahead: float) -> None:
+        """Move the weights of all samples together, if it is worth the work; ``ahead`` is that of sweeps instead."""
         from .face import Face
 
+        self.face_wait -= 1
+        if not (self.face_pays or self.face_wait <= 0 or ahead > 0.0):
+            return
         face = Face(self.problem, self.cache)
         if not face.size:
             return
-        if face.newton_memory <= NEWTON_MEMORY:
-            if k % NEWTON_SWEEPS == NEWTON_SWEEPS - 1:
-                self.newton(face)
-            return
-        self.face_wait -= 1
-        if self.face_pays or self.face_wait <= 0:
+        if face.newton_memory <= NEWTON_MEMORY and face.newton_work / BLAS_SPEED <= NEWTON_WORTH * ahead:
+            self.newton(face)
+        elif self.face_pays or self.face_wait <= 0:
             gain, work = self.conjugate_gradients(face)
+            # As long as they gain more than a sweep for the same work; tried again now and then.
             self.face_pays = gain >= self.sweep_rate * work / BLAS_SPEED
             self.face_patience = 2 if self.face_pays else min(2 * self.face_patience, 64)
             self.face_wait = self.face_patience
