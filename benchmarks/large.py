@@ -1,8 +1,8 @@
 """Large models: the dual solver beside interior point and bundle, to a certified gap, on one thread.
 
 Every fit runs in a process of its own, after a small one that loads (or compiles) what the solver needs.  Seconds are
-those of the processor for ``fit``, everything from arrays to the certificate.  MB is the peak of the process (VmHWM), of
-which about 250 are imports.  A fit that reaches the time limit counts with the gap that it had then.  ``cap`` is in
+those of the processor for ``fit``, everything from arrays to the certificate.  MB is the peak of the process (VmHWM),
+of which about 250 are imports.  A fit that reaches the time limit counts with the gap that it had then.  ``cap`` is in
 seconds of the clock.
 
     python benchmarks/large.py                       everything, an hour or two
@@ -184,8 +184,20 @@ def main() -> None:
         for solver in args.solvers.split(",") if args.solvers else row.solvers:
             if args.only not in name:
                 continue
-            command = [sys.executable, __file__, "--one", name, solver, "--cap", str(args.cap), "--seed", str(args.seed)]
-            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+            command = [
+                sys.executable,
+                __file__,
+                "--one",
+                name,
+                solver,
+                "--cap",
+                str(args.cap),
+                "--seed",
+                str(args.seed),
+            ]
+            done = subprocess.run(
+                command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()}
+            )
             if done.returncode:
                 lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
                 print(f"| {name} | {solver} | {lines[-1][:80]} | | | | | {row.target} |", flush=True)

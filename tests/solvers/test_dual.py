@@ -38,14 +38,20 @@ def dual_of(objective, V):
     excess = np.maximum(np.abs(G) - objective.l1, 0.0)
     ridge = objective.l2 > 0
     assert np.abs(excess[:, ~ridge]).max(initial=0.0) <= 1e-12
-    return (objective.C * D).sum() + (objective.prior * G).sum() - 0.5 * (excess[:, ridge] ** 2 / objective.l2[ridge]).sum()
+    return (
+        (objective.C * D).sum()
+        + (objective.prior * G).sum()
+        - 0.5 * (excess[:, ridge] ** 2 / objective.l2[ridge]).sum()
+    )
 
 
 # -- optima ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize(("region", "vertices"), POLYTOPES, ids=lambda x: str(x) if isinstance(x, sk.regions.base.Region) else "")
+@pytest.mark.parametrize(
+    ("region", "vertices"), POLYTOPES, ids=lambda x: str(x) if isinstance(x, sk.regions.base.Region) else ""
+)
 def test_agrees_with_brute_force(region, vertices, penalty):
     X, C = small_data(4)
     weight = np.random.default_rng(1).uniform(0.1, 2.0, size=len(X))
@@ -144,13 +150,19 @@ def test_solver_backed_oracle_is_asked_for_fewer_rows():
         result = DualSolver().solve(objective)
     assert result.gap <= 1e-6
     assert min(asked) < 60 and max(asked) == 60
-    assert result.objective == pytest.approx(DualSolver().solve(objective_of(sk.Simplex(), X, C, alpha=0.05)).objective, rel=2e-6)
+    assert result.objective == pytest.approx(
+        DualSolver().solve(objective_of(sk.Simplex(), X, C, alpha=0.05)).objective, rel=2e-6
+    )
 
 
-# -- the certificate -----------------------------------------------------------------------------------------------------
+# -- the certificate ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("params", [{"alpha": 0.05, "prior": "least_squares"}, {"alpha": 0.05, "l1_ratio": 0.5, "prior": "least_squares"}], ids=str)
+@pytest.mark.parametrize(
+    "params",
+    [{"alpha": 0.05, "prior": "least_squares"}, {"alpha": 0.05, "l1_ratio": 0.5, "prior": "least_squares"}],
+    ids=str,
+)
 def test_bound_is_that_of_decisions_in_the_hull(params):
     X, C = small_data(4)
     objective = objective_of(sk.Simplex(), X, C, **params)
@@ -177,7 +189,7 @@ def test_weights_of_a_free_intercept_are_balanced():
     assert dual_of(objective, V) <= result.objective
 
 
-# -- kernels ---------------------------------------------------------------------------------------------------------------
+# -- kernels -----------------------------------------------------------------------------------------------------------
 
 
 def scaled_problem(rng, *, csr=False, l1=0.0, n=12, d=5, q=4):
@@ -240,10 +252,12 @@ def test_sweep_is_what_numpy_does(csr, l1):
     rng = np.random.default_rng(6)
     problem = scaled_problem(rng, csr=csr, l1=l1)
     cache = filled_cache(problem, rng)
-    T = problem.moments(cache)[1]
-    before = dual_value(problem, cache)
-    # After one step two scores are equal, and rounding decides which one is the next: one step at a time.
+    # After a step two scores are equal, and rounding decides which one is next: one step at a time, from new weights.
     for _ in range(4):
+        cache.weight[:] = rng.uniform(size=cache.weight.size) * (rng.uniform(size=cache.weight.size) < 0.8) + 1e-3
+        cache.normalise()
+        T = problem.moments(cache)[1]
+        before = dual_value(problem, cache)
         order = rng.permutation(cache.several[problem.a[cache.several] > 0])
         weight, expected, gain = reference_sweep(order, problem, cache, T, 1)
         moved, rest = np.zeros(problem.n, dtype=bool), np.zeros(problem.n)
@@ -288,7 +302,9 @@ def test_face_directions(csr):
     start = face.gradient(problem.soft(T), cache.lin)
     assert np.abs(gradient[np.flatnonzero(problem.zz[cache.row] > 0)]).max() <= 1e-6 * np.abs(start).max()
     positive = problem.zz[cache.row] > 0
-    assert_allclose(face.to_T(x), face.to_T(np.where(positive, y, 0.0)), rtol=0.05, atol=0.05 * np.abs(face.to_T(x)).max())
+    assert_allclose(
+        face.to_T(x), face.to_T(np.where(positive, y, 0.0)), rtol=0.05, atol=0.05 * np.abs(face.to_T(x)).max()
+    )
     before = dual_value(problem, cache)
     moved, gain, _ = face.ascend(T, x)
     assert gain > 0
@@ -346,7 +362,7 @@ def test_cache_stays_bounded():
     assert np.diff(cache.ptr).max() <= MOST_DECISIONS
 
 
-# -- contract --------------------------------------------------------------------------------------------------------------
+# -- contract ----------------------------------------------------------------------------------------------------------
 
 
 def test_sparse_features():
@@ -445,7 +461,7 @@ def test_numba_is_imported_late():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-# -- degenerate problems -----------------------------------------------------------------------------------------------------
+# -- degenerate problems -----------------------------------------------------------------------------------------------
 
 
 def degenerate():
@@ -470,7 +486,9 @@ def degenerate():
     }
 
 
-@pytest.mark.parametrize("penalty", [{}, {"alpha": 0.1}, {"alpha": 0.1, "l1_ratio": 0.5}, {"alpha": 0.1, "l1_ratio": 1.0}], ids=str)
+@pytest.mark.parametrize(
+    "penalty", [{}, {"alpha": 0.1}, {"alpha": 0.1, "l1_ratio": 0.5}, {"alpha": 0.1, "l1_ratio": 1.0}], ids=str
+)
 @pytest.mark.parametrize("name", degenerate())
 def test_degenerate(name, penalty):
     region, X, C, params = degenerate()[name]

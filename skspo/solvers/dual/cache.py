@@ -32,9 +32,14 @@ class Cache:
 
     def __init__(self, V: np.ndarray, lin: np.ndarray) -> None:
         self.n, self.d = V.shape
-        self.row, self.ptr = np.empty(0, np.int64), np.zeros(self.n + 1, np.int64)
-        self.at, self.idx, self.val = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0)
-        self.weight, self.age, self.lin = np.empty(0), np.empty(0, np.int64), np.empty(0)
+        self.row: np.ndarray = np.empty(0, np.int64)
+        self.ptr: np.ndarray = np.zeros(self.n + 1, np.int64)
+        self.at: np.ndarray = np.zeros(1, np.int64)
+        self.idx: np.ndarray = np.empty(0, np.int32)
+        self.val: np.ndarray = np.empty(0)
+        self.weight: np.ndarray = np.empty(0)
+        self.age: np.ndarray = np.empty(0, np.int64)
+        self.lin: np.ndarray = np.empty(0)
         self.add(np.arange(self.n), V, lin)
         self.weight[:] = 1.0
 
@@ -86,7 +91,7 @@ class Cache:
         self.weight = np.bincount(group, self.weight[order])
         self.age = self.age[order][~merged | starts]
         self.at, self.idx, self.val = V.indptr.astype(np.int64), V.indices.astype(np.int32), V.data
-        self.ptr = np.searchsorted(self.row, np.arange(self.n + 1))
+        self.ptr = np.searchsorted(self.row, np.arange(self.n + 1)).astype(np.int64)
 
     @property
     def nbytes(self) -> int:

@@ -60,7 +60,7 @@ class Blocks(NamedTuple):
 
 
 @kernel
-def soft(x, threshold):
+def soft(x: float, threshold: float) -> float:
     """Soft threshold."""
     if x > threshold:
         return x - threshold
@@ -70,7 +70,7 @@ def soft(x, threshold):
 
 
 @kernel
-def row_product(T, j, thresholds, has_l1, Z, i):
+def row_product(T: np.ndarray, j: int, thresholds: np.ndarray, has_l1: bool, Z: Features, i: int) -> float:
     """soft(T_j).z_i."""
     x = 0.0
     if Z.is_sparse:
@@ -87,7 +87,7 @@ def row_product(T, j, thresholds, has_l1, Z, i):
 
 
 @kernel
-def add_row(T, j, x, Z, i):
+def add_row(T: np.ndarray, j: int, x: float, Z: Features, i: int) -> None:
     """T_j += x z_i."""
     if Z.is_sparse:
         for e in range(Z.indptr[i], Z.indptr[i + 1]):
@@ -98,7 +98,20 @@ def add_row(T, j, x, Z, i):
 
 
 @kernel
-def sweep(order, blocks, weight, T, thresholds, has_l1, Z, zz, a, most_steps, moved, rest):
+def sweep(
+    order: np.ndarray,
+    blocks: Blocks,
+    weight: np.ndarray,
+    T: np.ndarray,
+    thresholds: np.ndarray,
+    has_l1: bool,
+    Z: Features,
+    zz: np.ndarray,
+    a: np.ndarray,
+    most_steps: int,
+    moved: np.ndarray,
+    rest: np.ndarray,
+) -> float:
     """Ascend the dual in the weights of one sample after another; change ``weight`` and T in place.
 
     With x = soft(T) z_i the dual is a concave function of the sample's weights with gradient a_i score and curvature at
@@ -174,7 +187,16 @@ def sweep(order, blocks, weight, T, thresholds, has_l1, Z, zz, a, most_steps, mo
 
 
 @kernel
-def insert(n, row, at, idx, val, keep, rows, V):
+def insert(
+    n: int,
+    row: np.ndarray,
+    at: np.ndarray,
+    idx: np.ndarray,
+    val: np.ndarray,
+    keep: np.ndarray,
+    rows: np.ndarray,
+    V: np.ndarray,
+) -> tuple[np.ndarray, ...]:
     """Sparse rows that are kept and the new ones V (one for each of ``rows``, ascending), sorted by sample.
 
     Also returns where each row comes from: its old number, or minus one minus its number in V.
@@ -215,8 +237,8 @@ def insert(n, row, at, idx, val, keep, rows, V):
 
 
 @kernel
-def differences(d, ptr, at, idx, val):
-    """Columns in which the decisions of each sample differ, and their values there: ``cols``, ``cptr``, ``val``, ``vptr``.
+def differences(d: int, ptr: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Columns in which the decisions of each sample differ, and their values there: the last fields of ``Blocks``.
 
     The first pass counts, the second one writes.
     """
@@ -258,7 +280,9 @@ def differences(d, ptr, at, idx, val):
 
 
 @kernel
-def averages(n, d, row, weight, at, idx, val):
+def averages(
+    n: int, d: int, row: np.ndarray, weight: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray
+) -> np.ndarray:
     """Weighted sums of the decisions of each sample, shape (n, d)."""
     V = np.zeros((n, d))
     for r in range(row.size):
@@ -269,7 +293,7 @@ def averages(n, d, row, weight, at, idx, val):
 
 
 @kernel
-def products(row, at, idx, val, U):
+def products(row: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray, U: np.ndarray) -> np.ndarray:
     """v_k.u_i for each decision and the row u_i of its sample."""
     out = np.zeros(row.size)
     for r in range(row.size):
@@ -279,7 +303,7 @@ def products(row, at, idx, val, U):
 
 
 @kernel
-def gather(which, at, idx, val, d):
+def gather(which: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray, d: int) -> np.ndarray:
     """Some of the decisions as dense rows."""
     V = np.zeros((which.size, d))
     for b in range(which.size):
@@ -288,11 +312,11 @@ def gather(which, at, idx, val, d):
     return V
 
 
-# -- the face: weights in use, in the directions that keep their sums -------------------------------------------------------
+# -- the face: weights in use, in the directions that keep their sums --------------------------------------------------
 
 
 @kernel
-def combine(rows, blocks, x, d):
+def combine(rows: np.ndarray, blocks: Blocks, x: np.ndarray, d: int) -> np.ndarray:
     """sum_k x_k v_k of each of the rows where sum_k x_k = 0, shape (rows, d)."""
     D = np.zeros((rows.size, d))
     for b in range(rows.size):
@@ -307,7 +331,9 @@ def combine(rows, blocks, x, d):
 
 
 @kernel
-def collect(rows, blocks, used, P, lin, shift):
+def collect(
+    rows: np.ndarray, blocks: Blocks, used: np.ndarray, P: np.ndarray, lin: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
     """lin_k + v_k.p_i for the decisions in use, minus their mean (weights ``shift``) over the sample; else zero."""
     out = np.zeros(used.size)
     for b in range(rows.size):
@@ -329,7 +355,7 @@ def collect(rows, blocks, used, P, lin, shift):
 
 
 @kernel
-def project(rows, ptr, used, weight):
+def project(rows: np.ndarray, ptr: np.ndarray, used: np.ndarray, weight: np.ndarray) -> None:
     """Euclidean projection of the weights in use of each of the rows onto the unit simplex, in place."""
     for i in rows:
         first, last = ptr[i], ptr[i + 1]
@@ -355,7 +381,7 @@ def project(rows, ptr, used, weight):
 
 
 @kernel
-def covariance(blocks, weight, a, d):
+def covariance(blocks: Blocks, weight: np.ndarray, a: np.ndarray, d: int) -> np.ndarray:
     """sum_i a_i Cov_i, the covariance of a sample's decisions under its weights, shape (d, d)."""
     M = np.zeros((d, d))
     for i in range(blocks.ptr.size - 1):

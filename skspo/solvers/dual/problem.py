@@ -6,11 +6,12 @@ Conventions
     D = Theta - prior
 
 Columns without a ridge (l2_k = 0) get a proximal term mu/2 |Theta_k - centre_k|^2.  With lam_k = l2_k or mu,
-s_k = 1/sqrt(lam_k), zs_i = s z_i, costs cs_i = c_i - 2 prior z_i, base_k = (centre_k - prior_k)/s_k (zero with a ridge):
+s_k = 1/sqrt(lam_k), zs_i = s z_i, costs cs_i = c_i - 2 prior z_i, base_k = (centre_k - prior_k)/s_k or, with a
+ridge, zero:
 
     T = base + 2 sum_i a_i (v_i - w_i) zs_i^T                        for decisions v_i in conv(S)
     D = s soft(T, l1 s)                                              the minimiser of the Lagrangian
-    dual = sum_i a_i cs_i.(v_i - w_i) + |base|^2/2 - |soft(T)|^2/2   concave in v_i, with the same blocks for all penalties
+    dual = sum_i a_i cs_i.(v_i - w_i) + |base|^2/2 - |soft(T)|^2/2   concave, same blocks for all penalties
 
 Shared models.  All that a decision v of sample i contributes is its image f = sum_j v_j z_ij s (q,) and cs_i.v.  The
 images take the place of decisions: q "costs", one feature that is always one, T (q, 1).

@@ -2,8 +2,8 @@
 
 Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
 
-    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), conjugate gradients
-               those of all samples together (``face``), until the gap on the cached decisions is a small part of the whole
+    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), Newton's method or
+               conjugate gradients those of all samples together (``face``), until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
@@ -56,7 +56,7 @@ FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
 
 #: numbers of matrices up to which Newton's method is used, sweeps before it, steps of a run, and its work as a multiple
 #: of that which sweeps seem to need
-NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, float(__import__("os").environ.get("NW", 3.0))
+NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 3.0
 
 #: damping of Newton's method at first, at least and at most
 DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
@@ -73,9 +73,6 @@ EXPLORE = 0.1
 
 #: seconds that compiling takes for the first time, roughly
 COMPILATION = 30.0
-
-
-DEBUG = bool(__import__('os').environ.get('DUALV'))
 
 
 class State(NamedTuple):
@@ -163,7 +160,7 @@ class Run:
         self.limit = MOST_ITERATIONS if solver.max_iter is None else max(solver.max_iter, 1)
         self.progress = Progress(solver.name, objective, solver.verbose)
         self.random = check_random_state(0 if solver.random_state is None else solver.random_state)
-        Z = objective.design.Z
+        Z: Any = objective.design.Z
         costs = np.ascontiguousarray(objective.C)
         if objective.prior.any():
             costs = costs - 2.0 * objective.design.predict(objective.prior)
@@ -183,7 +180,6 @@ class Run:
         self.proof = (0.0, np.zeros(objective.shape))
         self.reserve, self.n_iter = 0.0, 0
         self.damping = DAMPING
-        self.t0 = time.process_time()
         self.moved, self.rest = np.ones(self.problem.n, dtype=bool), np.zeros(self.problem.n)
         self.start, self.state = start, state
         self.base = self.problem.base(start)
@@ -225,7 +221,7 @@ class Run:
             status, message = Status.TIME_LIMIT, self.objective.deadline.message
         return self.finished(status, message)
 
-    # -- phases ------------------------------------------------------------------------------------------------------------
+    # -- phases --------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
@@ -329,7 +325,7 @@ class Run:
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
             change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
             self.damping = min(max(change * self.damping, LEAST_DAMPING), MOST_DAMPING)
-            if gain <= 0.1 * first or self.late():
+            if gain <= max(0.1 * first, 0.01 * self.target) or self.late():
                 break
             face = Face(self.problem, self.cache)
             if not face.size:
@@ -359,8 +355,6 @@ class Run:
         if not objective.l2.any():
             whole = min(whole, self.charge)
         self.target = SHARE * max(self.gap_proximal, 0.1 * whole)
-        if DEBUG:
-            print(self.n_iter, f"value {value:.8g} bound {self.bound.value:.8g} gap {self.gap:.1e} prox {self.gap_proximal:.1e} charge {self.charge:.1e} T {time.process_time()-self.t0:.2f} mu {self.problem.mu:.1e} cached {len(self.cache.row)/self.problem.n:.2f} pos {(self.cache.weight>0).sum()/self.problem.n:.2f} R {np.linalg.norm(M[self.free_entries]):.1e} rest {self.rest.sum():.1e}")
         self.reserve = 2.0 * (time.perf_counter() - clock)
         return V, predictions
 
@@ -418,7 +412,7 @@ class Run:
         self.base = self.problem.base(Theta)
         self.T = self.base + self.problem.moments(self.cache)[1]
 
-    # -- what the phases share ---------------------------------------------------------------------------------------------
+    # -- what the phases share -----------------------------------------------------------------------------------------
 
     def late(self) -> bool:
         """Whether the time that is left is needed for the certificate."""
