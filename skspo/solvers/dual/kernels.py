@@ -38,6 +38,11 @@ def kernel(function: Callable[..., Any]) -> Any:
         return numba.njit(nogil=True, fastmath=FASTMATH)(function)
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a function into those that call it: a call with a tuple of arrays costs more than a short row."""
+    return numba.njit(inline="always", fastmath=FASTMATH)(function)
+
+
 class Features(NamedTuple):
     """Rows of scaled features, dense or CSR; what is not used is empty."""
 
@@ -59,7 +64,7 @@ class Blocks(NamedTuple):
     vptr: np.ndarray
 
 
-@kernel
+@inlined
 def soft(x: float, threshold: float) -> float:
     """Soft threshold."""
     if x > threshold:
@@ -69,7 +74,7 @@ def soft(x: float, threshold: float) -> float:
     return 0.0
 
 
-@kernel
+@inlined
 def row_product(T: np.ndarray, j: int, thresholds: np.ndarray, has_l1: bool, Z: Features, i: int) -> float:
     """soft(T_j).z_i."""
     x = 0.0
@@ -86,7 +91,7 @@ def row_product(T: np.ndarray, j: int, thresholds: np.ndarray, has_l1: bool, Z: 
     return x
 
 
-@kernel
+@inlined
 def add_row(T: np.ndarray, j: int, x: float, Z: Features, i: int) -> None:
     """T_j += x z_i."""
     if Z.is_sparse:
@@ -136,9 +141,10 @@ def sweep(
             x[t], step_sum[t] = row_product(T, cols[t], thresholds, has_l1, Z, i), 0.0
         best, mean, size = 0, 0.0, 0.0
         for r in range(k):
-            score[r] = blocks.lin[first + r]
+            product = 0.0
             for t in range(m):
-                score[r] -= 2.0 * V[r, t] * x[t]
+                product += V[r, t] * x[t]
+            score[r] = blocks.lin[first + r] - 2.0 * product
             mean += w[r] * score[r]
             size = max(size, abs(score[r]))
             if score[r] > score[best]:

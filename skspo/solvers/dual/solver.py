@@ -56,7 +56,7 @@ FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
 
 #: numbers of matrices up to which Newton's method is used, sweeps before it, steps of a run, and its work as a multiple
 #: of that which sweeps seem to need
-NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 3.0
+NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 0.2
 
 #: damping of Newton's method at first, at least and at most
 DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
