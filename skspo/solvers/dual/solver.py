@@ -134,7 +134,7 @@ def load_kernels(verbose: int) -> None:
         return
     start = time.perf_counter()
     if verbose:
-        print("dual: loading compiled kernels; compiling them the first time takes some seconds", file=sys.stderr, flush=True)
+        print("dual: loading compiled kernels; the first time takes some seconds", file=sys.stderr, flush=True)
     from . import kernels  # noqa: F401
 
     if verbose:
