@@ -101,7 +101,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         total SPO loss: the goal, but noisier (see Notes).  None means "spo_plus_loss", or "spo_loss" if the region's
         oracle is found not to be optimal (see :class:`OracleRegion`).  Any other scikit-learn scorer, also
         ``make_spo_scorer(region)``, is averaged over folds.
-    solver : {"auto", "lbfgs", "newton", "interior-point", "conic", "bundle", "sgd"} or Solver, default="auto"
+    solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         Relative duality gap to reach.

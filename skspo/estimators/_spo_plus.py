@@ -55,7 +55,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     shared : bool, default=False
         Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
         one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
-    solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "sgd"} or Solver
+    solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         The default "auto" is decided by :func:`skspo.solvers.choose_solvers`: separable for products of regions, boxes
         with more than 20 costs among them, lbfgs and newton for strongly convex regions,
         interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
@@ -65,7 +65,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None
-        Iteration limit (bundle: passes, sgd: epochs); None leaves the solver's own.
+        Iteration limit (bundle, dual: passes, sgd: epochs); None leaves the solver's own.
     time_limit : float or None, default=None
         Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  Steps that would take
         longer than the remaining time are not started, and "auto" takes the limit into account.  ``fit`` may take ten
@@ -77,7 +77,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     n_jobs : int or None, default=None
         Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
     random_state : int, RandomState instance or None, default=None
-        Order of the samples in sgd.
+        Order of the samples in sgd and dual.
     verbose : int, default=0
         1 prints progress.
 

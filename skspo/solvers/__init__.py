@@ -9,6 +9,7 @@ name               what it asks of a region                   when to use it
 ``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions (and ``quadratic_form``), any n
 ``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, small n
 ``bundle``         nothing but ``argmin``                     exact where it converges; any region, few passes
+``dual``           nothing but ``argmin``                     exact; many coefficients, any region; needs numba
 ``sgd``            nothing but ``argmin``                     approximate; everything else
 =================  =========================================  ==========================================
 
@@ -19,6 +20,7 @@ from .auto import SOLVERS, choose_solvers, make_solvers
 from .base import Result, Solver, Status, check_solver_serves, history_of
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
+from .dual.solver import DualSolver
 from .interior_point.solver import InteriorPointSolver
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
@@ -29,6 +31,7 @@ __all__ = [
     "SOLVERS",
     "BundleSolver",
     "ConicSolver",
+    "DualSolver",
     "InteriorPointSolver",
     "LBFGSSolver",
     "NewtonSolver",

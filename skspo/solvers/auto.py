@@ -14,6 +14,7 @@ from .._training.run import Run
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
+from .dual.solver import DualSolver
 from .interior_point.solver import InteriorPointSolver, is_simple
 from .interior_point.solver import predicted_work as interior_point_work
 from .lbfgs import LBFGSSolver
@@ -31,6 +32,7 @@ SOLVERS: dict[str, type[Solver]] = {
         InteriorPointSolver,
         ConicSolver,
         BundleSolver,
+        DualSolver,
         SGDSolver,
     )
 }

@@ -122,13 +122,13 @@ CASES = [
         "solver-conic-on-oracle",
         lambda: fit(region=OracleRegion(cheapest), solver="conic"),
         ValueError,
-        "'conic' cannot serve the region OracleRegion.*support_epigraph.*that can: 'bundle', 'sgd'",
+        "'conic' cannot serve the region OracleRegion.*support_epigraph.*that can: 'bundle', 'dual', 'sgd'",
     ),
     (
         "solver-conic-on-integers",
         lambda: fit(region=Knapsack([1, 1, 1, 1], 2), solver="conic"),
         ValueError,
-        "'conic' cannot serve the region Knapsack.*that can: 'bundle', 'sgd'",
+        "'conic' cannot serve the region Knapsack.*that can: 'bundle', 'dual', 'sgd'",
     ),
     (
         "backend-highs-on-ridge",

@@ -265,7 +265,7 @@ FAULTS = {f.__name__: lambda f=f: f for f in (random_rows, inexact, positive_onl
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("solver", ["bundle", "sgd"])
+@pytest.mark.parametrize("solver", ["bundle", "dual", "sgd"])
 def test_a_fit_finds_out(fault, solver):
     rng = np.random.default_rng(0)
     oracle = FAULTS[fault]()

@@ -21,7 +21,7 @@ def data():
     return make_shortest_path(100, grid=(3, 3), degree=6, noise=0.5, random_state=0)
 
 
-@pytest.mark.parametrize("solver", ["interior-point", "bundle", "conic", "sgd"])
+@pytest.mark.parametrize("solver", ["interior-point", "bundle", "dual", "conic", "sgd"])
 def test_history_ends_with_the_result(data, solver):
     X, C = data
     model = SPOPlusRegressor(ShortestPath.grid(3, 3), solver=solver, alpha=0.1, max_iter=30, random_state=0)

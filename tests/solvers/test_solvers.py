@@ -154,7 +154,8 @@ def test_auto_rule():
         assert auto(region, n=30_000) == ["interior-point", "bundle"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
     assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
-    assert set(SOLVERS) == {"lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "sgd"}
+    names = {"lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"}
+    assert set(SOLVERS) == names
 
 
 def test_oracles_that_are_solvers_are_asked_rarely(monkeypatch):

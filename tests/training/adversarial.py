@@ -69,9 +69,9 @@ ORACLES = {
 }
 
 SOLVERS = {
-    "polyhedra": ["auto", "auto", "interior-point", "interior-point", "conic", "bundle", "sgd"],
+    "polyhedra": ["auto", "auto", "interior-point", "interior-point", "conic", "bundle", "dual", "sgd"],
     "smooth": ["auto", "auto", "lbfgs", "newton", "conic", "bundle"],
-    "oracles": ["auto", "bundle", "sgd"],
+    "oracles": ["auto", "bundle", "dual", "sgd"],
     "markowitz": ["auto", "interior-point", "conic", "bundle"],
 }
 FAMILIES = {"polyhedra": POLYHEDRA, "smooth": SMOOTH, "oracles": ORACLES}

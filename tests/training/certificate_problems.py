@@ -189,7 +189,7 @@ def choose_limits(choose, solver: str, place: str) -> dict[str, Any]:
         "time_limit": choose("time_limit", [None, None, None, 0.003, 0.03]),
         "random_state": 0,
     }
-    if limits["max_iter"] is None and (solver in ("sgd", "bundle") or place != "memory"):
+    if limits["max_iter"] is None and (solver in ("sgd", "bundle", "dual") or place != "memory"):
         limits["max_iter"] = 20 if solver == "sgd" else 100
     return limits
 

@@ -152,7 +152,7 @@ def test_rows_on_a_cluster():
                 judge(problem)
 
 
-@pytest.mark.parametrize("solver", ["auto", "interior-point", "conic", "bundle", "sgd"])
+@pytest.mark.parametrize("solver", ["auto", "interior-point", "conic", "bundle", "dual", "sgd"])
 def test_a_large_l1_penalty_gives_zeros(solver):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))

@@ -102,7 +102,9 @@ def optimum(X, C, O, vertices, *, sense="min", alpha=0.0, l1_ratio=0.0, prior="z
 def test_exact_training(region, vertices, penalty):
     X, C, O = known_data(4)
     truth = optimum(X, C, O, vertices, sense=region.sense, **penalty)
-    for solver in ["bundle"] if getattr(region, "integer", False) else ["interior-point", "conic", "bundle"]:
+    for solver in (
+        ["bundle", "dual"] if getattr(region, "integer", False) else ["interior-point", "conic", "bundle", "dual"]
+    ):
         model = SPOPlusRegressor(region, solver=solver, **penalty).fit(X, C, offset=O)
         assert model.duality_gap_ <= 1e-6
         assert model.objective_ == pytest.approx(truth, rel=2e-6)

@@ -292,11 +292,11 @@ def test_sgd_and_streaming():
 @pytest.mark.parametrize(
     ("case", "solver", "able"),
     [
-        ("box", "interior-point", "'conic', 'bundle', 'sgd'"),
-        ("box", "lbfgs", "'conic', 'bundle', 'sgd'"),
-        ("knapsack", "conic", "'bundle', 'sgd'"),
-        ("polyhedron", "interior-point", "'bundle', 'sgd'"),
-        ("polyhedron", "conic", "'bundle', 'sgd'"),
+        ("box", "interior-point", "'conic', 'bundle', 'dual', 'sgd'"),
+        ("box", "lbfgs", "'conic', 'bundle', 'dual', 'sgd'"),
+        ("knapsack", "conic", "'bundle', 'dual', 'sgd'"),
+        ("polyhedron", "interior-point", "'bundle', 'dual', 'sgd'"),
+        ("polyhedron", "conic", "'bundle', 'dual', 'sgd'"),
     ],
 )
 def test_solvers_without_support_raise(case, solver, able):

@@ -134,7 +134,7 @@ def test_objective_is_that_of_tied_coefficients(region, vertices, penalty):
         best=best_vertices(C, vertices, region.sense),
         **penalty,
     )
-    solvers = ["bundle"] if getattr(region, "integer", False) else ["interior-point", "conic", "bundle"]
+    solvers = ["bundle", "dual"] if getattr(region, "integer", False) else ["interior-point", "conic", "bundle", "dual"]
     for solver in solvers:
         model = SPOPlusRegressor(region, shared=True, solver=solver, **penalty).fit(X, C)
         assert model.duality_gap_ <= 1e-6
@@ -245,7 +245,7 @@ def test_one_cost_is_the_other_layout():
 # -- hidden components -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["interior-point", "conic", "bundle"])
+@pytest.mark.parametrize("solver", ["interior-point", "conic", "bundle", "dual"])
 def test_hidden_coefficients_are_least_squares_given_the_others(solver):
     """The sum of decisions is fixed, so that neither the intercept nor a feature of the whole sample matters."""
     X, C = items_data(4)

@@ -58,6 +58,7 @@ CASES = {
     "interior-point-l1": (GRID, PATHS, {"solver": "interior-point", **LASSO}, 20),
     "interior-point-curved": (Markowitz(np.eye(5) + 0.1, 0.5), ASSETS, {"alpha": 1e-3}, 12),
     "bundle": (GRID, PATHS, {"solver": "bundle"}, 9),
+    "dual": (GRID, PATHS, {"solver": "dual"}, 9),
     "bundle-oracle": (OracleRegion(cheapest, 5), CLASSES, {"alpha": 1e-3, "prior": "least_squares"}, 9),
     "bundle-knapsack": (Knapsack([3, 4, 5, 3, 4], 9, sense="min"), ASSETS, {}, 5),
     "lbfgs": (LqBall(1.5), ASSETS, {"solver": "lbfgs"}, 15),

@@ -1,0 +1,214 @@
+"""Large models: the dual solver beside interior point and bundle, to a certified gap, on one thread.
+
+Every fit runs in a process of its own, after a small one that loads (or compiles) what the solver needs.  Seconds are
+those of the processor for ``fit``, everything from arrays to the certificate.  MB is the peak of the process (VmHWM),
+of which about 250 are imports.  A fit that reaches the time limit counts with the gap that it had then.  ``cap`` is in
+seconds of the clock.
+
+    python benchmarks/large.py                       everything, an hour or two
+    python benchmarks/large.py --only path5          rows whose name contains "path5"
+    python benchmarks/large.py --solvers dual --cap 60 --seed 3
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(
+    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", BLIS_NUM_THREADS="1", RAYON_NUM_THREADS="1"
+)
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Data = tuple[Any, np.ndarray, np.ndarray]
+
+
+def classes(n: int, p: int, d: int, seed: int, region: Any = None) -> Data:
+    """Costs of d classes: squares of linear functions of twenty features (all, if fewer), with noise."""
+    import skspo as sk
+
+    rng = np.random.default_rng(seed)
+    X, k = rng.normal(size=(n, p)), min(p, 20)
+    C = (X[:, :k] @ rng.normal(size=(k, d)) / np.sqrt(k) + 1.0) ** 2 + 0.5 * rng.normal(size=(n, d))
+    return sk.Simplex() if region is None else region(d, rng), X, C
+
+
+def paths(n: int, p: int, size: int, seed: int) -> Data:
+    """Costs of edges as in the literature: degree four, multiplicative noise of one half."""
+    import skspo as sk
+    from skspo.datasets import make_shortest_path
+
+    X, C = make_shortest_path(n, p, (size, size), degree=4, noise=0.5, random_state=seed)
+    return sk.ShortestPath.grid(size, size), X, C
+
+
+def one_hot(n: int, p: int, d: int, seed: int) -> Data:
+    """Five groups of categories, one of each per sample."""
+    import skspo as sk
+
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, p))
+    for group in np.array_split(np.arange(p), 5):
+        X[np.arange(n), rng.choice(group, size=n)] = 1.0
+    return sk.Simplex(), X, X @ rng.normal(size=(p, d)) + rng.normal(size=(n, d))
+
+
+def top(d: int, rng: np.random.Generator) -> Any:
+    import skspo as sk
+
+    return sk.TopK(d // 20)
+
+
+def box(d: int, rng: np.random.Generator) -> Any:
+    import skspo as sk
+
+    return sk.Box(-1.0, 1.0)
+
+
+def knapsack(d: int, rng: np.random.Generator, integer: bool = False) -> Any:
+    import skspo as sk
+
+    weights = rng.integers(3, 9, size=d)
+    return sk.Knapsack(weights, int(weights.sum() * 0.3), integer=integer)
+
+
+def packing(d: int, rng: np.random.Generator) -> Any:
+    return knapsack(d, rng, True)
+
+
+def assignment(d: int, rng: np.random.Generator) -> Any:
+    import skspo as sk
+
+    return sk.Assignment(round(d**0.5))
+
+
+class Row(NamedTuple):
+    """One problem."""
+
+    make: Callable[[int], Data]
+    params: dict[str, Any]
+    tol: float
+    target: str
+    solvers: tuple[str, ...] = ("dual", "interior-point", "bundle")
+
+
+RIDGE, ONLY = {"alpha": 0.01}, ("dual",)
+ROWS: dict[str, Row] = {
+    **{
+        f"simplex10 p={p}": Row(lambda seed, p=p: classes(2000, p, 10, seed), RIDGE, 1e-6, target)  # type: ignore[misc]
+        for p, target in ((200, "8 times today's"), (500, "25 times"), (1000, "1.5 times p=500"))
+    },
+    **{
+        f"path5 p={p}": Row(lambda seed, p=p: paths(1000, p, 5, seed), RIDGE, 1e-6, target)  # type: ignore[misc]
+        for p, target in ((50, "-"), (100, "2 times"), (150, "2 times"), (200, "4 times"), (500, "3 s"))
+    },
+    "path5 n=10000 p=50": Row(lambda seed: paths(10_000, 50, 5, seed), RIDGE, 1e-6, "2 times"),
+    "path20 alpha=0.1 ls": Row(
+        lambda seed: paths(500, 5, 20, seed), {"alpha": 0.1, "prior": "least_squares"}, 1e-6, "2 s"
+    ),
+    "path20 alpha=0.1": Row(lambda seed: paths(500, 5, 20, seed), {"alpha": 0.1}, 1e-6, "10 s"),
+    "path20 alpha=0.01": Row(lambda seed: paths(500, 5, 20, seed), RIDGE, 1e-5, "20 s"),
+    "path30 alpha=0.1": Row(lambda seed: paths(500, 5, 30, seed), {"alpha": 0.1}, 1e-4, "60 s"),
+    "top 50 of 1000": Row(lambda seed: classes(1000, 5, 1000, seed, top), RIDGE, 1e-4, "15 s"),
+    "simplex1000": Row(lambda seed: classes(1000, 5, 1000, seed), RIDGE, 1e-4, "15 s"),
+    "fractional knapsack1000": Row(lambda seed: classes(1000, 5, 1000, seed, knapsack), RIDGE, 1e-4, "15 s"),
+    "box1000 alpha=0": Row(lambda seed: classes(1000, 5, 1000, seed, box), {"alpha": 0.0}, 1e-6, "2 s"),
+    "assignment20": Row(lambda seed: classes(500, 5, 400, seed, assignment), RIDGE, 1e-4, "30 s"),
+    "knapsack32 p=20": Row(lambda seed: classes(1000, 20, 32, seed, packing), RIDGE, 1e-6, "10 times bundle"),
+    "one-hot p=2000": Row(
+        lambda seed: one_hot(20_000, 2000, 10, seed), {**RIDGE, "fit_intercept": False}, 1e-6, "3 s", ONLY
+    ),
+    "simplex100 p=1000": Row(lambda seed: classes(5000, 1000, 100, seed), RIDGE, 1e-6, "20 s", ONLY),
+    "simplex1000 p=1000": Row(lambda seed: classes(5000, 1000, 1000, seed), RIDGE, 1e-4, "300 s", ONLY),
+    "path10 alpha=0": Row(lambda seed: paths(300, 5, 10, seed), {"alpha": 0.0}, 1e-6, "3 times"),
+}
+
+
+def peak() -> float:
+    """Peak memory of this process in MB; NaN where the system does not say."""
+    try:
+        status = pathlib.Path("/proc/self/status").read_text()
+    except OSError:
+        return float("nan")
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def measure(name: str, solver: str, seed: int, cap: float) -> dict[str, Any]:
+    """Fit one row with one solver, in this process."""
+    import skspo as sk
+
+    row = ROWS[name]
+    region, X, C = row.make(seed)
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    # Loads numba and compiles, which is not part of the fit.
+    small = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))
+    sk.SPOPlusRegressor(sk.Simplex(), solver=solver, alpha=0.01).fit(*small)
+    start = time.process_time()
+    model = sk.SPOPlusRegressor(region, solver=solver, tol=row.tol, time_limit=cap, **row.params).fit(X, C)
+    seconds = time.process_time() - start
+    return {
+        "seconds": seconds,
+        "gap": float(model.duality_gap_),
+        "objective": float(model.objective_),
+        "n_iter": int(model.n_iter_),
+        "MB": peak(),
+    }
+
+
+def main() -> None:
+    """Print the table row by row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--solvers", default="", help="comma-separated; by default those of each row")
+    parser.add_argument("--cap", type=float, default=300.0, help="time limit of a fit in seconds")
+    parser.add_argument("--seed", type=int, default=100)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # row and solver, in the process of its own
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(*args.one, args.seed, args.cap)))
+        return
+    print("| problem | solver | seconds | gap | objective | iterations | MB | target |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, row in ROWS.items():
+        for solver in args.solvers.split(",") if args.solvers else row.solvers:
+            if args.only not in name:
+                continue
+            command = [
+                sys.executable,
+                __file__,
+                "--one",
+                name,
+                solver,
+                "--cap",
+                str(args.cap),
+                "--seed",
+                str(args.seed),
+            ]
+            done = subprocess.run(
+                command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()}
+            )
+            if done.returncode:
+                lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+                print(f"| {name} | {solver} | {lines[-1][:80]} | | | | | {row.target} |", flush=True)
+                continue
+            r = json.loads(done.stdout.splitlines()[-1])
+            print(
+                f"| {name} | {solver} | {r['seconds']:.2f} | {r['gap']:.1e} | {r['objective']:.8g} | {r['n_iter']} | "
+                f"{r['MB']:.0f} | {row.target} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""The dual method for large models; see ``solver``."""
+
+from .solver import DualSolver
+
+__all__ = ["DualSolver"]

@@ -1,0 +1,164 @@
+"""Newton's method in the weights that are in use, for the tail of the dual method.
+
+Sweeps move one sample at a time and converge slowly once the weights in use are right.  There the dual is a quadratic
+function of the positive weights (piecewise, with an l1 penalty).  A direction for all samples together is found from
+its second derivatives, with damping, if the weights in use are few enough for a dense matrix, else by conjugate
+gradients.  A search along its projection onto the simplices takes the best of some lengths.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+
+from . import kernels
+from .cache import Cache
+from .problem import ScaledProblem
+
+#: conjugate gradients stop when the residual is this share of the gradient
+ACCURACY = 1e-3
+
+#: lengths that are tried: each is this share of the last one
+LENGTHS, SHORTER = 6, 0.4
+
+#: weights below this are zero
+NO_WEIGHT = 1e-14
+
+
+class Face:
+    """The weights in use of the samples that have several.
+
+    Parameters
+    ----------
+    problem : ScaledProblem
+    cache : Cache
+    """
+
+    def __init__(self, problem: ScaledProblem, cache: Cache) -> None:
+        self.problem, self.cache = problem, cache
+        positive = cache.weight > 0
+        count = np.add.reduceat(positive.astype(np.int64), cache.ptr[:-1])
+        # Without features there is no curvature: sweeps go to the best decision at once.
+        self.rows = np.flatnonzero((count > 1) & (problem.a > 0) & (problem.zz > 0))
+        several = np.zeros(cache.n, dtype=bool)
+        several[self.rows] = True
+        self.used = positive & several[cache.row]
+        self.a = problem.a[self.rows]
+        self.slot = np.where(self.used, problem.a[cache.row], 0.0)
+        self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
+
+    @property
+    def newton_work(self) -> float:
+        """Multiplications of ``newton``."""
+        size, (d, q) = float(self.size), self.problem.shape
+        return size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
+
+    @property
+    def newton_memory(self) -> float:
+        """Numbers that ``newton`` keeps at a time."""
+        size, (d, q) = float(self.size), self.problem.shape
+        return size * (2.0 * size + (2.0 * d * q if self.problem.has_l1 else 2.0 * d + q))
+
+    @property
+    def size(self) -> int:
+        """Number of directions."""
+        return int(self.used.sum()) - self.rows.size
+
+    def to_T(self, x: np.ndarray) -> np.ndarray:
+        """Change of T with a change x of the weights that keeps their sums."""
+        D = kernels.combine(self.rows, self.cache.blocks, x, self.cache.d)
+        D *= (2.0 * self.a)[:, None]
+        return self.problem.rank(D, self.rows)
+
+    def gradient(self, S: np.ndarray, lin: np.ndarray) -> np.ndarray:
+        """a_i (lin_k - 2 v_k.S zs_i), minus the mean of the sample."""
+        P = self.problem.predictions(-2.0 * S, self.rows)
+        return self.slot * kernels.collect(self.rows, self.cache.blocks, self.used, P, lin, self.ones)
+
+    def conjugate_gradients(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, int]:
+        """Approximate Newton direction, and steps taken."""
+        problem = self.problem
+        g = self.gradient(problem.soft(T), self.cache.lin)
+        seen = np.abs(T) > problem.thresholds if problem.has_l1 else None
+        x, r, p = np.zeros_like(g), g, g
+        rr = start = float(r @ r)
+        taken = 0
+        while taken < steps and rr > ACCURACY**2 * start:
+            M = self.to_T(p)
+            if seen is not None:
+                M = np.where(seen, M, 0.0)
+            Hp = -self.gradient(M, self.zeros)
+            curvature = float(p @ Hp)
+            taken += 1
+            if not curvature > 1e-16 * float(p @ p):
+                break
+            x = x + (rr / curvature) * p
+            r = r - (rr / curvature) * Hp
+            new = float(r @ r)
+            p, rr = r + (new / rr) * p, new
+        return x, taken
+
+    def newton(self, T: np.ndarray, damping: float) -> np.ndarray:
+        """Newton direction from the matrix of second derivatives, its diagonal increased by a share ``damping``.
+
+        Weights are often as many as coefficients, so that the matrix is close to singular and conjugate gradients take
+        thousands of steps.
+        """
+        problem, cache = self.problem, self.cache
+        g = self.gradient(problem.soft(T), cache.lin)
+        # Differences to the heaviest decision of each sample are a basis of the directions that keep sums.
+        order = np.flatnonzero(self.used)
+        order = order[np.lexsort((-cache.weight[order], cache.row[order]))]
+        first = np.append(True, cache.row[order][1:] != cache.row[order][:-1])
+        heaviest = order[first]
+        others, sample = order[~first], cache.row[order[~first]]
+        reference = heaviest[np.searchsorted(cache.row[heaviest], sample)]
+        V = kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
+        V -= kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
+        V *= (2.0 * problem.a[sample])[:, None]
+        Z = problem.scaled[sample]
+        Z = Z.toarray() if sp.issparse(Z) else Z
+        if problem.has_l1:
+            seen = np.abs(T) > problem.thresholds
+            J = (V[:, :, None] * Z[:, None, :]).reshape(V.shape[0], -1)[:, seen.ravel()]
+            H = J @ J.T
+        else:
+            H = V @ V.T
+            H *= Z @ Z.T
+        diagonal = np.diagonal(H).copy()
+        H[np.diag_indices_from(H)] += damping * diagonal + 1e-15 * diagonal.max() + 1e-300
+        right, x = g[others] - g[reference], np.zeros_like(g)
+        try:
+            y = cho_solve(cho_factor(H, overwrite_a=True, check_finite=False), right, check_finite=False)
+        except np.linalg.LinAlgError:
+            return x  # more damping is needed
+        x[others] = y
+        np.subtract.at(x, reference, y)
+        return x
+
+    def ascend(self, T: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Search along x, projected: new T, increase of the dual, and the length of the step.
+
+        The weights of the cache are changed in place.
+        """
+        problem, weight = self.problem, self.cache.weight
+        before, length = float(np.square(problem.soft(T)).sum()), 1.0
+        best, best_gain, best_length = (weight, T), 0.0, 0.0
+        for _ in range(LENGTHS):
+            trial = weight + length * x
+            kernels.project(self.rows, self.cache.ptr, self.used, trial)
+            trial[trial < NO_WEIGHT] = 0.0
+            change = trial - weight
+            moved = T + self.to_T(change)
+            gain = float((self.slot * change) @ self.cache.lin)
+            gain -= 0.5 * (float(np.square(problem.soft(moved)).sum()) - before)
+            if gain > best_gain:
+                best, best_gain, best_length = (trial, moved), gain, length
+            elif best_gain > 0.0:
+                break  # shorter steps are worse
+            length *= SHORTER
+        if best_gain > 0.0:
+            weight[:] = best[0]
+            self.cache.normalise()
+        return best[1], best_gain, best_length

@@ -1,0 +1,143 @@
+"""The training problem as the dual method sees it: scaled features, thresholds, and decisions as vectors.
+
+Conventions
+-----------
+    objective(Theta) = sum_i a_i max_v c_i.(v - w_i) + 2 Theta z_i.(w_i - v)  +  sum_k l1_k |D_k|_1 + l2_k/2 |D_k|^2,
+    D = Theta - prior
+
+Columns without a ridge (l2_k = 0) get a proximal term mu/2 |Theta_k - centre_k|^2.  With lam_k = l2_k or mu,
+s_k = 1/sqrt(lam_k), zs_i = s z_i, costs cs_i = c_i - 2 prior z_i, base_k = (centre_k - prior_k)/s_k or, with a
+ridge, zero:
+
+    T = base + 2 sum_i a_i (v_i - w_i) zs_i^T                        for decisions v_i in conv(S)
+    D = s soft(T, l1 s)                                              the minimiser of the Lagrangian
+    dual = sum_i a_i cs_i.(v_i - w_i) + |base|^2/2 - |soft(T)|^2/2   concave, same blocks for all penalties
+
+Shared models.  All that a decision v of sample i contributes is its image f = sum_j v_j z_ij s (q,) and cs_i.v.  The
+images take the place of decisions: q "costs", one feature that is always one, T (q, 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .cache import Cache
+from .kernels import Features
+
+
+class ScaledProblem:
+    """Data of the dual method.
+
+    Parameters
+    ----------
+    Z : ndarray or CSR of shape (n, q), or ndarray of shape (n, d, q) for a shared model
+    C : ndarray of shape (n, d)
+        Costs, without the predictions of the prior: c_i - 2 prior z_i.
+    W : ndarray of shape (n, d)
+        Optimal decisions.
+    a : ndarray of shape (n,)
+        Weights of the samples.
+    l1, l2 : ndarray of shape (q,)
+    prior : ndarray of shape (d, q), or (1, q) for a shared model
+    mu : float
+        Weight of the proximal term.
+    """
+
+    def __init__(
+        self,
+        Z: Any,
+        C: np.ndarray,
+        W: np.ndarray,
+        a: np.ndarray,
+        l1: np.ndarray,
+        l2: np.ndarray,
+        prior: np.ndarray,
+        mu: float,
+    ) -> None:
+        self.Z, self.C, self.W, self.a, self.prior, self.mu = Z, C, W, np.ascontiguousarray(a), prior, mu
+        self.l1, self.l2, self.n = l1, l2, C.shape[0]
+        self.shared = not sp.issparse(Z) and Z.ndim == 3
+        self.proximal = l2 == 0
+        scale = 1.0 / np.sqrt(np.where(self.proximal, mu, l2))
+        nothing, no_index = np.zeros((1, 1)), np.zeros(1, np.int32)
+        if self.shared:
+            self.scaled: Any = np.ones((self.n, 1))
+            self.flat = Z.reshape(-1, Z.shape[2])
+        elif sp.issparse(Z):
+            self.scaled = sp.csr_array((Z.data * scale[Z.indices], Z.indices, Z.indptr), shape=Z.shape)
+        else:
+            self.scaled = np.ascontiguousarray(Z * scale)
+        if sp.issparse(self.scaled):
+            self.features = Features(True, nothing, self.scaled.indptr, self.scaled.indices, self.scaled.data)
+            self.zz = np.asarray(self.scaled.multiply(self.scaled).sum(axis=1)).ravel()
+        else:
+            self.features = Features(False, self.scaled, no_index, no_index, np.zeros(1))
+            self.zz = np.einsum("ij,ij->i", self.scaled, self.scaled)
+        self.column_scale = scale
+        #: in the layout of T
+        self.scale = scale[:, None] if self.shared else scale[None, :]
+        self.shape = (scale.size, 1) if self.shared else (C.shape[1], scale.size)
+        self.has_l1 = bool(l1.any())
+        threshold = self.scale * (l1[:, None] if self.shared else l1[None, :])
+        self.thresholds = np.ascontiguousarray(np.broadcast_to(threshold, self.shape)) if self.has_l1 else nothing
+        self.W_vectors, self.W_lin = self.encode(W)
+
+    def layout(self, Theta: np.ndarray) -> np.ndarray:
+        """Coefficients in the layout of T, or back."""
+        return Theta.T if self.shared else Theta
+
+    def encode(self, V: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """What the method keeps of decisions: vectors, and linear parts of the dual."""
+        lin = np.einsum("ij,ij->i", self.C[rows], V)
+        if not self.shared:
+            return V, lin
+        return np.matmul(V[:, None, :], self.Z[rows])[:, 0, :] * self.column_scale, lin
+
+    def base(self, centre: np.ndarray) -> np.ndarray:
+        """T of a proximal centre without any decisions."""
+        D = np.where(self.proximal, centre - self.prior, 0.0)
+        return np.ascontiguousarray(self.layout(D) / self.scale)
+
+    def soft(self, T: np.ndarray) -> np.ndarray:
+        """Soft threshold of T."""
+        return np.sign(T) * np.maximum(np.abs(T) - self.thresholds, 0.0) if self.has_l1 else T
+
+    def theta(self, T: np.ndarray) -> np.ndarray:
+        """Coefficients of T."""
+        return self.prior + self.layout(self.scale * self.soft(T))
+
+    def predictions(self, S: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """S zs_i for the vectors that stand for decisions, S = soft(T)."""
+        return np.ascontiguousarray(self.scaled[rows] @ S.T)
+
+    def arguments(self, T: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+        """c_i - 2 Theta z_i, of which the loss takes the support function."""
+        if self.shared:
+            return self.C - 2.0 * (self.flat @ (self.column_scale * self.soft(T)[:, 0])).reshape(self.C.shape)
+        return self.C - 2.0 * predictions
+
+    def rank(self, D: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """sum_i d_i zs_i^T, in the layout of T."""
+        Z = self.scaled[rows]
+        return np.ascontiguousarray((Z.T @ D).T) if sp.issparse(Z) else D.T @ Z
+
+    def moments(self, cache: Cache, weight: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """sum_i a_i cs_i.(v_i - w_i) and 2 sum_i a_i (v_i - w_i) zs_i^T."""
+        V, lin = cache.average(weight)
+        V -= self.W_vectors
+        V *= (2.0 * self.a)[:, None]
+        return float(self.a @ (lin - self.W_lin)), self.rank(V)
+
+    def slope(self, M: np.ndarray) -> np.ndarray:
+        """G = 2 sum_i a_i (w_i - v_i) z_i^T, in the layout of Theta, from the moments in that of T."""
+        return -self.layout(M / self.scale)
+
+    def rescaled(self, mu: float, cache: Cache) -> ScaledProblem:
+        """Return the same with another proximal term; the cache is changed along."""
+        other = ScaledProblem(self.Z, self.C, self.W, self.a, self.l1, self.l2, self.prior, mu)
+        if self.shared:
+            cache.rescale(other.column_scale / self.column_scale)
+        return other

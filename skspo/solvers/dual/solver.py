@@ -1,0 +1,485 @@
+"""Dual block-coordinate ascent for models with many coefficients: any region, nothing but batched argmins.
+
+Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
+
+    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), Newton's method or
+               conjugate gradients those of all samples together (``face``), until little is to be gained there
+    certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
+    balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
+    extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
+    recentre   columns without a ridge have a proximal term; once its problem is solved well enough, the centre moves:
+               the method of multipliers
+
+With a ridge (also with an l1 norm beside it) the coefficients are an explicit function of the weights (``problem``).
+Columns without one, that is the free intercept, all columns if alpha = 0, and those of a pure lasso, have the proximal
+term.  A lasso absorbs moments up to its size; what is beyond is scaled down, decisions moving towards w_i.
+
+The time of a sweep grows with the number of features times the number of costs in which a sample's decisions differ, so
+that neither many coefficients nor many samples are an obstacle.  Small and degenerate problems without a ridge are for
+interior point.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
+from ..._training.in_memory import InMemoryObjective
+from ..._training.objective import LinearObjective
+from ..._training.run import Run
+from ..._utils.deadline import TimeIsUp
+from ..._utils.threads import one_blas_thread
+from ..base import Progress, Result, Solver, Status, rows_of
+
+#: outer iterations by default, and those after which a gap that has hardly decreased will not close
+MOST_ITERATIONS, PATIENCE = 1000, 100
+
+#: sweeps of one outer iteration; every third goes over all samples, the others over those that moved
+SWEEPS, FULL_SWEEP = 30, 3
+
+#: pairwise steps on one sample's weights in a sweep
+PAIRS = 10
+
+#: gap on the cached decisions, as a share of the whole, at which an outer iteration calls the oracle again
+SHARE = 0.05
+
+#: outer iterations without weight after which a decision is dropped
+MAX_AGE = 5
+
+#: relative gap below which conjugate gradients are tried, their steps, and how many times as fast as the kernel's
+#: multiplications those of matrix products are
+FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
+
+#: numbers of matrices up to which Newton's method is used, sweeps before it, steps of a run, and its work as a multiple
+#: of that which sweeps seem to need
+NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 0.2
+
+#: damping of Newton's method at first, at least and at most
+DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
+
+#: the proximal centre moves when the gap of the proximal problem is this share of the whole
+RECENTRE = 0.5
+
+#: the proximal term decreases by this factor, down to this weight, at each new centre if there is no ridge, else where
+#: its problem was solved to this share of the whole gap
+NEXT_MU, LEAST_MU, SOLVED = 0.3, 1e-3, 0.01
+
+#: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
+EXPLORE = 0.1
+
+#: seconds that compiling takes for the first time, roughly
+COMPILATION = 30.0
+
+
+class State(NamedTuple):
+    """Where a fit stopped; a fit to the same rows with another penalty may start from it."""
+
+    problem: Any
+    cache: Any
+    coef: np.ndarray
+
+
+class DualSolver(Solver):
+    """Exact minimisation by block-coordinate ascent of the dual; needs numba.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap.
+    max_iter : int or None, default=None
+        Largest number of outer iterations, one batched argmin each; None means 1000.
+    random_state : int, RandomState instance or None, default=None
+        Order of the samples in the sweeps; None means 0, so that results can be repeated.
+    verbose : int, default=0
+    """
+
+    name = "dual"
+    requires = ()
+    supports_sparse = True
+
+    def __init__(
+        self, *, tol: float = 1e-6, max_iter: int | None = None, random_state: Any = None, verbose: int = 0
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def fits(cls, objective: LinearObjective, run: Run) -> bool:
+        """Whether there is time to compile."""
+        return f"{__package__}.kernels" in sys.modules or run.deadline.left() >= COMPILATION
+
+    def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
+        """Minimise from ``start`` or from least squares; ``n_iter`` counts outer iterations."""
+        return self.solve_from(rows_of(objective), run, start)[0]
+
+    def solve_from(
+        self, objective: InMemoryObjective, run: Run, start: np.ndarray | None = None, state: State | None = None
+    ) -> tuple[Result, State]:
+        """Minimise from the state of a fit to the same rows, and return the new one."""
+        load_kernels(self.verbose)
+        with one_blas_thread:  # also for results that do not depend on the number of threads
+            ascent = Ascent(self, objective, run, objective.least_squares if start is None else start, state)
+            return ascent.minimise(), State(ascent.problem, ascent.cache, ascent.best)
+
+
+def load_kernels(verbose: int) -> None:
+    """Import numba and the kernels, which compiles them if they are not in numba's cache."""
+    name = f"{__package__}.kernels"
+    if name in sys.modules:
+        return
+    start = time.perf_counter()
+    if verbose:
+        print("dual: loading compiled kernels; the first time takes some seconds", file=sys.stderr, flush=True)
+    from . import kernels  # noqa: F401
+
+    if verbose:
+        print(f"dual: numba loaded in {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+
+
+class Ascent:
+    """One run of the method: its data, caches and what is known so far.
+
+    Parameters
+    ----------
+    solver : DualSolver
+    objective : InMemoryObjective
+    run : Run
+    start : ndarray
+        Coefficients.
+    state : State or None
+    """
+
+    def __init__(
+        self, solver: DualSolver, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None
+    ) -> None:
+        from .problem import ScaledProblem
+
+        self.solver, self.objective, self.deadline, self.memory = solver, objective, run.deadline, run.memory
+        self.limit = MOST_ITERATIONS if solver.max_iter is None else max(solver.max_iter, 1)
+        self.progress = Progress(solver.name, objective, run, solver.verbose)
+        self.random = check_random_state(0 if solver.random_state is None else solver.random_state)
+        Z: Any = objective.design.Z
+        costs = np.ascontiguousarray(objective.C)
+        if objective.prior.any():
+            costs = costs - 2.0 * objective.design.predict(objective.prior)
+        self.W = np.ascontiguousarray(np.asarray(objective.W), dtype=np.float64)
+        self.problem = ScaledProblem(
+            Z.tocsr() if sp.issparse(Z) else Z,
+            costs,
+            self.W,
+            objective.weight,
+            objective.l1,
+            objective.l2,
+            objective.prior,
+            first_mu(objective.l2),
+        )
+        self.best, self.value = start, np.inf
+        self.bound: Bound = ZERO_BOUND
+        self.proof = (0.0, np.zeros(objective.shape))
+        self.reserve, self.n_iter = 0.0, 0
+        self.damping = DAMPING
+        self.moved, self.rest = np.ones(self.problem.n, dtype=bool), np.zeros(self.problem.n)
+        self.start, self.state = start, state
+        self.base = self.problem.base(start)
+        self.target, self.gap, self.gap_proximal, self.charge = 0.0, np.inf, np.inf, np.inf
+        # when conjugate gradients and balancing are tried again
+        self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
+        self.balance_wait, self.balance_patience = 0, 1
+        self.recent = np.empty(0, np.int64)
+
+    def minimise(self) -> Result:
+        """Alternate between the phases until the gap is closed."""
+        status, message = Status.CONVERGED, ""
+        try:
+            self.begin()
+            reference, since = np.inf, 0
+            while True:
+                self.improve()
+                while self.explore():
+                    self.improve()
+                V, predictions = self.certify()
+                self.balance()
+                self.progress(self.n_iter, self.value, self.bound.value)
+                if self.gap <= self.solver.tol:
+                    break
+                if self.progress.late():
+                    status, message = Status.TIME_LIMIT, self.deadline.message
+                    break
+                if self.n_iter >= self.limit:
+                    status, message = Status.ITERATION_LIMIT, f"max_iter={self.limit} iterations were used up"
+                    break
+                if self.distance <= 0.9 * reference:
+                    reference, since = self.distance, self.n_iter
+                elif self.n_iter - since >= PATIENCE:
+                    status, message = Status.NUMERICAL_LIMIT, "the gap does not decrease any more"
+                    break
+                self.extend(V, predictions)
+                self.recentre()
+        except TimeIsUp:
+            status, message = Status.TIME_LIMIT, self.deadline.message
+        return self.finished(status, message)
+
+    # -- phases --------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
+        from .cache import Cache
+
+        problem, objective = self.problem, self.objective
+        if self.state is not None:
+            self.cache = self.state.cache
+            if problem.shared:
+                self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
+            self.T = self.base + problem.moments(self.cache)[1]
+            return
+        self.cache = Cache(problem.W_vectors, problem.W_lin)
+        V = self.ask(objective.C - 2.0 * objective.design.predict(self.start))
+        new = np.flatnonzero((V != self.W).any(axis=1))
+        vectors, lin = problem.encode(V[new], new)
+        self.cache.add(new, vectors, lin)
+        added = self.cache.ptr[new] + 1
+        self.cache.weight[added], self.cache.weight[added - 1] = 1.0, 0.0
+        constant, M = problem.moments(self.cache)
+        slope = constant - float(np.vdot(problem.soft(self.base), M))
+        t = min(max(slope / max(float(np.vdot(M, M)), 1e-300), 0.0), 1.0)
+        self.cache.weight[added], self.cache.weight[added - 1] = t, 1.0 - t
+        self.T = self.base + t * M
+
+    def improve(self) -> None:
+        """Move the weights of the cached decisions until little is to be gained."""
+        from . import kernels
+
+        problem, cache = self.problem, self.cache
+        several = cache.several
+        several = several[problem.a[several] > 0]
+        costs = np.diff(cache.blocks.cptr) * (2.0 * problem.shape[1] + 10.0 * np.diff(cache.ptr))
+        rest = np.inf
+        for k in range(SWEEPS if self.n_iter else FULL_SWEEP):
+            full = k % FULL_SWEEP == 0
+            order = self.random.permutation(several if full else several[self.moved[several]])
+            gain = kernels.sweep(
+                order,
+                cache.blocks,
+                cache.weight,
+                self.T,
+                problem.thresholds,
+                problem.has_l1,
+                problem.features,
+                problem.zz,
+                problem.a,
+                PAIRS,
+                self.moved,
+                self.rest,
+            )
+            if full:
+                rest, before = float(self.rest[order].sum()), rest
+                if rest <= self.target or not order.size:
+                    break
+                work = max(float(costs[order].sum()), 1.0)
+                self.sweep_rate = gain / work
+                # Work until the target is reached, if sweeps go on as they do.
+                slow = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
+                ahead = FULL_SWEEP * slow * work
+            elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.distance <= FACE_FROM:
+                self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
+            if self.late():
+                break
+
+    def improve_face(self, ahead: float) -> None:
+        """Move the weights of all samples together, if it is worth the work; ``ahead`` is that of sweeps instead."""
+        from .face import Face
+
+        self.face_wait -= 1
+        if not (self.face_pays or self.face_wait <= 0 or ahead > 0.0):
+            return
+        face = Face(self.problem, self.cache)
+        if not face.size:
+            return
+        if face.newton_memory <= NEWTON_MEMORY and face.newton_work / BLAS_SPEED <= NEWTON_WORTH * ahead:
+            self.newton(face)
+        elif self.face_pays or self.face_wait <= 0:
+            gain, work = self.conjugate_gradients(face)
+            # As long as they gain more than a sweep for the same work; tried again now and then.
+            self.face_pays = gain >= self.sweep_rate * work / BLAS_SPEED
+            self.face_patience = 2 if self.face_pays else min(2 * self.face_patience, 64)
+            self.face_wait = self.face_patience
+
+    def conjugate_gradients(self, face: Any) -> tuple[float, float]:
+        """One search along a direction of conjugate gradients: increase of the dual, and work."""
+        x, steps = face.conjugate_gradients(self.T, FACE_STEPS)
+        self.T, gain, _ = face.ascend(self.T, x)
+        d, q = self.problem.shape
+        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.blocks.val.size)
+
+    def newton(self, face: Any) -> tuple[float, float]:
+        """Damped Newton steps while they gain much: increase of the dual, and work."""
+        from .face import Face
+
+        total, work, first = 0.0, 0.0, 0.0
+        for _ in range(NEWTON_STEPS):
+            work += face.newton_work
+            self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
+            total, first = total + gain, first or gain
+            # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
+            change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
+            self.damping = min(max(change * self.damping, LEAST_DAMPING), MOST_DAMPING)
+            if gain <= max(0.1 * first, 0.01 * self.target) or self.late():
+                break
+            face = Face(self.problem, self.cache)
+            if not face.size:
+                break
+        return total, work
+
+    def certify(self) -> tuple[np.ndarray, np.ndarray]:
+        """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
+        problem, objective, clock = self.problem, self.objective, time.perf_counter()
+        self.cache.normalise()
+        constant, M = problem.moments(self.cache)
+        self.T = self.base + M  # afresh: no drift from the updates of the sweeps
+        S = problem.soft(self.T)
+        Theta, predictions = problem.theta(self.T), problem.predictions(S)
+        U = problem.arguments(self.T, predictions)
+        V = self.ask(U)
+        value = float(problem.a @ np.einsum("ij,ij->i", U, V - self.W)) + objective.penalty(Theta)
+        self.n_iter += 1
+        if value < self.value:
+            self.best, self.value = Theta, value
+        self.prove(constant, M)
+        distance = problem.layout(Theta - problem.prior) / problem.scale - self.base
+        self.charge = 0.5 * float(np.square(distance[self.proximal_entries]).sum())
+        dual = constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(S).sum())
+        self.gap_proximal = value + self.charge - dual
+        whole = self.value - self.bound.value
+        if not objective.l2.any():
+            whole = min(whole, self.charge)
+        self.target = SHARE * max(self.gap_proximal, 0.1 * whole)
+        self.reserve = 2.0 * (time.perf_counter() - clock)
+        return V, predictions
+
+    def balance(self) -> None:
+        """Prove a bound with balanced weights, less and less often while it does not help."""
+        free = self.free_entries
+        if not free.any() or self.gap <= self.solver.tol or self.gap_proximal > 0.5 * (self.value - self.bound.value):
+            return
+        self.balance_wait -= 1
+        if self.balance_wait > 0:
+            return
+        from .balance import balanced
+
+        before = self.bound.value
+        self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, self.late)))
+        self.balance_patience = 1 if self.bound.value > before else min(2 * self.balance_patience, 16)
+        self.balance_wait = self.balance_patience
+
+    def extend(self, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray | None = None) -> float:
+        """Add the decisions V of the rows (None: of all) that beat the cached ones; return by how much they do."""
+        problem = self.problem
+        rows = np.arange(problem.n) if rows is None else rows
+        vectors, lin = problem.encode(V, rows)
+        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions[rows])
+        margin = self.cache.margins(rows, found, self.cache.lin - 2.0 * self.cache.products(predictions))
+        new = np.flatnonzero((margin > 0.0) & (problem.a[rows] > 0.0))
+        self.recent = rows[new]
+        self.cache.add(self.recent, vectors[new], lin[new], MAX_AGE)
+        return float(problem.a[self.recent] @ margin[new])
+
+    def explore(self) -> bool:
+        """Where the oracle is a solver: ask only rows that had a new decision the last time.
+
+        Returns whether their new decisions promise enough to go on without a certificate.
+        """
+        region, few = self.objective.region, 2 * self.recent.size <= self.problem.n
+        if not (region.oracle_is_solver and 0 < self.recent.size and few and np.isfinite(self.gap)) or self.late():
+            return False
+        rows, predictions = self.recent, self.problem.predictions(self.problem.soft(self.T))
+        U = self.problem.arguments(self.T, predictions)[rows]
+        V = np.ascontiguousarray(region.take(rows).solve_min(-U), dtype=np.float64)
+        return self.extend(V, predictions, rows) > EXPLORE * self.gap_proximal
+
+    def recentre(self) -> None:
+        """Move the proximal centre."""
+        if not self.problem.proximal.any():
+            return
+        ridge = self.objective.l2.any()
+        whole = self.value - self.bound.value
+        if self.gap_proximal > RECENTRE * (whole if ridge else min(whole, self.charge)):
+            return
+        Theta = self.problem.theta(self.T)
+        if self.problem.mu > LEAST_MU and (not ridge or self.gap_proximal <= SOLVED * whole):
+            self.problem = self.problem.rescaled(max(NEXT_MU * self.problem.mu, LEAST_MU), self.cache)
+        self.base = self.problem.base(Theta)
+        self.T = self.base + self.problem.moments(self.cache)[1]
+
+    # -- what the phases share -----------------------------------------------------------------------------------------
+
+    def late(self) -> bool:
+        """Whether the time that is left is needed for the certificate."""
+        return self.deadline.left() <= self.reserve
+
+    @property
+    def distance(self) -> float:
+        """How far the optimum is, relative to the objective; without a ridge bounds come late."""
+        return min(self.gap, (self.gap_proximal + self.charge) / max(self.value, 1e-300))
+
+    @property
+    def proximal_entries(self) -> np.ndarray:
+        """Entries of T with a proximal term."""
+        mask = self.problem.proximal
+        return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
+
+    @property
+    def free_entries(self) -> np.ndarray:
+        """Entries of T without any penalty."""
+        mask = self.objective.free
+        return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
+
+    def ask(self, U: np.ndarray) -> np.ndarray:
+        """Decisions that maximise u_i.v."""
+        V = self.objective.region.solve_min(-U, self.memory)
+        return np.ascontiguousarray(V, dtype=np.float64)
+
+    def prove(self, constant: float, M: np.ndarray) -> None:
+        """Take the best bound of these moments and of the best ones before, for the best coefficients."""
+        objective, G = self.objective, self.problem.slope(M)
+        constant -= float(np.vdot(self.problem.prior, G))
+        proofs = [self.proof, (constant, G)]
+        lasso = (objective.l2 == 0) & (objective.l1 > 0)
+        if lasso.any():
+            # Decisions nearer to w_i, until the lasso absorbs their moments.
+            ratio = float((np.abs(G[:, lasso]) / objective.l1[lasso]).max(initial=0.0)) * (1.0 + 1e-15)
+            if ratio > 1.0:
+                proofs.append((constant / ratio, G / ratio))
+        bounds = [objective.dual_value_from_moments(*proof, self.best) for proof in proofs]
+        self.proof, self.bound = proofs[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
+        self.gap = objective.relative_gap(self.value, self.bound.value)
+
+    def finished(self, status: Status, message: str) -> Result:
+        """Result of the best coefficients, evaluated by the objective itself."""
+        objective, value = self.objective, self.value
+        if status is not Status.TIME_LIMIT or not np.isfinite(value):
+            value = objective.value(self.best)
+        if status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT) and self.problem.proximal.any():
+            if not self.problem.shared:
+                V = self.cache.average()[0]
+                self.bound = max(
+                    self.bound,
+                    lower_bound(objective, V, self.best, self.deadline, target=value * (1 - self.solver.tol)),
+                )
+        self.progress(self.n_iter, value, self.bound.value, force=True)
+        return self.solver.result(objective, self.best, value, self.bound, self.n_iter, status, message)
+
+
+def first_mu(l2: np.ndarray) -> float:
+    """Weight of the proximal term: a part of the ridge where there is one, neither tiny nor as large."""
+    ridge = l2 > 0
+    if not ridge.any():
+        return 1.0
+    return min(min(max(2.0 / l2.size, 0.1), 1.0) * float(np.median(l2[ridge])), 1.0)
