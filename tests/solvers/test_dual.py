@@ -455,7 +455,7 @@ def test_without_numba(monkeypatch):
     from skspo.solvers import BundleSolver
     from skspo.solvers.driver import run_solvers
 
-    result, solver = run_solvers(objective_of(sk.Simplex(), X, C), [DualSolver(), BundleSolver()])
+    result, solver = run_solvers(objective_of(sk.Simplex(), X, C), Run(), [DualSolver(), BundleSolver()])
     assert solver.name == "bundle" and result.converged
 
 
