@@ -79,6 +79,8 @@ class DaskRows(Rows):
         Anything else is an error.
     """
 
+    in_parallel = True
+
     def __init__(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, region_params: Any = None
     ) -> None:

@@ -62,6 +62,11 @@ class _SimplexLevelSet(Region):
         self.threshold = threshold
         self.sense = sense
 
+    @property
+    def oracle_uses_threads(self) -> bool:
+        """True: the roots of all rows are found independently."""
+        return True
+
     def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
         W, memory["root"], _ = self._solve(C, data, memory.get("root"))
         return W
