@@ -65,8 +65,9 @@ def cases() -> Iterator[Case]:
     large = partial(make_shortest_path, grid=(10, 10), **settings)
     yield Case("shortest path 10x10", sk.ShortestPath.grid(10, 10), large, 300, PATHS)
     items = partial(make_knapsack, n_items=32, **settings)
-    weights = items(1, return_weights=True)[-1]
-    yield Case("0-1 knapsack, 32 items, to 1e-3", sk.Knapsack(weights, 20), items, 1000, KNAPSACKS, 1e-3)
+    weights = np.random.default_rng(0).integers(3, 8, size=(2, 32))
+    yield Case("0-1 knapsack 32x1, to 1e-3", sk.Knapsack(weights[0], 20), items, 1000, KNAPSACKS, 1e-3)
+    yield Case("0-1 knapsack 32x2, to 1e-3", sk.Knapsack(weights, [20, 20]), items, 1000, KNAPSACKS, 1e-3)
     assets = partial(make_portfolio, n_assets=50, **settings)
     yield Case("entropy portfolio", sk.EntropySimplex(), assets, 1000, ENTROPY)
     classes = partial(make_cost_sensitive_classification, degree=2, noise=0.5, random_state=0)

@@ -75,9 +75,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None
         Number of jobs of the region's oracle; None means 1, and -1 all cores.  Regions whose oracle is a solver use it
-        if they do not set their own.  :class:`ShortestPath` without cycles, :class:`EntropySimplex` and
-        :class:`LogBarrierSimplex` compute the decisions of many samples in so many threads, except with dask, whose
-        workers do that.  Other regions do not gain by threads.  The model does not depend on ``n_jobs``.
+        if they do not set their own.  :class:`EntropySimplex`, :class:`LogBarrierSimplex`, :class:`Knapsack`,
+        :class:`Simplex` and :class:`TopK` compute the decisions of thousands of samples in so many threads, except
+        with dask, whose workers do that.  Other regions do not gain by threads.  The model does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in sgd.
     verbose : int, default=0

@@ -29,7 +29,7 @@ from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
-from ._threads import BLOCK_NUMBERS, solve_blocks
+from ._threads import count_blocks, solve_blocks
 from .capabilities import CAPABILITIES as CAPABILITIES
 from .capabilities import Memory, equalities_of
 
@@ -144,15 +144,6 @@ class Region(VersionedState, BaseEstimator):
         return False
 
     @property
-    def oracle_uses_threads(self) -> bool:
-        """Whether :meth:`with_threads` makes a difference.
-
-        It does for oracles in NumPy that gain by threads and whose decision for a row is the same, bit for bit,
-        whatever the other rows are.  What they store in ``memory`` has one entry per row.
-        """
-        return False
-
-    @property
     def may_be_inexact(self) -> bool:
         """Whether the oracle is allowed to return decisions that are not optimal."""
         return False
@@ -171,6 +162,14 @@ class Region(VersionedState, BaseEstimator):
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         """Minimise each row of the float64 array ``C``; of equal costs the one with the lowest index is chosen."""
         raise NotImplementedError
+
+    def _thread_numbers(self, d: int) -> int | None:
+        """Costs (rows times ``d``) that are worth a thread of their own; None if threads do not pay.
+
+        A region that returns a number has an oracle whose decision for a row is the same, bit for bit, whatever the
+        other rows are.  What it stores in ``memory`` has one entry per row.
+        """
+        return None
 
     # -- what every region has -----------------------------------------------------------------------------------------
 
@@ -202,8 +201,8 @@ class Region(VersionedState, BaseEstimator):
         for the same rows again, with other costs, passes the same ``memory``; an iterative oracle may store a warm
         start there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
-        if self._n_threads > 1 and C.size >= 2 * BLOCK_NUMBERS:
-            return solve_blocks(self, C, memory, self._n_threads)
+        if self._n_threads > 1 and (n_blocks := count_blocks(self, C)) > 1:
+            return solve_blocks(self, C, memory, n_blocks)
         try:  # faster than a context manager
             return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
         except Exception as error:
@@ -274,24 +273,25 @@ class Region(VersionedState, BaseEstimator):
         Parameters
         ----------
         n_threads : int
-            Number of threads.  Decisions do not depend on it.  A pickled region has one thread again: threads belong to
-            the process that asked for them.
+            Number of threads.  Decisions do not depend on it.  Only oracles that were measured to gain by threads use
+            them, and only for many rows.  A pickled region has one thread again: threads belong to the process that
+            asked for them.
 
         Returns
         -------
         region : Region
-            The region itself if its oracle does not gain by threads (see ``oracle_uses_threads``).
+            A view that shares what was prepared.
 
         Examples
         --------
         >>> import numpy as np
-        >>> from skspo import ShortestPath
-        >>> C = np.random.default_rng(0).normal(size=(2000, 40))
-        >>> region = ShortestPath.grid(5, 5)
+        >>> from skspo import TopK
+        >>> C = np.random.default_rng(0).normal(size=(5000, 40))
+        >>> region = TopK(3)
         >>> bool((region.with_threads(2).argmin(C) == region.argmin(C)).all())
         True
         """
-        if n_threads == self._n_threads or not self.oracle_uses_threads:
+        if n_threads == self._n_threads:
             return self
         other = self._named(self._row_names)
         other._n_threads = int(n_threads)

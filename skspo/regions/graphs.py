@@ -175,11 +175,6 @@ class ShortestPath(PolyhedralRegion):
         """True if the graph has cycles: HiGHS."""
         return self._data(self.n_dim).sweep is None
 
-    @property
-    def oracle_uses_threads(self) -> bool:
-        """True if the graph has no cycles: dynamic programming."""
-        return not self.oracle_is_solver
-
     def _prepare(self, d: int) -> _Network:
         tails, heads, source, target = self._read()
         n_nodes = int(max(tails.max(), heads.max())) + 1

@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
+from ._threads import THREAD_NUMBERS
 from .barriers import (
     diagonal_less,
     entropy_argmin,
@@ -62,10 +63,8 @@ class _SimplexLevelSet(Region):
         self.threshold = threshold
         self.sense = sense
 
-    @property
-    def oracle_uses_threads(self) -> bool:
-        """True: the roots of all rows are found independently."""
-        return True
+    def _thread_numbers(self, d: int) -> int:
+        return THREAD_NUMBERS
 
     def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
         W, memory["root"], _ = self._solve(C, data, memory.get("root"))
