@@ -143,8 +143,12 @@ def main() -> None:
     parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
     args = parser.parse_args()
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scipy"))
+    cpu = platform.processor() or platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        found = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text())
+        cpu = found[1].strip() if found else cpu
     about = (
-        f"{datetime.date.today()}, one thread of {platform.machine()}, Python {platform.python_version()}, "
+        f"{datetime.date.today()}, one thread of {cpu}, Python {platform.python_version()}, "
         f"skspo {sk.__version__}, {versions}"
     )
     lines = ["| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |"]
