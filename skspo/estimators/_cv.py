@@ -112,7 +112,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         A fit that does not converge in its share is the best found, with a warning.  If the shares are too short for a
         fit, some models are copied to the next smaller candidates.
     n_jobs : int or None, default=None
-        Number of folds fitted at the same time.
+        Number of folds fitted at the same time; None means 1, and -1 as many as there are cores.  In the fit to all
+        data it is the number of threads of regions that use threads (see :class:`SPOPlusRegressor`).
     random_state : int, RandomState instance or None, default=None
         Order of the samples in sgd.
     verbose : int, default=0
@@ -257,11 +258,12 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
         splits = self._splits(data)
+        jobs = effective_n_jobs(self.n_jobs)
         with deadline.enforced():
-            objective = self._objective(SPOPlusLoss(training_region), data, standardized=True)
+            # Folds are fitted at the same time and get the region without threads.
+            objective = self._objective(SPOPlusLoss(training_region.with_threads(jobs)), data, standardized=True)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
         # n_jobs folds run at the same time; the fit to all data comes last.
-        jobs = effective_n_jobs(self.n_jobs)
         turns = -(-len(splits) // jobs) + 1
         ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
         folds = Parallel(n_jobs=self.n_jobs)(

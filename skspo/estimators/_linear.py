@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import Tags
@@ -149,7 +150,7 @@ class LinearSPOPlusMixin:
     ) -> tuple[Region, Region, Region]:
         """Region to be stored, region of these samples for decisions, and region of these samples for training.
 
-        ``n_jobs`` is passed to regions that do not set their own.
+        Oracles that are solvers get ``n_jobs`` if they have none, the others that many threads.
         """
         n, d = C.shape
         region = check_region(self.region, n_dim=d)
@@ -166,14 +167,16 @@ class LinearSPOPlusMixin:
                     "they must agree."
                 )
             regions.append(surrogate)
+        threads = 1
         if n_jobs is not None:
+            threads = effective_n_jobs(n_jobs)
             for r in regions:
                 if r.get_params(deep=False).get("n_jobs", 0) is None:
                     r.set_params(n_jobs=n_jobs)
         views = []
         for r in regions:
             try:
-                views.append(r.with_rows(region_params, n, d))
+                views.append(r.with_rows(region_params, n, d).with_threads(threads))
             except (TypeError, ValueError) as error:
                 if r is not region:
                     error.add_note("This is about surrogate_region, which gets the same region_params.")

@@ -71,7 +71,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     random_state : int, RandomState instance or None, default=None
         Seed of random directions and restarts.
     n_jobs : int or None, default=None
-        Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
+        Number of jobs of the region's oracle, as in :class:`SPOPlusRegressor`.  The model does not depend on it.
     verbose : int, default=0
         1 prints progress.
     warm_start : bool, default=False

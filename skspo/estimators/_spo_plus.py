@@ -75,7 +75,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     warm_start : bool, default=False
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None
-        Number of jobs of regions whose oracle is a solver; used if the region does not set its own.
+        Number of jobs of the region's oracle; None means 1, and -1 all cores.  Regions whose oracle is a solver use it
+        if they do not set their own.  :class:`EntropySimplex`, :class:`LogBarrierSimplex`, :class:`Knapsack`,
+        :class:`Simplex` and :class:`TopK` compute the decisions of thousands of samples in so many threads, except
+        with dask, whose workers do that.  Other regions do not gain by threads.  The model does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in sgd and dual.
     verbose : int, default=0
@@ -271,6 +274,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     def _fit_rows(self, rows: Rows, input_attributes: Attributes, deadline: Deadline) -> SPOPlusRegressor:
         d = rows.first()[1].shape[1]
         region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs, self.surrogate_region)
+        if rows.in_parallel:
+            training_region = training_region.with_threads(1)
         objective = ChunkedObjective(
             SPOPlusLoss(training_region),
             rows,

@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
+from ._threads import THREAD_NUMBERS
 from .barriers import (
     diagonal_less,
     entropy_argmin,
@@ -61,6 +62,9 @@ class _SimplexLevelSet(Region):
     def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
         self.threshold = threshold
         self.sense = sense
+
+    def _thread_numbers(self, d: int) -> int:
+        return THREAD_NUMBERS
 
     def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
         W, memory["root"], _ = self._solve(C, data, memory.get("root"))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
 from ._row_names import row_error
+from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat, Region
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, PolyhedralRegion
@@ -38,6 +39,9 @@ class Simplex(PolyhedralRegion):
 
     def __init__(self, *, sense: str = "min") -> None:
         self.sense = sense
+
+    def _thread_numbers(self, d: int) -> int:
+        return 4 * THREAD_NUMBERS  # a minimum takes less time than the sorting of other oracles
 
     def _argmin(self, C: np.ndarray, data: None) -> np.ndarray:
         W = np.zeros_like(C)
@@ -258,6 +262,9 @@ class TopK(PolyhedralRegion):
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 0 <= k <= d:
             raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {k!r}.")
         return int(k)
+
+    def _thread_numbers(self, d: int) -> int:
+        return THREAD_NUMBERS
 
     def _argmin(self, C: np.ndarray, data: int) -> np.ndarray:
         # A stable sort, so that among equal costs the lowest index is chosen.
