@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
 
 from . import kernels
 from .cache import Cache
@@ -25,6 +26,12 @@ DIRECT, DIRECT_WORK = 1500, 3e8
 
 #: conjugate-gradient steps for one set of factors; sets at most, because factors that would be negative are cut short
 STEPS, SETS = 100, 4
+
+#: length of a change that was cut short, below which there is no other one
+LEAST_LENGTH = 0.5
+
+#: share of the moments that is rounding
+VANISHED = 1e-13
 
 
 def balanced(
@@ -44,57 +51,98 @@ def balanced(
         Largest number of sets of factors.
     """
     weight = cache.weight.copy()
+    factor: Factor | None = None
+    enough = None
     for _ in range(sets):
         M = np.where(free, problem.moments(cache, weight)[1], 0.0)
         size = float(np.abs(M).max(initial=0.0))
-        if size <= 1e-17 or late():
+        enough = max(VANISHED * size, 1e-17) if enough is None else enough
+        if size <= enough or late():
             break
+        change_of = Changes(problem, cache, free, weight)
         with np.errstate(over="ignore", invalid="ignore"):  # factors that overflow are not used
-            change = factors(problem, cache, free, weight, M, late)
+            if change_of.is_direct:
+                # The covariances change little with the weights, unless the last change was cut short.
+                factor = change_of.factor() if factor is None else factor
+                change = change_of.direct(M, factor)
+            else:
+                change = change_of.iterative(M, late)
         if not np.isfinite(change).all():
             break
-        lowest = float(change.min(initial=0.0))
-        weight *= 1.0 + change * min(1.0, 0.99 / max(-lowest, 1e-300))
+        length = min(1.0, 0.99 / max(-float(change.min(initial=0.0)), 1e-300))
+        factor = factor if length == 1.0 else None
+        weight *= 1.0 + length * change
         weight /= np.add.reduceat(weight, cache.ptr[:-1])[cache.row]
+        if length < LEAST_LENGTH:
+            break  # the moments are too large to vanish
     return weight
 
 
-def factors(
-    problem: ScaledProblem,
-    cache: Cache,
-    free: np.ndarray,
-    weight: np.ndarray,
-    M: np.ndarray,
-    late: Callable[[], bool],
-) -> np.ndarray:
-    """Relative changes of the weights that cancel the moments M."""
-    positive = weight > 0
-    several = np.add.reduceat(positive.astype(np.int64), cache.ptr[:-1]) > 1
-    rows = np.flatnonzero(several & (problem.a > 0))
-    used = positive & several[cache.row]
-    a, zeros = (2.0 * problem.a[rows])[:, None], np.zeros(weight.size)
+#: Cholesky factor of a matrix, as ``scipy.linalg.cho_factor`` returns it
+Factor = tuple[np.ndarray, bool]
 
-    def change(Y: np.ndarray) -> np.ndarray:
-        return kernels.collect(rows, cache.blocks, used, problem.predictions(Y, rows), zeros, weight)
 
-    def apply(Y: np.ndarray) -> np.ndarray:
-        D = kernels.combine(rows, cache.blocks, weight * change(Y), cache.d)
-        return np.where(free, problem.rank(D * a, rows), 0.0)
+class Changes:
+    """Relative changes of the weights that cancel moments.
 
-    columns = np.flatnonzero(free.any(axis=0))
-    blocks = cache.blocks
-    work = float(np.diff(blocks.ptr) @ np.square(np.diff(blocks.cptr).astype(float)))
-    if columns.size != 1 or cache.d > DIRECT or work > DIRECT_WORK:
-        return change(solve(apply, -M, late))
-    column = columns[0]
-    inside = np.flatnonzero(free[:, column])
-    z = problem.scaled[:, [column]]
-    z = (z.toarray() if sp.issparse(z) else z).ravel()
-    K = 2.0 * kernels.covariance(blocks, weight, problem.a * z * z, cache.d)[np.ix_(inside, inside)]
-    K[np.diag_indices_from(K)] += 1e-13 * np.trace(K) / inside.size + 1e-300
-    Y = np.zeros_like(M)
-    Y[inside, column] = np.linalg.solve(K, -M[inside, column])
-    return change(Y)
+    Parameters
+    ----------
+    problem : ScaledProblem
+    cache : Cache
+    free : ndarray of bool
+        Entries of T whose moments are to vanish.
+    weight : ndarray
+    """
+
+    def __init__(self, problem: ScaledProblem, cache: Cache, free: np.ndarray, weight: np.ndarray) -> None:
+        self.problem, self.cache, self.free, self.weight = problem, cache, free, weight
+        positive = weight > 0
+        several = np.add.reduceat(positive.astype(np.int64), cache.ptr[:-1]) > 1
+        self.rows = np.flatnonzero(several & (problem.a > 0))
+        self.used = positive & several[cache.row]
+        self.columns = np.flatnonzero(free.any(axis=0))
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the intercept is the only column, and its system is small."""
+        blocks = self.cache.blocks
+        work = float(np.diff(blocks.ptr) @ np.square(np.diff(blocks.cptr).astype(float)))
+        return self.columns.size == 1 and self.cache.d <= DIRECT and work <= DIRECT_WORK
+
+    def of(self, Y: np.ndarray) -> np.ndarray:
+        """(v_k - v_i).Y zs_i of each decision."""
+        P = self.problem.predictions(Y, self.rows)
+        return kernels.collect(self.rows, self.cache.blocks, self.used, P, np.zeros(self.weight.size), self.weight)
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Rows of the only free column."""
+        return np.flatnonzero(self.free[:, self.columns[0]])
+
+    def factor(self) -> Factor:
+        """Cholesky factor of the system of the intercept."""
+        z = self.problem.scaled[:, self.columns]
+        z = (z.toarray() if sp.issparse(z) else z).ravel()
+        inside = np.ix_(self.inside, self.inside)
+        K = 2.0 * kernels.covariance(self.cache.blocks, self.weight, self.problem.a * z * z, self.cache.d)[inside]
+        K[np.diag_indices_from(K)] += 1e-13 * np.trace(K) / len(K) + 1e-300
+        return cho_factor(K, overwrite_a=True, check_finite=False)
+
+    def direct(self, M: np.ndarray, factor: Factor) -> np.ndarray:
+        """Changes that cancel M, by the factor."""
+        Y = np.zeros_like(M)
+        Y[self.inside, self.columns[0]] = cho_solve(factor, -M[self.inside, self.columns[0]], check_finite=False)
+        return self.of(Y)
+
+    def iterative(self, M: np.ndarray, late: Callable[[], bool]) -> np.ndarray:
+        """Changes that cancel M, by conjugate gradients."""
+        a = (2.0 * self.problem.a[self.rows])[:, None]
+
+        def apply(Y: np.ndarray) -> np.ndarray:
+            D = kernels.combine(self.rows, self.cache.blocks, self.weight * self.of(Y), self.cache.d)
+            return np.where(self.free, self.problem.rank(D * a, self.rows), 0.0)
+
+        return self.of(solve(apply, -M, late))
 
 
 def solve(apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, late: Callable[[], bool]) -> np.ndarray:

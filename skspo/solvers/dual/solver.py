@@ -58,10 +58,13 @@ FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
 
 #: numbers of matrices up to which Newton's method is used, sweeps before it, steps of a run, and its work as a multiple
 #: of that which sweeps seem to need
-NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 0.2
+NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 0.02
 
 #: damping of Newton's method at first, at least and at most
 DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
+
+#: share of the gap to which balancing has to bring it, if it is to be tried again at once
+BALANCE_GAIN = 0.8
 
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
 RECENTRE = 0.5
@@ -376,7 +379,8 @@ class Ascent:
 
         before = self.bound.value
         self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, self.late)))
-        self.balance_patience = 1 if self.bound.value > before else min(2 * self.balance_patience, 16)
+        helped = self.value - self.bound.value <= BALANCE_GAIN * (self.value - before)
+        self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
 
     def extend(self, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray | None = None) -> float:
@@ -413,7 +417,7 @@ class Ascent:
         if self.gap_proximal > RECENTRE * (whole if ridge else min(whole, self.charge)):
             return
         Theta = self.problem.theta(self.T)
-        if self.problem.mu > LEAST_MU and (not ridge or self.gap_proximal <= SOLVED * whole):
+        if self.problem.mu > LEAST_MU and not ridge:
             self.problem = self.problem.rescaled(max(NEXT_MU * self.problem.mu, LEAST_MU), self.cache)
         self.base = self.problem.base(Theta)
         self.T = self.base + self.problem.moments(self.cache)[1]
