@@ -1,4 +1,4 @@
-"""Large models: the dual solver beside interior point and bundle, to a certified gap, on one thread.
+"""Large models: what ``solver="auto"`` takes to a certified gap, on one thread, beside single solvers.
 
 Every fit runs in a process of its own, after a small one that loads (or compiles) what the solver needs.  Seconds are
 those of the processor for ``fit``, everything from arrays to the certificate.  MB is the peak of the process (VmHWM),
@@ -7,7 +7,8 @@ seconds of the clock.
 
     python benchmarks/large.py                       everything, an hour or two
     python benchmarks/large.py --only path5          rows whose name contains "path5"
-    python benchmarks/large.py --solvers dual --cap 60 --seed 3
+    python benchmarks/large.py --solvers auto,dual,interior-point,bundle --cap 60 --seed 3
+    python benchmarks/large.py --before ../other     "auto" of another checkout as well, with the ratio
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ os.environ.update(
 )
 
 import argparse
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -53,14 +55,26 @@ def paths(n: int, p: int, size: int, seed: int) -> Data:
 
 
 def one_hot(n: int, p: int, d: int, seed: int) -> Data:
-    """Five groups of categories, one of each per sample."""
+    """Five groups of categories, one of each per sample, as a CSR matrix."""
+    import scipy.sparse as sp
+
     import skspo as sk
 
     rng = np.random.default_rng(seed)
-    X = np.zeros((n, p))
-    for group in np.array_split(np.arange(p), 5):
-        X[np.arange(n), rng.choice(group, size=n)] = 1.0
+    columns = np.column_stack([rng.choice(group, size=n) for group in np.array_split(np.arange(p), 5)])
+    X = sp.csr_array((np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, 5)), shape=(n, p))
     return sk.Simplex(), X, X @ rng.normal(size=(p, d)) + rng.normal(size=(n, d))
+
+
+def portfolios(n: int, d: int, seed: int) -> Data:
+    """Returns of assets with a covariance of five factors, and a limit of the risk of half that of equal weights."""
+    import skspo as sk
+    from skspo.datasets import make_portfolio
+
+    X, C = make_portfolio(n, 5, d, degree=4, noise=0.5, random_state=seed)
+    factors = np.random.default_rng(seed).normal(size=(d, 5))
+    covariance = factors @ factors.T / 5 + 0.5 * np.eye(d)
+    return sk.Markowitz(covariance, 0.1), X, C
 
 
 def top(d: int, rng: np.random.Generator) -> Any:
@@ -99,10 +113,10 @@ class Row(NamedTuple):
     params: dict[str, Any]
     tol: float
     target: str
-    solvers: tuple[str, ...] = ("dual", "interior-point", "bundle")
+    search: bool = False  # whether to choose among 20 penalties by five folds
 
 
-RIDGE, ONLY = {"alpha": 0.01}, ("dual",)
+RIDGE = {"alpha": 0.01}
 ROWS: dict[str, Row] = {
     **{
         f"simplex10 p={p}": Row(lambda seed, p=p: classes(2000, p, 10, seed), RIDGE, 1e-6, target)  # type: ignore[misc]
@@ -125,12 +139,13 @@ ROWS: dict[str, Row] = {
     "box1000 alpha=0": Row(lambda seed: classes(1000, 5, 1000, seed, box), {"alpha": 0.0}, 1e-6, "2 s"),
     "assignment20": Row(lambda seed: classes(500, 5, 400, seed, assignment), RIDGE, 1e-4, "30 s"),
     "knapsack32 p=20": Row(lambda seed: classes(1000, 20, 32, seed, packing), RIDGE, 1e-6, "10 times bundle"),
-    "one-hot p=2000": Row(
-        lambda seed: one_hot(20_000, 2000, 10, seed), {**RIDGE, "fit_intercept": False}, 1e-6, "3 s", ONLY
-    ),
-    "simplex100 p=1000": Row(lambda seed: classes(5000, 1000, 100, seed), RIDGE, 1e-6, "20 s", ONLY),
-    "simplex1000 p=1000": Row(lambda seed: classes(5000, 1000, 1000, seed), RIDGE, 1e-4, "300 s", ONLY),
+    "one-hot p=2000": Row(lambda seed: one_hot(20_000, 2000, 10, seed), RIDGE, 1e-6, "3 s, 500 MB"),
+    "simplex100 p=1000": Row(lambda seed: classes(5000, 1000, 100, seed), RIDGE, 1e-6, "20 s"),
+    "simplex1000 p=1000": Row(lambda seed: classes(5000, 1000, 1000, seed), RIDGE, 1e-4, "300 s, 4 GB"),
     "path10 alpha=0": Row(lambda seed: paths(300, 5, 10, seed), {"alpha": 0.0}, 1e-6, "3 times"),
+    "markowitz20": Row(lambda seed: portfolios(300, 20, seed), {"alpha": 0.0}, 1e-6, "2 times"),
+    "markowitz100": Row(lambda seed: portfolios(300, 100, seed), {"alpha": 0.0}, 1e-6, "5 times"),
+    "path5 p=50, 20 x 5 fits": Row(lambda seed: paths(1000, 50, 5, seed), {}, 1e-6, "5 times", search=True),
 }
 
 
@@ -153,11 +168,15 @@ def measure(name: str, solver: str, seed: int, cap: float) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     # Loads numba and compiles, which is not part of the fit.
     small = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))
-    sk.SPOPlusRegressor(sk.Simplex(), solver=solver, alpha=0.01).fit(*small)
+    for warm in {solver, "dual"} & {"dual", "interior-point", "bundle", "auto"}:
+        with contextlib.suppress(ValueError):  # other checkouts may have no such solver
+            sk.SPOPlusRegressor(sk.Simplex(), solver=warm, alpha=0.01).fit(*small)
+    estimator = sk.SPOPlusRegressorCV if row.search else sk.SPOPlusRegressor
     start = time.process_time()
-    model = sk.SPOPlusRegressor(region, solver=solver, tol=row.tol, time_limit=cap, **row.params).fit(X, C)
+    model = estimator(region, solver=solver, tol=row.tol, time_limit=cap, **row.params).fit(X, C)
     seconds = time.process_time() - start
     return {
+        "solver": model.solver_,
         "seconds": seconds,
         "gap": float(model.duality_gap_),
         "objective": float(model.objective_),
@@ -170,7 +189,8 @@ def main() -> None:
     """Print the table row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--solvers", default="", help="comma-separated; by default those of each row")
+    parser.add_argument("--solvers", default="auto", help="comma-separated")
+    parser.add_argument("--before", help="folder of another checkout whose solver='auto' is measured, too")
     parser.add_argument("--cap", type=float, default=300.0, help="time limit of a fit in seconds")
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # row and solver, in the process of its own
@@ -178,36 +198,40 @@ def main() -> None:
     if args.one:
         print(json.dumps(measure(*args.one, args.seed, args.cap)))
         return
-    print("| problem | solver | seconds | gap | objective | iterations | MB | target |")
+    print("| problem | solver | seconds | gap | objective | MB | before | target |")
     print("|---|---|---|---|---|---|---|---|")
     for name, row in ROWS.items():
-        for solver in args.solvers.split(",") if args.solvers else row.solvers:
-            if args.only not in name:
+        if args.only not in name:
+            continue
+        before = run(name, "auto", args.before, args) if args.before else None
+        for solver in args.solvers.split(","):
+            r = run(name, solver, os.getcwd(), args)
+            if isinstance(r, str):
+                print(f"| {name} | {solver} | {r} | | | | | {row.target} |", flush=True)
                 continue
-            command = [
-                sys.executable,
-                __file__,
-                "--one",
-                name,
-                solver,
-                "--cap",
-                str(args.cap),
-                "--seed",
-                str(args.seed),
-            ]
-            done = subprocess.run(
-                command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()}
-            )
-            if done.returncode:
-                lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
-                print(f"| {name} | {solver} | {lines[-1][:80]} | | | | | {row.target} |", flush=True)
-                continue
-            r = json.loads(done.stdout.splitlines()[-1])
             print(
-                f"| {name} | {solver} | {r['seconds']:.2f} | {r['gap']:.1e} | {r['objective']:.8g} | {r['n_iter']} | "
-                f"{r['MB']:.0f} | {row.target} |",
+                f"| {name} | {r['solver']} | {r['seconds']:.2f} | {r['gap']:.1e} | {r['objective']:.8g} | "
+                f"{r['MB']:.0f} | {compared(before, r['seconds'])} | {row.target} |",
                 flush=True,
             )
+
+
+def run(name: str, solver: str, folder: str, args: argparse.Namespace) -> dict[str, Any] | str:
+    """Result of a fit in a process of its own, with the package in this folder; or why there is none."""
+    command = [sys.executable, __file__, "--one", name, solver, "--cap", str(args.cap), "--seed", str(args.seed)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": folder})
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1][:80]
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def compared(before: dict[str, Any] | str | None, seconds: float) -> str:
+    """What the other checkout took, and the ratio."""
+    if not isinstance(before, dict):
+        return before or ""
+    ratio = f" ({before['seconds'] / seconds:.1f} times)"
+    return f"{before['solver']}, {before['seconds']:.2f} s, gap {before['gap']:.1e}, {before['MB']:.0f} MB{ratio}"
 
 
 if __name__ == "__main__":

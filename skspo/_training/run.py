@@ -23,6 +23,8 @@ class Run:
         Cache of what depends on the region only.  Runs with other penalties or on other rows share it.
     memory : dict
         Cache of the region's oracle for the rows of the objective.  Runs with other penalties share it.
+    states : dict
+        Where solvers stopped, by their names.  Runs with other penalties start from there.
     history : list
         Rows of seconds, iteration, objective and bound, in the units of the objective.
     """
@@ -30,11 +32,12 @@ class Run:
     deadline: Deadline = field(default_factory=Deadline)
     derived: Memory = field(default_factory=dict)
     memory: Memory = field(default_factory=dict)
+    states: Memory = field(default_factory=dict)
     history: list[tuple[float, int, float, float]] = field(default_factory=list)
 
     def with_deadline(self, deadline: Deadline) -> Run:
         """Return a run on the same rows, for another penalty or loss, with its own history and deadline."""
-        return Run(deadline, self.derived, self.memory)
+        return Run(deadline, self.derived, self.memory, self.states)
 
     def on_sample(self, share: float) -> Run:
         """Return a run on some of the rows that takes at most this share of the remaining time."""

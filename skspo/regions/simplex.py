@@ -267,10 +267,17 @@ class TopK(PolyhedralRegion):
         return THREAD_NUMBERS
 
     def _argmin(self, C: np.ndarray, data: int) -> np.ndarray:
-        # A stable sort, so that among equal costs the lowest index is chosen.
-        chosen = np.argsort(C, axis=1, kind="stable")[:, :data]
-        W = np.zeros_like(C)
-        np.put_along_axis(W, chosen, 1.0, axis=1)
+        if data == 0:
+            return np.zeros_like(C)
+        highest = np.partition(C, data - 1, axis=1)[:, data - 1, None]  # the largest cost that is chosen
+        tied = C == highest
+        W = np.where(C <= highest, 1.0, 0.0)
+        surplus = W.sum(axis=1) - data
+        rows = np.flatnonzero(surplus > 0)
+        if rows.size:
+            # Among equal costs the lowest indices are chosen.
+            places = tied[rows].sum(axis=1) - surplus[rows]
+            W[rows] = np.where(tied[rows] & (np.cumsum(tied[rows], axis=1) > places[:, None]), 0.0, W[rows])
         return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:

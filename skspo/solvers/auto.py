@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import MANY_SAMPLES, LinearObjective
 from .._training.run import Run
+from .._utils.warn import warn_once
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
@@ -37,8 +39,8 @@ SOLVERS: dict[str, type[Solver]] = {
     )
 }
 
-#: largest number of costs, n_samples * d, for which "auto" uses conic
-CONIC_LIMIT = 100_000
+#: largest number of costs, n_samples * d, and of costs times features, for which "auto" uses conic
+CONIC_LIMIT, CONIC_NUMBERS = 100_000, 2e7
 
 #: largest number of multiplications of an iteration for which "auto" uses interior-point or newton: minutes for a fit
 INTERIOR_POINT_LIMIT = 2e11
@@ -57,8 +59,16 @@ LBFGS_FIRST = 200
 BUNDLE_LIMIT = 5_000
 
 #: largest number of coefficients for which "auto" tries bundle first if there are many samples: with the fit to a
-#: sample as warm start it is several times as fast as interior point
-BUNDLE_FIRST = 1_500
+#: sample as warm start it is several times as fast as interior point; the second number is for machines without numba
+BUNDLE_FIRST, BUNDLE_FIRST_WITHOUT_NUMBA = 300, 1_500
+
+#: multiplications of an interior-point iteration above which dual is faster with a ridge: for polyhedra with at most
+#: one equality, and for others, whose optima are more degenerate; and without a ridge
+DUAL_FROM_SIMPLE, DUAL_FROM, DUAL_FROM_WITHOUT_RIDGE = 2e9, 1e10, 2e10
+
+#: number of coefficients above which "auto" uses dual if interior-point cannot be used; the second number is for
+#: oracles that are solvers, of which bundle needs fewer passes
+DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 500
 
 #: limit of passes of bundle if another solver comes next; with a warm start it needs a few dozen
 FIRST_PASSES = 200
@@ -66,6 +76,12 @@ FIRST_PASSES = 200
 #: largest number of coefficients of a shared model for which "auto" tries bundle before all others but lbfgs: its
 #: program is tiny, and a dozen passes close the gap
 FEW_COEFFICIENTS = 100
+
+
+@cache
+def has_numba() -> bool:
+    """Whether numba is installed; importing it takes a moment, so it is not imported here."""
+    return find_spec("numba") is not None
 
 
 class Case:
@@ -112,7 +128,9 @@ class Case:
     @cached_property
     def conic(self) -> bool:
         """Whether the region has a cone form, and the whole problem is small enough for one conic program."""
-        return self.serves("conic") and self.objective.n_samples * self.d <= CONIC_LIMIT
+        size = self.objective.n_samples * self.d
+        numbers = float(size) * self.objective.design.n_coef
+        return self.serves("conic") and size <= CONIC_LIMIT and numbers <= CONIC_NUMBERS
 
     @cached_property
     def separable(self) -> bool:
@@ -125,8 +143,20 @@ class Case:
     @cached_property
     def many_samples(self) -> bool:
         """Whether there are many samples, so that a fit to some of them is a good start, and the oracle is fast."""
-        many = self.objective.n_samples >= MANY_SAMPLES and self.n_coef <= BUNDLE_FIRST
+        most = BUNDLE_FIRST if has_numba() else BUNDLE_FIRST_WITHOUT_NUMBA
+        many = self.objective.n_samples >= MANY_SAMPLES and self.n_coef <= most
         return many and not self.region.oracle_is_solver
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether there are so many coefficients that dual is the fastest solver, if numba is installed."""
+        if self.smooth or self.separable:
+            return False
+        if self.serves("interior-point"):
+            least = DUAL_FROM_SIMPLE if is_simple(self.region, self.d) else DUAL_FROM
+            least = least if self.penalty == "ridge" else DUAL_FROM_WITHOUT_RIDGE
+            return interior_point_work(self.objective, self.run) > least
+        return self.n_coef > (DUAL_COEFFICIENTS_SLOW_ORACLE if self.region.oracle_is_solver else DUAL_COEFFICIENTS)
 
     @property
     def fast_interior_point(self) -> bool:
@@ -164,12 +194,13 @@ RULES = [
         "starts from the fit to a sample, and needs few passes",
     ),
     Rule("bundle", lambda case: not case.smooth and case.tiny_shared_model, "its program is tiny"),
+    Rule("dual", lambda case: case.large, "its time is linear in the number of coefficients"),
     Rule("interior-point", lambda case: case.interior_point, "polyhedra, perhaps with a quadratic constraint"),
     Rule("bundle", lambda case: not case.smooth and case.many_samples, "continues where interior point stalls"),
     Rule("conic", lambda case: case.conic, "continues where the others do not close the gap"),
     Rule(
         "bundle",
-        lambda case: not case.smooth and not case.conic and case.n_coef <= BUNDLE_LIMIT,
+        lambda case: not case.smooth and not case.large and not case.conic and case.n_coef <= BUNDLE_LIMIT,
         "needs nothing but the oracle",
     ),
 ]
@@ -205,6 +236,14 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
     for rule in RULES if case.in_memory else RULES_FOR_CHUNKS:
         if rule.solver not in names and rule.condition(case) and SOLVERS[rule.solver].fits(objective, run):
             names.append(rule.solver)
+    if "dual" in names and not has_numba():
+        warn_once(
+            "numba cannot be imported, so solver='auto' does without the solver 'dual', which is much faster for "
+            "problems with many coefficients. Install it: pip install numba"
+        )
+        names.remove("dual")
+        if not names and case.n_coef <= BUNDLE_LIMIT:
+            names.append("bundle")
     if case.in_memory and (not names or objective.region.may_be_inexact):
         names.append("sgd")
     return names

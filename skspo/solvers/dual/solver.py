@@ -121,7 +121,8 @@ class DualSolver(Solver):
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimise from ``start`` or from least squares; ``n_iter`` counts outer iterations."""
-        return self.solve_from(rows_of(objective), run, start)[0]
+        result, run.states[self.name] = self.solve_from(rows_of(objective), run, start, run.states.get(self.name))
+        return result
 
     def solve_from(
         self, objective: InMemoryObjective, run: Run, start: np.ndarray | None = None, state: State | None = None

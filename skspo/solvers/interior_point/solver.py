@@ -92,7 +92,8 @@ def predicted_work(objective: LinearObjective, run: Run) -> float:
             small = int(null**2.5)  # bands of about the root of the number of faces
     if objective.design.shared:
         return objective.n_samples * float(small + N * null * q + null * q**2) + float(q) ** 3
-    return objective.n_samples * float(small + k**2 * q**2) + float(k * q) ** 3
+    # The matrix is symmetric, and so are its blocks.
+    return objective.n_samples * float(small + k**2 * q**2 / 4) + float(k * q) ** 3 / 3
 
 
 class InteriorPointSolver(Solver):
