@@ -147,7 +147,7 @@ def test_e8_upper_bound_of_lemma_one_at_zero():
     k = region.strong_convexity(2)
     printed = k.L / (2 * math.sqrt(2 * k.mu * (k.r - k.f_min))) * np.sum((w1 - w2) ** 2)
     assert value == pytest.approx(1.0) and printed == pytest.approx(0.5)
-    with pytest.raises(ValueError, match="no decision can see"):
+    with pytest.raises(ValueError, match="without effect on decisions"):
         decision_cost_bounds(region, [[1.0, 0.0]], [[0.0, 0.0]])
 
 

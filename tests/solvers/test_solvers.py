@@ -41,6 +41,7 @@ from skspo.solvers import (
     SOLVERS,
     BundleSolver,
     ConicSolver,
+    DualSolver,
     InteriorPointSolver,
     NewtonSolver,
     SGDSolver,
@@ -260,3 +261,39 @@ def test_never_worse_than_the_start(solver, region):
     objective = spo_plus_objective(*make_portfolio(12, 3, 4, degree=4, random_state=0), region)
     start = ConicSolver().solve(objective, Run()).coef
     assert solver.solve(objective, Run(), start).objective <= objective.value(start) * (1.0 + 1e-12)
+
+
+def test_auto_uses_dual_for_many_coefficients(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(40, 400)), rng.normal(size=(40, 10))
+
+    def auto(region, p=400, **params):
+        return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X[:, :p], C, alpha=0.01, **params))
+
+    knapsack = Knapsack(np.arange(1, 11), 20)
+    assert auto(Simplex())[0] == "dual" and auto(Simplex(), p=20)[0] == "interior-point"
+    assert auto(knapsack)[0] == "dual" and auto(knapsack, p=10) == ["bundle"]
+    assert "dual" not in auto(EntropySimplex())
+    monkeypatch.setattr("skspo.solvers.auto.has_numba", lambda: False)
+    with pytest.warns(UserWarning, match="numba cannot be imported.*pip install numba"):
+        assert auto(Simplex())[0] == "interior-point"
+    with pytest.warns(UserWarning, match="numba cannot be imported"):
+        assert auto(knapsack) == ["bundle"]
+
+
+def test_states_of_a_run_serve_the_next_penalty():
+    """The dual method starts from its cached decisions, and needs fewer passes than from the coefficients alone."""
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 30))
+    C = (X @ rng.normal(size=(30, 6))) ** 2 / 30 + rng.normal(size=(200, 6))
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="least_squares")
+    run = Run()
+    first = DualSolver().solve(objective.with_penalty(0.1, 0.0), run)
+    assert run.states["dual"].coef is not None and first.converged
+    other = objective.with_penalty(0.08, 0.0)
+    warm = DualSolver().solve(other, run.with_deadline(Deadline()), first.coef)
+    cold = DualSolver().solve(other, Run(), first.coef)
+    assert warm.converged and cold.converged
+    assert warm.objective == pytest.approx(cold.objective, rel=2e-6)
+    assert warm.n_iter < cold.n_iter
