@@ -52,6 +52,9 @@ NEWTON_FIRST = 100
 #: that it gives it: with fewer assets, most samples are at kinks of the loss
 DIVERSIFIED, NEWTON_STEPS = 12, 40
 
+#: multiplications of an interior-point iteration below which it is faster than newton for such portfolios
+NEWTON_FROM = 2e8
+
 #: iteration limit of lbfgs if newton comes next; a smooth problem needs fewer
 LBFGS_FIRST = 200
 
@@ -116,6 +119,8 @@ class Case:
         if self.smooth or not self.newton or not isinstance(self.objective, InMemoryObjective):
             return False
         if not self.objective.loss.needs_decisions or self.objective.undecided:
+            return False
+        if self.interior_point and interior_point_work(self.objective, self.run) < NEWTON_FROM:
             return False
         W = self.objective.W
         return int(np.count_nonzero(W > 1e-6)) >= DIVERSIFIED * len(W)

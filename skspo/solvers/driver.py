@@ -45,7 +45,7 @@ SAME = 1e-12
 WRONG = 1e-9
 
 #: relative gap of the fit to a sample, which is only a warm start
-SAMPLE_TOL = 1e-3
+SAMPLE_TOL = 1e-2
 
 #: an oracle is not optimal if the objective is negative, or changes when it is evaluated again, by more than this share
 REPEATED = 1e-6

@@ -144,8 +144,9 @@ def test_auto_rule():
     assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
     assert auto(Markowitz(np.eye(4), 1.0), n=8_000) == ["bundle", "interior-point", "conic"]
     # Large portfolios move smoothly with the costs, if the limit of the risk asks for many assets.
-    assert auto(Markowitz(np.eye(40), 0.04), d=40) == ["newton", "interior-point", "conic"]
-    assert auto(Markowitz(np.eye(40), 0.9), d=40) == ["interior-point", "conic"]
+    assert auto(Markowitz(np.eye(100), 0.02), n=200, d=100) == ["newton", "interior-point", "conic"]
+    assert auto(Markowitz(np.eye(100), 0.9), n=200, d=100) == ["interior-point", "conic"]
+    assert auto(Markowitz(np.eye(20), 0.08), n=200, d=20) == ["interior-point", "conic"]
     # A pass is slow where the oracle is a solver.
     two = Knapsack([[1, 2, 3, 4], [4, 3, 2, 1]], [5, 5], integer=False)
     cycle = ShortestPath([(0, 1), (1, 2), (2, 1), (1, 3)], 0, 3)
