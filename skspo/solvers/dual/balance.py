@@ -22,7 +22,7 @@ from .cache import Cache
 from .problem import ScaledProblem
 
 #: costs up to which the system of the intercept is solved directly, and the multiplications that its matrix may take
-DIRECT, DIRECT_WORK = 1500, 3e8
+DIRECT, DIRECT_WORK = 2500, 3e9
 
 #: conjugate-gradient steps for one set of factors; sets at most, because factors that would be negative are cut short
 STEPS, SETS = 100, 4
