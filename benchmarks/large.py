@@ -211,7 +211,7 @@ def main() -> None:
                 continue
             print(
                 f"| {name} | {r['solver']} | {r['seconds']:.2f} | {r['gap']:.1e} | {r['objective']:.8g} | "
-                f"{r['MB']:.0f} | {compared(before, r['seconds'])} | {row.target} |",
+                f"{r['MB']:.0f} | {compared(before, r['seconds'], row.tol)} | {row.target} |",
                 flush=True,
             )
 
@@ -226,11 +226,11 @@ def run(name: str, solver: str, folder: str, args: argparse.Namespace) -> dict[s
     return result
 
 
-def compared(before: dict[str, Any] | str | None, seconds: float) -> str:
-    """What the other checkout took, and the ratio."""
+def compared(before: dict[str, Any] | str | None, seconds: float, tol: float) -> str:
+    """What the other checkout took, and the ratio if it reached the tolerance."""
     if not isinstance(before, dict):
         return before or ""
-    ratio = f" ({before['seconds'] / seconds:.1f} times)"
+    ratio = f" ({before['seconds'] / seconds:.1f} times)" if before["gap"] <= tol else ""
     return f"{before['solver']}, {before['seconds']:.2f} s, gap {before['gap']:.1e}, {before['MB']:.0f} MB{ratio}"
 
 
