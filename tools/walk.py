@@ -2,8 +2,9 @@
 
     python tools/walk.py [--list]
 
-A hop is a call from a function of one module of the package to a function of another.  ``--list`` prints the modules in
-the order in which they are entered, with their numbers of functions.
+A hop is a call from a function of one module of the package to a function of another.  Iterations repeat them, so the
+number of different ones is printed as well.  ``--list`` prints the modules in the order in which they are entered, with
+their numbers of functions.
 """
 
 from __future__ import annotations
@@ -30,24 +31,25 @@ def main() -> None:
     model.fit(X, C)  # imports and caches are not counted
 
     functions: dict[str, set[str]] = {}
-    hops = 0
+    hops: list[tuple[str, str]] = []
 
     def trace(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal hops
         file = frame.f_code.co_filename
         if event != "call" or not file.startswith(package):
             return
         module = file[len(package) + 1 :]
         functions.setdefault(module, set()).add(frame.f_code.co_qualname)
-        caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
-        hops += caller.startswith(package) and caller != file
+        caller = frame.f_back.f_code if frame.f_back is not None else None
+        if caller is not None and caller.co_filename.startswith(package) and caller.co_filename != file:
+            hops.append((caller.co_qualname, frame.f_code.co_qualname))
 
     sys.setprofile(trace)
     try:
         model.fit(X, C)
     finally:
         sys.setprofile(None)
-    print(f"{len(functions)} modules, {sum(map(len, functions.values()))} functions, {hops} hops between modules")
+    n_functions = sum(map(len, functions.values()))
+    print(f"{len(functions)} modules, {n_functions} functions, {len(hops)} hops, {len(set(hops))} of them different")
     if args.list:
         for module, names in functions.items():
             print(f"{len(names):4}  {module}")
