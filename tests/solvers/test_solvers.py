@@ -155,7 +155,7 @@ def test_auto_rule():
         assert auto(region, n=8_000) == ["interior-point", "conic"]
         assert auto(region, n=30_000) == ["interior-point", "bundle"]
     assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
-    assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["sgd"]
+    assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["dual"]
     names = {"lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"}
     assert set(SOLVERS) == names
 
