@@ -27,7 +27,7 @@ from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression
 
 from .._utils.deadline import predicted_seconds, time_left
-from .._utils.scaling import SMALLEST, largest, power_of_two
+from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -129,7 +129,7 @@ class Design(ABC):
             mean = row_weight @ rows if fit_intercept and center else np.zeros(p)
             # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
             largest = np.abs(rows).max(axis=0, initial=0.0)
-            unit = np.exp2(np.floor(np.log2(np.maximum(largest, 1e-300))))
+            unit = powers_of_two(largest)
             spread = unit * np.sqrt(row_weight @ ((rows - mean) / unit) ** 2)
             # A column that is constant up to rounding is equivalent to the intercept.
             used = spread > 16 * np.finfo(float).eps * largest

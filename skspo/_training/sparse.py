@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, lsqr
 
-from .._utils.scaling import power_of_two
+from .._utils.scaling import power_of_two, powers_of_two
 from .design import LinearDesign, Standardization
 
 #: numbers of a dense X up to which sparse features are made dense, so that all solvers can be used: 16 MB
@@ -87,7 +87,7 @@ class SparseDesign(LinearDesign):
         if standardization is None:
             # Squares are taken in units of a power of two, so that they neither overflow nor vanish.
             largest = abs(X).max(axis=0).toarray().ravel() if n else np.zeros(p)
-            unit = np.exp2(np.floor(np.log2(np.maximum(largest, 1e-300))))
+            unit = powers_of_two(largest)
             row_weight, column = np.repeat(weight, np.diff(X.indptr)), X.indices
             data = X.data / unit[column]
             mean = np.zeros(p)

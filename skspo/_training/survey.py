@@ -80,8 +80,8 @@ def survey_chunk(
     C = to_min(y)
     visible = C - (C @ normals.T) @ normals if normals.size else C
     # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
-    unit = np.ldexp(1.0, np.frexp(np.abs(visible).max(initial=0.0))[1] - 1)
-    size = float(unit * np.sqrt(weight @ np.square(visible / unit).sum(axis=1))) if unit > 0 else 0.0
+    unit = power_of_two(largest(visible))
+    size = float(unit * np.sqrt(weight @ np.square(visible / unit).sum(axis=1)))
     targets = [C] if offset is None else [C, C - to_min(offset)]
     rows, root = X - reference, np.sqrt(weight)
     if shared:

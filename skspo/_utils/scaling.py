@@ -30,6 +30,11 @@ def largest(array: np.ndarray) -> float:
     return float(max(array.max(initial=0.0), -array.min(initial=0.0)))
 
 
+def powers_of_two(sizes: np.ndarray) -> np.ndarray:
+    """Powers of two of about these sizes; 1 for 0."""
+    return np.where(sizes > 0, np.ldexp(1.0, np.frexp(sizes)[1] - 1), 1.0)
+
+
 def power_of_two(size: float) -> float:
     """Largest power of two that is at most ``size``; 1 for 0.  Division by it is exact."""
     return float(np.ldexp(1.0, np.frexp(size)[1] - 1)) if size > 0 else 1.0

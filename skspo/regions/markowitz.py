@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError, SolverError
+from .._utils.scaling import powers_of_two
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import Cones
 from ._oracles.portfolio import PROVED, Face, PortfolioOracle
@@ -321,8 +322,7 @@ class Markowitz(ConicRegion):
 
 def _size(C: np.ndarray) -> np.ndarray:
     """Size of each row as a power of two, shape (n, 1), so that dividing changes no digit; one if all are zero."""
-    size = np.abs(C).max(axis=1, keepdims=True)
-    return np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1] - 1), 1.0)
+    return powers_of_two(np.abs(C).max(axis=1, keepdims=True))
 
 
 def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:

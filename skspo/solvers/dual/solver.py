@@ -77,7 +77,7 @@ NEXT_MU, LEAST_MU, SOLVED = 0.3, 1e-3, 0.01
 EXPLORE = 0.1
 
 #: seconds that compiling takes for the first time, roughly
-COMPILATION = 30.0
+COMPILATION = 10.0
 
 
 class State(NamedTuple):
