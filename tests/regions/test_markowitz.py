@@ -257,6 +257,7 @@ def test_smoothed_limits(monkeypatch):
     assert not rough.M.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 0.01])
 @pytest.mark.parametrize("risk", [0.22, 0.5, 2.0])
 def test_newton(risk, alpha):

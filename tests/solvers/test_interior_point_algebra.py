@@ -229,6 +229,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="units of ru_maxrss")
 def test_memory_is_that_of_one_normal_matrix():
     """Its products of features would take 3.2 GB; the matrix has 59 MB, the sums that fill it a quarter of that."""
