@@ -69,9 +69,8 @@ BALANCE_GAIN = 0.8
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
 RECENTRE = 0.5
 
-#: the proximal term decreases by this factor, down to this weight, at each new centre if there is no ridge, else where
-#: its problem was solved to this share of the whole gap
-NEXT_MU, LEAST_MU, SOLVED = 0.3, 1e-3, 0.01
+#: without a ridge, the proximal term decreases by this factor at each new centre, down to this weight
+NEXT_MU, LEAST_MU = 0.3, 1e-3
 
 #: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
 EXPLORE = 0.1
