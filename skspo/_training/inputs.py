@@ -54,7 +54,7 @@ class TrainingData(NamedTuple):
 
 
 #: attributes that not every fit sets
-OPTIONAL = ("feature_names_in_", "cost_names_in_", "_baselines")
+OPTIONAL = ("feature_names_in_", "cost_names_in_", "cv_predictions_", "_baselines")
 
 
 def set_fitted(estimator: object, learned: Attributes, forget: tuple[str, ...] = ()) -> None:

@@ -30,7 +30,7 @@ Ties go to the larger alpha.  A one-standard-error rule on the SPO loss helped a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import ClassVar, NamedTuple
 
@@ -45,7 +45,7 @@ from .._training.design import apply_model
 from .._training.inputs import TrainingData, check_training_data
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
-from .._utils.params import Check, integer
+from .._utils.params import BOOL, Check, integer
 from .._utils.scaling import relative_weight
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss, SPOPlusLoss
@@ -65,6 +65,7 @@ class _Fold(NamedTuple):
     spo_plus: np.ndarray
     outcomes: list[Outcome]
     inexact: bool = False  # whether an oracle, of training or of decisions, was found not to be optimal
+    models: Sequence[tuple[np.ndarray, np.ndarray | float]] = ()  # coefficients and intercepts, if they are needed
 
 
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -107,6 +108,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Relative duality gap to reach.
     max_iter : int or None, default=None
         Iteration limit of each fit; None leaves the solver's own.
+    store_cv_predictions : bool, default=False
+        Whether to store the held-out predictions of the chosen candidate in ``cv_predictions_``.
     time_limit : float or None, default=None
         Seconds for the whole ``fit``: folds, candidates and the fit to all data get equal shares of the remaining time.
         A fit that does not converge in its share is the best found, with a warning.  If the shares are too short for a
@@ -130,6 +133,10 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         "mean_test_score", over all held-out samples together (a scorer: over folds); "std_test_score", over folds;
         "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss", over all held-out samples together,
         for every ``scoring``.
+    cv_predictions_ : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        Held-out predictions of the chosen alpha, offset included: each sample is predicted by the model that was fitted
+        without its fold.  The mean if the sample is held out more than once, NaN if it is never held out.  Only if
+        ``store_cv_predictions=True``.
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients for features and costs as given.
     intercept_ : ndarray of shape (d,), or float if shared
@@ -178,7 +185,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     """
 
     _keeps_sparse = True
-    _parameter_checks: ClassVar[dict[str, Check]] = {"n_alphas": integer(1)}
+    _parameter_checks: ClassVar[dict[str, Check]] = {"n_alphas": integer(1), "store_cv_predictions": BOOL}
 
     def __init__(
         self,
@@ -196,6 +203,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        store_cv_predictions: bool = False,
         time_limit: float | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -214,6 +222,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.store_cv_predictions = store_cv_predictions
         self.time_limit = time_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -283,6 +292,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         best = int(np.flatnonzero(mean >= mean.max() - 1e-9 * np.abs(mean).max())[0])
         (final,) = fit_path(objective, Run(deadline), alphas[best : best + 1], float(self.l1_ratio), self._options())
 
+        models = [fold.models[best] for fold in folds] if self.store_cv_predictions else []
         cv_results = {
             "alpha": alphas,
             **{f"split{k}_test_score": score for k, score in enumerate(scores)},
@@ -305,6 +315,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             feature_scale_=objective.design.scale,
             cost_scale_=objective.cost_scale,
             cv_results_=cv_results,
+            **({"cv_predictions_": held_out_predictions(data, splits, models)} if self.store_cv_predictions else {}),
         )
         warn_about([final.outcome], self.tol, "to all data")
         warn_about([outcome for fold in folds for outcome in fold.outcomes], self.tol, "on the folds")
@@ -381,10 +392,28 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             objective, Run(deadline), alphas, float(self.l1_ratio), self._options(), *([judge] if size > 0 else [])
         )
         outcomes = [point.outcome for point in points]
+        models = [point.objective.to_user(point.result.coef) for point in points] if self.store_cv_predictions else []
         if not judged:
             nothing = np.zeros(len(alphas))
-            return _Fold(nothing, 0.0, nothing, nothing, outcomes)
+            return _Fold(nothing, 0.0, nothing, nothing, outcomes, models=models)
         # Copied models have the score of the original.
         spo, spo_plus, scores = np.array(judged)[np.cumsum([point.fitted for point in points]) - 1].T
         inexact = here.fault is not None or any(outcome.inexact for outcome in outcomes)
-        return _Fold(scores, size, spo, spo_plus, outcomes, inexact)
+        return _Fold(scores, size, spo, spo_plus, outcomes, inexact, models)
+
+
+def held_out_predictions(
+    data: TrainingData,
+    splits: list[tuple[np.ndarray, np.ndarray]],
+    models: Sequence[tuple[np.ndarray, np.ndarray | float]],
+) -> np.ndarray:
+    """Predictions of each sample by the models of the splits that hold it out: their mean, or NaN if there are none."""
+    total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
+    for (_, test), model in zip(splits, models, strict=True):
+        np.add.at(total, test, apply_model(data.X[test], *model))
+        np.add.at(count, test, 1.0)
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+        total /= count[:, None]
+    if data.offset is not None:
+        total += data.offset
+    return total.ravel() if data.input_attributes["_y_is_1d"] else total
