@@ -28,6 +28,7 @@ from sklearn.linear_model import LinearRegression
 
 from .._utils.deadline import predicted_seconds, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
+from ..regions.capabilities import project_visible
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -352,9 +353,7 @@ class LinearDesign(Design):
 
     def visible(self, Theta: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
         """Without the component along the normals."""
-        if not self.normals.size:
-            return Theta
-        visible = (Theta.T - (Theta.T @ self.normals.T) @ self.normals).T
+        visible = project_visible(Theta.T, self.normals).T
         return visible if free is None else np.where(free, visible, Theta)
 
     def split(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

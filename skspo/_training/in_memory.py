@@ -13,7 +13,7 @@ from .._utils.scaling import check_offset_size, check_units, largest, power_of_t
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
-from ..regions.capabilities import equalities_of
+from ..regions.capabilities import equalities_of, project_visible
 from .certificate import Bound, DecisionsAt, Dual
 from .design import Design, LinearDesign, SharedDesign
 from .merge import merge_rows
@@ -39,14 +39,6 @@ def region_normals(region: Region, d: int) -> np.ndarray:
     """Orthonormal directions in which decisions never vary, shape (m, d)."""
     with Deadline().enforced():  # without a time limit: it is cached by the region
         return equalities_of(region, d)
-
-
-def project_visible(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Remove from each row the component along the normals, which changes no decision."""
-    if not normals.size:
-        return C
-    hidden = (C @ normals.T) @ normals
-    return np.subtract(C, hidden, out=hidden)
 
 
 class InMemoryObjective(LinearObjective):

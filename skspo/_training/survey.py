@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from .._utils.scaling import check_units, largest, power_of_two
 from ..data.chunks import Chunk
+from ..regions.capabilities import project_visible
 from .baselines import mean_cost
 from .design import LinearDesign, SharedDesign, Standardization, triangle
 from .in_memory import ROUNDING
@@ -78,7 +79,7 @@ def survey_chunk(
         )
     n, d = y.shape
     C = to_min(y)
-    visible = C - (C @ normals.T) @ normals if normals.size else C
+    visible = project_visible(C, normals)
     # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
     unit = power_of_two(largest(visible))
     size = float(unit * np.sqrt(weight @ np.square(visible / unit).sum(axis=1)))

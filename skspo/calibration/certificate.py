@@ -30,7 +30,7 @@ from .._utils.threads import quiet
 from ..estimators._spo_plus import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs
 from ..regions.base import Region
-from ..regions.capabilities import equalities_of
+from ..regions.capabilities import equalities_of, project_visible
 from ._checks import check_delta, check_positive, need, region_geometry
 from .functions import CalibrationFunction, PolyhedralCalibration, StronglyConvexCalibration
 from .generalization import check_calibration, generalization_bound, spo_plus_range
@@ -316,8 +316,7 @@ def _reference_bound(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, radiu
 def _covers(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
     """Whether every model of the class is where a bound without ridge is proved (see ``skspo._training.objective``)."""
     d = C.shape[1]
-    E = equalities_of(estimator.region_, d)
-    visible = C - (C @ E.T) @ E
+    visible = project_visible(C, equalities_of(estimator.region_, d))
     typical = float(np.sqrt(np.square(visible).sum(axis=1).mean()))
     # Theta = (B diag(s), b + B m) / typical with means m and spreads s of the features, |s_k| <= max |x|.
     X = Z[:, :-1]

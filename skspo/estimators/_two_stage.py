@@ -18,7 +18,7 @@ from .._training.baselines import Baselines, fit_baselines, mean_cost
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
 from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
-from .._utils.params import BOOL, Check, check_params
+from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
@@ -42,6 +42,13 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     shared : bool, default=False
         Whether the regressor predicts one cost at a time, from features of its own, and serves all of them: X then
         holds d consecutive blocks of q features, one block per cost (see :func:`stack_items`).
+    costs : {"all", "visible"}, default="all"
+        What the regressor is fitted to.  "visible" means the component of the costs that can change a decision (see
+        :meth:`Region.visible_costs`), for example differences from the mean of the sample on a :class:`Simplex`.
+        Decisions and regret are then those of costs, but ``predict`` and the RMSE of a report lack a component that no
+        decision depends on.  For one linear regression per cost, decisions are the same as with "all".  Others do not
+        spend their capacity on that component: trees do not split on it.  If the regressor is linear and ``shared``,
+        features should be differences within the sample, too.
 
     Attributes
     ----------
@@ -72,14 +79,20 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     True
     """
 
-    _parameter_checks: ClassVar[dict[str, Check]] = {"shared": BOOL}
+    _parameter_checks: ClassVar[dict[str, Check]] = {"shared": BOOL, "costs": one_of("all", "visible")}
 
     def __init__(
-        self, regressor: BaseEstimator | None = None, region: Region | None = None, *, shared: bool = False
+        self,
+        regressor: BaseEstimator | None = None,
+        region: Region | None = None,
+        *,
+        shared: bool = False,
+        costs: str = "all",
     ) -> None:
         self.regressor = regressor
         self.region = region
         self.shared = shared
+        self.costs = costs
 
     def fit(
         self,
@@ -100,7 +113,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the regressor is fitted to the rest.
         region_params : dict of array-like, or the like, optional
-            Checked, but not used: training does not depend on the region.
+            Checked.  Training depends on it only with ``costs="visible"``, and only on what holds for every sample:
+            right-hand sides of equalities may vary, fixed variables of a :class:`Box` count as visible.
 
         Returns
         -------
@@ -119,10 +133,11 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
         d = 1 if C.ndim == 1 else C.shape[1]
         region = check_region(self.region, n_dim=d)
-        region.with_rows(region_params, C.shape[0], d)
+        view = region.with_rows(region_params, C.shape[0], d)
         checked = check_offset(offset, (C.shape[0], d))
         if checked is not None:
             C = C - checked.reshape(C.shape)
+        target = C if self.costs == "all" else view.visible_costs(C.reshape(-1, d)).reshape(C.shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
         fit_params: dict[str, np.ndarray] = {}
         weight = check_weight(sample_weight, X)
@@ -135,12 +150,12 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             fit_params["sample_weight"] = weight
         if self.shared:
             fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
-            regressor.fit(self._items(X, d), C.ravel(), **fit_params)
+            regressor.fit(self._items(X, d), target.ravel(), **fit_params)
         else:
             if d > 1 and not get_tags(regressor).target_tags.multi_output:
                 regressor = MultiOutputRegressor(regressor)
             # X is not converted: the regressor may need a DataFrame, or accept missing values.
-            regressor.fit(X, C, **fit_params)
+            regressor.fit(X, target, **fit_params)
         # Attributes are set only now: a fit that fails does not change an earlier model.
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
@@ -154,7 +169,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
 
     @property
     def _trains_on_region(self) -> bool:
-        return False
+        return self.costs == "visible"
 
     def _fit_baselines(
         self, X: ArrayLike, n_features: int | None, C: np.ndarray, weight: np.ndarray | None
@@ -167,7 +182,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         return fit_baselines(X, C, weight, shared=bool(self.shared))
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs with the fitted regressor.
+        """Predict costs with the fitted regressor; if ``costs="visible"``, up to a component that no decision sees.
 
         Parameters
         ----------

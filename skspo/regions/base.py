@@ -31,7 +31,7 @@ from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
 from ._threads import count_blocks, solve_blocks
 from .capabilities import CAPABILITIES as CAPABILITIES
-from .capabilities import Memory, equalities_of
+from .capabilities import Memory, equalities_of, project_visible
 
 
 class CertifiedFloat(float):
@@ -309,6 +309,42 @@ class Region(VersionedState, BaseEstimator):
     def to_min(self, C: np.ndarray) -> np.ndarray:
         """Turn costs or values (or their gradients, or coefficients) into costs to be minimised, and back."""
         return -C if self.sense == "max" else C
+
+    def visible_costs(self, C: ArrayLike) -> np.ndarray:
+        """Component of the costs that can change a decision.
+
+        If all decisions satisfy A w = b, adding a combination of the rows of A to the costs of a sample changes the
+        costs of all its decisions by the same amount.  This method subtracts the orthogonal projection on these rows:
+        the mean over the d costs for :class:`Simplex` and :class:`TopK`, the means of rows and columns for
+        :class:`Assignment`, what only depends on the end nodes of an edge for :class:`ShortestPath`.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Costs or values.
+
+        Returns
+        -------
+        V : ndarray of the same shape
+            ``argmin(V)`` is ``argmin(C)`` up to ties.  A region that knows no equalities returns the costs themselves.
+
+        Examples
+        --------
+        >>> from skspo import Simplex
+        >>> Simplex().visible_costs([[1.0, 2.0, 6.0]])
+        array([[-2., -1.,  3.]])
+        """
+        C_arr = np.asarray(C)
+        one_row = C_arr.ndim == 1
+        C_arr = check_array(
+            C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
+        )
+        V = project_visible(C_arr, self._always_hidden(self.resolve_dim(C_arr.shape[1])))
+        return V[0] if one_row else V
+
+    def _always_hidden(self, d: int) -> np.ndarray:
+        """Orthonormal directions (m, d) in which no sample's decisions vary, those of future samples included."""
+        return equalities_of(self, d)
 
     def resolve_dim(self, n_dim: int | None = None) -> int:
         """Number of decision variables, from the region or from the argument; both must agree."""

@@ -204,3 +204,11 @@ def missing(region: object, names: Iterable[str]) -> list[str]:
 def equalities_of(region: Region, d: int) -> np.ndarray:
     """Orthonormal rows E with E w constant on the region; no rows if the region does not know any."""
     return region.equalities(d) if has(region, "equalities") else np.zeros((0, d))
+
+
+def project_visible(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Remove from each row the component along the orthonormal rows ``normals``, which changes no decision."""
+    if not normals.size:
+        return C
+    hidden = (C @ normals.T) @ normals
+    return np.subtract(C, hidden, out=hidden)

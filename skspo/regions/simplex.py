@@ -225,6 +225,10 @@ class _RowBox(RowRegion):
         lower, upper = self.rows["lower"], self.rows["upper"]
         return np.eye(lower.shape[1])[(lower == upper).all(axis=0)]
 
+    def _always_hidden(self, d: int) -> np.ndarray:
+        """None: the bounds of other samples may differ."""
+        return np.zeros((0, d))
+
     def repair(self, W: np.ndarray) -> np.ndarray:
         return np.clip(W, self.rows["lower"], self.rows["upper"])
 

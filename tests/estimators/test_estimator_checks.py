@@ -41,6 +41,7 @@ ESTIMATORS = [
     TwoStageRegressor(Ridge(), Simplex()),
     TwoStageRegressor(DecisionTreeRegressor(random_state=0), L1Ball()),
     TwoStageRegressor(shared=True),
+    TwoStageRegressor(Ridge(), Simplex(), costs="visible"),
 ]
 
 
