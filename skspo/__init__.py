@@ -9,12 +9,13 @@ from ._utils.errors import (
 )
 from ._utils.versioning import InconsistentVersionWarning
 from ._version import __version__
-from .data import ChunkedData, StackedItems, stack_items
+from .data import ChunkedData, ItemTransformer, StackedItems, stack_items
 from .estimators import (
     SPOMLPRegressor,
     SPOPlusRegressor,
     SPOPlusRegressorCV,
     SPORegressor,
+    SPOStackingRegressor,
     TwoStageRegressor,
     decision_report,
     spo_plus_path,
@@ -29,6 +30,7 @@ __all__ = [
     "ChunkedData",
     "InconsistentVersionWarning",
     "InfeasibleRegionError",
+    "ItemTransformer",
     "NotCertifiedWarning",
     "SPOLoss",
     "SPOMLPRegressor",
@@ -36,6 +38,7 @@ __all__ = [
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",
     "SPORegressor",
+    "SPOStackingRegressor",
     "SkspoError",
     "SolverError",
     "SquaredLoss",

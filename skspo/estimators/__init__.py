@@ -6,6 +6,7 @@ from ._path import spo_plus_path
 from ._report import DecisionReport, decision_report
 from ._spo import SPORegressor
 from ._spo_plus import SPOPlusRegressor
+from ._stacking import SPOStackingRegressor
 from ._two_stage import TwoStageRegressor
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",
     "SPORegressor",
+    "SPOStackingRegressor",
     "TwoStageRegressor",
     "decision_report",
     "spo_plus_path",

@@ -85,12 +85,12 @@ class DecisionReport:
 
     def _remarks(self) -> list[str]:
         remarks = []
-        name, *baselines = self.rows
+        name = next(iter(self.rows))
         own = self.rows[name]["spo_loss"]
         ratios = [
             f"{own / self.rows[other]['spo_loss']:.2f} times that of {other}"
-            for other in baselines
-            if self.rows[other]["spo_loss"] > 0
+            for other in (LEAST_SQUARES, CONSTANT)
+            if other in self.rows and self.rows[other]["spo_loss"] > 0
         ]
         if ratios:
             remarks.append(f"Its regret is {' and '.join(ratios)}.")
@@ -251,6 +251,21 @@ def decision_report(
             rows[LEAST_SQUARES] = figures(baselines.least_squares(innermost_features(estimator, X)))
         rows[CONSTANT] = figures(np.broadcast_to(baselines.mean, C_arr.shape))
     return DecisionReport(rows, n_samples=len(C_arr), region=region, certificate=certificate_of(inner), note=note)
+
+
+def figures_of(
+    C: ArrayLike,
+    C_hat: ArrayLike,
+    region: Region,
+    *,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: RegionParams | None = None,
+) -> dict[str, float]:
+    """Figures of predictions that do not include the offset; arguments as in :func:`decision_report`."""
+    C_arr, predicted = check_costs(C, C_hat)
+    weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)
+    return _figures(C_arr, predicted, region, weight, known, region_params)
 
 
 def _figures(

@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
-from .._training.baselines import Baselines, fit_baselines, mean_cost
+from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
 from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
@@ -24,9 +23,6 @@ from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
-
-#: least squares is fitted as a baseline up to this many multiplications: about 0.02 seconds
-BASELINE_PRODUCTS = 5e6
 
 
 class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -162,7 +158,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         learned = {"regressor_": regressor, "region_": region}
         learned["_target_shape"] = C.shape[1:]  # some regressors drop a single column
         n_features = getattr(noted, "n_features_in_", None)
-        learned["_baselines"] = self._fit_baselines(X, n_features, C.reshape(C.shape[0], d), weight)
+        learned["_baselines"] = quick_baselines(
+            X, n_features, C.reshape(C.shape[0], d), weight, shared=bool(self.shared)
+        )
         learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
         set_fitted(self, learned | feature_attributes(noted))
         return self
@@ -170,16 +168,6 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     @property
     def _trains_on_region(self) -> bool:
         return self.costs == "visible"
-
-    def _fit_baselines(
-        self, X: ArrayLike, n_features: int | None, C: np.ndarray, weight: np.ndarray | None
-    ) -> Baselines:
-        """Mean cost, and least squares if it is quick."""
-        n, d = C.shape
-        if n_features is None or n * n_features * (n_features + d) > BASELINE_PRODUCTS or issparse(X):
-            why = "TwoStageRegressor computes it at fit for dense features only, and not for large data."
-            return Baselines(mean_cost(C, weight, None), None, why=why)
-        return fit_baselines(X, C, weight, shared=bool(self.shared))
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict costs with the fitted regressor; if ``costs="visible"``, up to a component that no decision sees.

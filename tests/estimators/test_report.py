@@ -165,7 +165,7 @@ def test_baselines_of_data_in_chunks(shared):
 
 
 def test_two_stage_leaves_least_squares_of_large_data_to_the_user(monkeypatch):
-    monkeypatch.setattr("skspo.estimators._two_stage.BASELINE_PRODUCTS", 1e3)
+    monkeypatch.setattr("skspo._training.baselines.QUICK_PRODUCTS", 1e3)
     X, C = noise()
     report = TwoStageRegressor(region=Simplex()).fit(X, C).report(X, C)
     assert list(report.rows) == ["TwoStageRegressor", "constant prediction"]

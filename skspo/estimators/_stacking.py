@@ -1,0 +1,475 @@
+"""``SPOStackingRegressor``: several models of costs, weighted by the decisions that they lead to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from copy import copy
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
+from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
+from sklearn.utils import Bunch, Tags, check_random_state, get_tags
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from .._training.baselines import quick_baselines
+from .._training.design import check_blocks
+from .._training.fitted import check_metadata
+from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
+from .._utils.deadline import Deadline
+from .._utils.errors import NotCertifiedWarning
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, Check, check_params, one_of
+from .._utils.scaling import relative_weight
+from .._utils.types import RandomState, RegionParams
+from ..losses import check_offset, check_weight
+from ..regions._row_params import read_rows, row_params
+from ..regions.base import Region
+from ..regions.check import check_region
+from ._base import DecisionMixin
+from ._report import DecisionReport, decision_report, figures_of
+from ._stacking_members import (
+    Fitted,
+    Member,
+    Named,
+    Rows,
+    default_members,
+    make_member,
+    make_tasks,
+    predict_member,
+)
+from ._stacking_weights import STACK, HeldOut, choose_weights, compare, scales, spreads
+
+
+class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Stack of models of costs whose weights are chosen by held-out decisions.
+
+    Each member is fitted to parts of the data and predicts the rest.  The prediction of the stack is a weighted mean of
+    the members' predictions; the weights are those with the best decisions on held-out samples.  The members are then
+    fitted to all data.  Members may be of any kind: regressors that know nothing of decisions, and models that are
+    trained for them.
+
+    Parameters
+    ----------
+    region : Region or None, default=None
+        Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
+    estimators : list of (str, estimator) or None, default=None
+        Members by name: regressors of scikit-learn, estimators of skspo, and pipelines that end with one of them.
+        Estimators of skspo whose ``region`` is None get that of the stack.  None means ridge regression, a random
+        forest, histogram gradient boosting, :class:`SPOPlusRegressorCV`, and the same with Nystroem features.
+    weights : {"decisions", "spo+", "least_squares", "equal"}, default="decisions"
+        How the weights are chosen.  "decisions": by the SPO loss of held-out samples, the mean of the best among the
+        members, equal weights, SPO+ weights and random weights.  "spo+": the minimiser of the SPO+ loss of held-out
+        samples; weights may be negative.  "least_squares": nonnegative weights with the least squared error.
+        "equal": the mean of all members.
+    cv : int, cross-validation generator, iterable or None, default=None
+        As everywhere in scikit-learn; None means five folds, or as many as there are samples.  Samples that are never
+        held out, as in ``TimeSeriesSplit``, do not take part in the choice of weights.
+    guard : bool, default=True
+        Whether to use the best member that was not trained for decisions, alone, unless the regret of the stack on
+        held-out samples is smaller by more than the standard error of the difference.
+    costs : {"all", "visible"}, default="all"
+        What regressors without a region are fitted to, as in :class:`TwoStageRegressor`.
+    shared : bool, default=False
+        Whether X has d consecutive blocks of q features, one block per cost (see :func:`stack_items`).  Members see one
+        row of q features per item.
+    time_limit : float or None, default=None
+        Seconds for the whole ``fit``.  Members of scikit-learn cannot be interrupted: members that would start after
+        the limit are left out, with a warning, and the others share the time.  The first member is always fitted.
+    n_jobs : int or None, default=None
+        Number of members and folds that are fitted at the same time; None means 1, and -1 as many as there are cores.
+    random_state : int, RandomState instance or None, default=None
+        Random weights, and the default members.
+    verbose : int, default=0
+        1 prints progress: each member with its seconds and held-out regret.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        Members, fitted to all data.
+    named_estimators_ : Bunch
+        Members by name.
+    weights_ : ndarray of shape (n_members,)
+        Weights of the members.  Without an offset their sizes add up to one.
+    scales_ : ndarray of shape (n_members,)
+        Factors that give the predictions of all members the same spread: ``predict`` is the sum of
+        ``weights_ * scales_`` times the predictions of the members.
+    chosen_ : str
+        "stack", or the name of the member that is used alone, because of ``guard``.
+    cv_results_ : dict of ndarrays
+        Candidates for the weights, the stack last: "candidate" (names); "weights" (one row per candidate);
+        "mean_test_spo_loss" and "se_test_spo_loss", mean and standard error over held-out samples;
+        "mean_test_normalized_spo_loss"; "mean_gain" and "se_gain", by how much the regret of the best two-stage member
+        is larger, with the standard error of the paired difference (NaN without such a member); "rank_test_spo_loss".
+    best_two_stage_ : str or None
+        Name of the best member that was not trained for decisions.
+    n_held_out_ : int
+        Number of samples that were held out.
+    fit_seconds_ : dict of str to float
+        Seconds of all fits of each member; together with "weights".
+    region_ : Region
+        Validated copy of ``region``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y is a data frame with string column names.
+
+    See Also
+    --------
+    TwoStageRegressor : One regressor, then optimization.
+    SPOPlusRegressorCV : A linear model trained for its decisions.
+    skspo.plotting.StackingDisplay : Held-out regrets of the members and the stack.
+
+    Notes
+    -----
+    The penalty of a member that is a :class:`SPOPlusRegressorCV` without a ``cv`` of its own, also at the end of a
+    pipeline, is chosen once, on the folds of the stack, and the features before it are transformed once.  That takes a
+    sixth of the time.  Its held-out predictions are those of the chosen penalty, which makes them a little too good.
+    All other members are fitted again for every fold, searches included.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from skspo import ShortestPath, SPOPlusRegressor, SPOStackingRegressor
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(200, grid=(3, 3), degree=6, noise=0.5, random_state=0)
+    >>> members = [
+    ...     ("ridge", Ridge()),
+    ...     ("tree", DecisionTreeRegressor(max_depth=5, random_state=0)),
+    ...     ("spo+", SPOPlusRegressor(alpha=0.01)),
+    ... ]
+    >>> model = SPOStackingRegressor(ShortestPath.grid(3, 3), members, random_state=0).fit(X, C)
+    >>> model.weights_.shape
+    (3,)
+    >>> model.decide(X[:2]).shape
+    (2, 12)
+    """
+
+    _parameter_checks: ClassVar[dict[str, Check]] = {
+        "weights": one_of("decisions", "spo+", "least_squares", "equal"),
+        "guard": BOOL,
+        "costs": one_of("all", "visible"),
+        "shared": BOOL,
+        "time_limit": TIME_LIMIT,
+        "n_jobs": N_JOBS,
+    }
+
+    def __init__(
+        self,
+        region: Region | None = None,
+        estimators: Sequence[Named] | None = None,
+        *,
+        weights: str = "decisions",
+        cv: int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.ndarray]] | None = None,
+        guard: bool = True,
+        costs: str = "all",
+        shared: bool = False,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.region = region
+        self.estimators = estimators
+        self.weights = weights
+        self.cv = cv
+        self.guard = guard
+        self.costs = costs
+        self.shared = shared
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- members as parameters -----------------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the stack and, if ``deep``, its members by name and their parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+
+        Returns
+        -------
+        params : dict
+        """
+        params: dict[str, Any] = super().get_params(deep=deep)
+        for name, member in self._named() if deep else []:
+            params[name] = member
+            params |= {f"{name}__{key}": value for key, value in member.get_params(deep=True).items()}
+        return params
+
+    def set_params(self, **params: Any) -> SPOStackingRegressor:
+        """Set parameters of the stack, replace members by name, or set parameters of members.
+
+        Parameters
+        ----------
+        **params
+            For example ``weights="equal"``, ``ridge=Ridge()`` or ``ridge__alpha=2.0``.
+
+        Returns
+        -------
+        self : SPOStackingRegressor
+        """
+        if "estimators" in params:
+            self.estimators = params.pop("estimators")
+        members = dict(self._named())
+        replaced = {name: params.pop(name) for name in list(params) if name in members}
+        if replaced:
+            self.estimators = [(name, replaced.get(name, member)) for name, member in members.items()]
+        super().set_params(**params)
+        return self
+
+    def _named(self) -> list[Named]:
+        """Members that were given, if they are pairs of a name and an estimator."""
+        given = self.estimators if isinstance(self.estimators, list | tuple) else []
+        return [pair for pair in given if isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "get_params")]
+
+    def _members(self, n: int, n_features: int, d: int, region: Region, seed: int) -> list[Member]:
+        """Validated members: those that were given, or the default ones."""
+        estimators = self.estimators
+        if estimators is None:
+            rows, width = (n * d, n_features // d) if self.shared else (n, n_features)
+            estimators = default_members(rows, width, seed)
+        wrong = not isinstance(estimators, list | tuple) or not estimators
+        if wrong or any(not isinstance(pair, tuple) or len(pair) != 2 for pair in estimators):
+            raise ValueError(f"estimators must be a list of (name, estimator) pairs, got {estimators!r}.")
+        names = [name for name, _ in estimators]
+        own = set(type(self)._get_param_names())
+        for name in names:
+            if not isinstance(name, str) or not name or "__" in name or name in own or names.count(name) > 1:
+                raise ValueError(
+                    "Names of estimators must be different strings without '__' that are no parameters of the stack; "
+                    f"got {names!r}."
+                )
+        return [
+            make_member(name, estimator, region, shared=bool(self.shared), costs=self.costs)
+            for name, estimator in estimators
+        ]
+
+    # -- fit -----------------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+        groups: ArrayLike | None = None,
+    ) -> SPOStackingRegressor:
+        """Fit the members, choose their weights by held-out decisions, and fit the members to all data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors, one column per decision variable.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples, for all members and for the choice of weights.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the members predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        groups : array-like of shape (n_samples,), optional
+            Groups of samples, for splitters such as ``GroupKFold``.  Standard errors then count groups, not samples.
+
+        Returns
+        -------
+        self : SPOStackingRegressor
+        """
+        check_params(self)
+        deadline, start = Deadline(self.time_limit), perf_counter()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        check_ndim(y)
+        noted = copy(self)
+        validate_data(noted, X, skip_check_array=True)
+        if not hasattr(X, "iloc"):
+            X = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=self, input_name="X")
+        with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
+            C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        check_consistent_length(X, C)
+        n, n_features = np.shape(X)
+        d = 1 if C.ndim == 1 else C.shape[1]
+        if n < 2:
+            raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
+        if self.shared:
+            check_blocks(n_features, d)
+        region = check_region(self.region, n_dim=d)
+        view = region.with_rows(region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
+        known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
+        weight = relative_weight(check_weight(sample_weight, X))
+        data = Rows(X, C, weight, check_offset(offset, (n, d)), known)
+        rng = check_random_state(self.random_state)
+        members = self._members(n, n_features, d, region, int(rng.randint(2**31 - 1)))
+        splits = self._splits(data, groups)
+
+        predictions, models, seconds = self._fit_members(members, splits, data, d, deadline)
+        fitted = [k for k in range(len(members)) if models[k] is not None]
+        if len(fitted) < len(members):
+            late = ", ".join(repr(members[k].name) for k in range(len(members)) if k not in fitted)
+            warnings.warn(
+                f"time_limit={self.time_limit:g} s was reached before these members were fitted: {late}. The stack "
+                "does without them. Increase time_limit, or put the members that matter first.",
+                NotCertifiedWarning,
+                stacklevel=2,
+            )
+        members, P = [members[k] for k in fitted], np.stack([predictions[k] for k in fitted])
+
+        choice = perf_counter()
+        rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
+        if weight is not None:
+            rows = rows[weight[rows] > 0]
+        if not rows.size:
+            raise ValueError("No sample was held out by cv for every member. Use another cv.")
+        C = C.reshape(n, d)
+        here, costs, P = view.take(rows), C[rows], P[:, rows]
+        spread = spreads(here, P, data.offset, None if weight is None else weight[rows])
+        held = HeldOut(
+            P / spread[:, None, None],
+            costs,
+            None if data.offset is None else data.offset[rows],
+            None if weight is None else weight[rows],
+            here,
+            here.solve_min(here.to_min(costs)),
+        )
+        names = [member.name for member in members]
+        candidates = choose_weights(held, names, self.weights, rng, deadline)
+        clusters = None if groups is None else np.asarray(groups)[rows]
+        results, best = compare(held, candidates, [member.two_stage for member in members], clusters)
+        chosen = STACK
+        if self.guard and best is not None and not results["mean_gain"][-1] > results["se_gain"][-1]:
+            chosen = names[best]
+        weights = candidates.weights[-1] if chosen == STACK else np.eye(len(names))[best]
+        seconds["weights"] = perf_counter() - choice
+        learned = {
+            "estimators_": [models[k] for k in fitted],
+            "named_estimators_": Bunch(**{name: models[k] for name, k in zip(names, fitted, strict=True)}),
+            "weights_": weights,
+            "scales_": scales(held, weights, spread),
+            "chosen_": chosen,
+            "cv_results_": results,
+            "best_two_stage_": None if best is None else names[best],
+            "n_held_out_": int(rows.size),
+            "fit_seconds_": seconds,
+            "region_": region,
+            "_target_shape": np.shape(y)[1:],
+            "_baselines": quick_baselines(X, n_features, C, weight, data.offset, shared=bool(self.shared)),
+        }
+        learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
+        set_fitted(self, learned | feature_attributes(noted))
+        if self.verbose:
+            share = results["mean_test_normalized_spo_loss"]
+            print(
+                f"[stack] {chosen} chosen; held-out regret of the stack {100 * share[-1]:.3g} %"
+                + ("" if best is None else f", of {names[best]}, the best two-stage member, {100 * share[best]:.3g} %")
+                + f"; {perf_counter() - start:.1f} s",
+                flush=True,
+            )
+        return self
+
+    def _splits(self, data: Rows, groups: ArrayLike | None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows to fit to, and rows to hold out."""
+        n = len(data.C)
+        cv = KFold(min(5, n)) if self.cv is None else check_cv(self.cv)
+        splits = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(data.X, data.C, groups)]
+        if data.weight is not None and any(not data.weight[train].any() for train, _ in splits):
+            raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
+        return splits
+
+    def _fit_members(
+        self,
+        members: list[Member],
+        splits: list[tuple[np.ndarray, np.ndarray]],
+        data: Rows,
+        d: int,
+        deadline: Deadline,
+    ) -> tuple[list[np.ndarray], list[BaseEstimator | None], dict[str, float]]:
+        """Held-out predictions (NaN where there are none), models of all rows (None without time), and seconds."""
+        n = len(data.C)
+        predictions = [np.zeros((n, d)) for _ in members]
+        counts = [np.zeros(n) for _ in members]
+        models: list[BaseEstimator | None] = [None] * len(members)
+        seconds = {member.name: 0.0 for member in members}
+        tasks = list(make_tasks(members, splits))
+        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        done: Iterable[Fitted] = parallel(delayed(task.run)(data, deadline) for task in tasks)
+        for task, fit in zip(tasks, done, strict=True):
+            k, name = task.number, task.member.name
+            seconds[name] += fit.seconds
+            if fit.rows is not None and fit.predictions is not None:
+                held_out = np.isfinite(fit.predictions).all(axis=1)
+                np.add.at(predictions[k], fit.rows[held_out], fit.predictions[held_out])
+                np.add.at(counts[k], fit.rows[held_out], 1.0)
+            if fit.model is not None:
+                models[k] = fit.model
+                if self.verbose:
+                    print(f"[stack] member {k + 1} of {len(members)}, {name}: {seconds[name]:.1f} s", flush=True)
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+            return [P / count[:, None] for P, count in zip(predictions, counts, strict=True)], models, seconds
+
+    # -- use -----------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Weighted mean of the predictions of the members.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the stack predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        check_is_fitted(self)
+        check_metadata(self, "predict", offset=offset)
+        if getattr(X, "ndim", 2) == 2:  # the members refuse anything else
+            validate_data(self, X, reset=False, skip_check_array=True)
+        factors = self.weights_ * self.scales_
+        used = np.flatnonzero(factors)
+        C_hat = sum(factors[k] * predict_member(self.estimators_[k], X) for k in used)
+        assert isinstance(C_hat, np.ndarray)
+        return self._plus(C_hat if self._target_shape else C_hat.ravel(), offset)
+
+    def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
+        """Report on the decisions of the stack, its members and two baselines.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d)
+            True costs.
+        **kwargs
+            Passed to :func:`skspo.decision_report`.
+
+        Returns
+        -------
+        report : DecisionReport
+            The members follow the baselines; each is named with its weight.
+        """
+        report = decision_report(self, X, y, **kwargs)
+        known = {key: kwargs.get(key) for key in ("sample_weight", "offset", "region_params")}
+        for name, model, weight in zip(self.named_estimators_, self.estimators_, self.weights_, strict=True):
+            title = f"member {name} (weight {weight:.2f})"
+            report.rows[title] = figures_of(y, predict_member(model, X), report.region, **known)
+        return report
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = [get_tags(member).input_tags for _, member in self._named()]
+        if self.estimators is not None and inner:
+            tags.input_tags.sparse = all(each.sparse for each in inner) and not self.shared
+            tags.input_tags.allow_nan = all(each.allow_nan for each in inner)
+            tags.input_tags.string = all(each.string for each in inner)
+        return tags

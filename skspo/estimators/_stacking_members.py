@@ -1,0 +1,267 @@
+"""Members of a stack: the default ones, and their cross-fitted predictions.
+
+A member is a part that transforms features and an estimator that knows the region.  Regressors without a region are
+wrapped in ``TwoStageRegressor``.  So every member takes ``sample_weight``, ``offset`` and ``region_params``, also at
+the end of a pipeline, without metadata routing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import get_tags
+
+from .._training.fitted import metadata_checked
+from .._utils.deadline import Deadline
+from ..data.item_transformer import ItemTransformer
+from ..regions.base import Region
+from ._base import DecisionMixin
+from ._cv import SPOPlusRegressorCV
+from ._two_stage import TwoStageRegressor
+
+#: largest number of Nystroem features of the default members, and their share of the samples
+KERNEL_FEATURES, KERNEL_SHARE = 60, 0.5
+
+#: member by name, as users give it
+Named = tuple[str, BaseEstimator]
+
+
+def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
+    """Ridge, forest, gradient boosting, SPO+, and SPO+ on Nystroem features as well.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows that the regressors see.
+    n_features : int
+        Number of features of a row.
+    seed : int
+        Random state of all members.
+    """
+    kernel = Nystroem(
+        gamma=1.0 / (2 * n_features),  # standardised features: distances are of order sqrt(2 n_features)
+        n_components=int(np.clip(KERNEL_SHARE * n_samples, 1, KERNEL_FEATURES)),
+        random_state=seed,
+    )
+    rich = FeatureUnion([("linear", FunctionTransformer()), ("kernel", kernel)])
+    return [
+        ("ridge", make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))),
+        ("forest", RandomForestRegressor(min_samples_leaf=3, random_state=seed)),
+        (
+            "boosting",
+            HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, early_stopping=False, random_state=seed),
+        ),
+        ("spo+", SPOPlusRegressorCV()),
+        # Least squares on many features overfits, so that it is not a good prior.
+        ("spo+ kernel", make_pipeline(StandardScaler(), rich, SPOPlusRegressorCV(prior="zero"))),
+    ]
+
+
+class Member(NamedTuple):
+    """Part that transforms features, and estimator that knows the region; both are not fitted."""
+
+    name: str
+    transformer: BaseEstimator | None
+    estimator: Any  # a DecisionMixin and a BaseEstimator
+
+    @property
+    def two_stage(self) -> bool:
+        """Whether training ignores the decisions."""
+        inner = self.estimator
+        return isinstance(inner, TwoStageRegressor) and not _has_region(inner.regressor)
+
+    @property
+    def chooses_once(self) -> bool:
+        """Whether the penalty is chosen on the folds of the stack, so that one fit gives all held-out predictions.
+
+        The features are then transformed once for all folds, which is right if the transformer ignores the costs.
+        """
+        model = self.estimator
+        ignores = self.transformer is None or not _requires_target(self.transformer)
+        return isinstance(model, SPOPlusRegressorCV) and model.cv is None and ignores
+
+
+def _has_region(estimator: object) -> bool:
+    """Whether an estimator, or the one inside a pipeline or search, is trained for its decisions."""
+    while estimator is not None and not isinstance(estimator, DecisionMixin):
+        if isinstance(estimator, Pipeline):
+            estimator = estimator.steps[-1][1]
+        else:
+            estimator = getattr(estimator, "estimator", getattr(estimator, "regressor", None))
+    return estimator is not None
+
+
+def _requires_target(transformer: object) -> bool:
+    """Whether a transformer, or one in a pipeline or union, needs the costs."""
+    if isinstance(transformer, ItemTransformer):
+        return False  # uses the number of costs only
+    parts = getattr(transformer, "steps", None) or getattr(transformer, "transformer_list", None)
+    if parts:
+        return any(_requires_target(part) for _, part in parts)
+    return hasattr(transformer, "fit") and bool(get_tags(transformer).target_tags.required)
+
+
+def make_member(name: str, estimator: BaseEstimator, region: Region, *, shared: bool, costs: str) -> Member:
+    """Divide an estimator into its two parts, and tell it the region and the layout of the features.
+
+    Parameters
+    ----------
+    name : str
+    estimator : estimator
+        Regressor, estimator of skspo, or pipeline that ends with one.
+    region : Region
+        Used by regressors without a region, and by estimators whose ``region`` is None.
+    shared : bool
+        Whether the features are those of items.
+    costs : str
+        That of ``TwoStageRegressor``, for regressors without a region.
+    """
+    transformer, last = None, clone(estimator)
+    if isinstance(last, Pipeline):
+        if len(last.steps) > 1:
+            transformer = ItemTransformer(last[:-1]) if shared else last[:-1]
+        last = last.steps[-1][1]
+    if not hasattr(last, "fit") or not hasattr(last, "predict"):
+        raise TypeError(f"Member {name!r} of estimators must end with a regressor, got {last!r}.")
+    if not isinstance(last, DecisionMixin):
+        last = TwoStageRegressor(last, region, costs=costs)
+    params: dict[str, Any] = last.get_params(deep=False)
+    if params.get("region", region) is None:
+        last.set_params(region=region)
+    if "shared" in params:
+        last.set_params(shared=shared)
+    elif shared:
+        raise ValueError(f"Member {name!r}: {type(last).__name__} has no parameter shared, which the stack needs.")
+    return Member(name, transformer, last)
+
+
+class Rows(NamedTuple):
+    """Samples: features, costs, and what is known about each sample."""
+
+    X: Any
+    C: np.ndarray  # (n, d), or (n,) if the user's costs are one-dimensional
+    weight: np.ndarray | None
+    offset: np.ndarray | None  # (n, d)
+    region_params: np.ndarray | None
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of the samples."""
+        known = (None if array is None else array[rows] for array in (self.weight, self.offset, self.region_params))
+        return Rows(take_rows(self.X, rows), self.C[rows], *known)
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+class Fitted(NamedTuple):
+    """Result of one task: held-out predictions, or a model of all rows, or both; neither if there was no time."""
+
+    member: int
+    seconds: float
+    rows: np.ndarray | None = None  # rows that were held out
+    predictions: np.ndarray | None = None  # of these rows, less the offset
+    model: BaseEstimator | None = None
+
+
+class Task(NamedTuple):
+    """One fit of a member: to the training part of a split, or to all rows."""
+
+    number: int  # of the member
+    member: Member
+    fold: int | None  # None means all rows
+    splits: list[tuple[np.ndarray, np.ndarray]]
+    part: float  # share of the remaining time
+    required: bool  # whether to fit even if there is no time left
+
+    def run(self, data: Rows, deadline: Deadline) -> Fitted:
+        """Fit, and predict what was held out."""
+        start = perf_counter()
+        if deadline.left() <= 0 and not self.required:
+            return Fitted(self.number, 0.0)
+        limit = self.part * max(deadline.left(), 1e-3)
+        if self.member.chooses_once:
+            held_out, model = _fit_with_folds(self.member, data, self.splits, limit)
+            return Fitted(self.number, perf_counter() - start, np.arange(len(data.C)), held_out, model)
+        if self.fold is None:
+            return Fitted(self.number, perf_counter() - start, model=fit_member(self.member, data, limit))
+        train, test = self.splits[self.fold]
+        model = fit_member(self.member, data.take(train), limit)
+        predictions = predict_member(model, take_rows(data.X, test))
+        return Fitted(self.number, perf_counter() - start, test, predictions)
+
+
+def make_tasks(members: list[Member], splits: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Task]:
+    """All fits, member by member; the first member is fitted even if there is no time."""
+    for k, member in enumerate(members):
+        folds = [None] if member.chooses_once else [*range(len(splits)), None]
+        for i, fold in enumerate(folds):
+            left = len(folds) - i + sum(1 if other.chooses_once else len(splits) + 1 for other in members[k + 1 :])
+            yield Task(k, member, fold, splits, 1.0 / left, required=k == 0)
+
+
+def fit_member(member: Member, data: Rows, limit: float = np.inf) -> BaseEstimator:
+    """Fit both parts of a member; an estimator without a time limit of its own gets this one."""
+    X, transformer = data.X, None
+    if member.transformer is not None:
+        transformer = clone(member.transformer)
+        X = transformer.fit_transform(X, data.C)
+    model: Any = clone(member.estimator)
+    if np.isfinite(limit) and model.get_params(deep=False).get("time_limit", 0) is None:
+        model.set_params(time_limit=limit)
+    _fit(model, member.name, X, data)
+    if "time_limit" in model.get_params(deep=False):
+        model.set_params(time_limit=member.estimator.get_params(deep=False)["time_limit"])
+    return model if transformer is None else _fitted_pipeline(transformer, model)
+
+
+def _fit(model: Any, name: str, X: ArrayLike, data: Rows) -> None:
+    """Fit an estimator; errors say which member it was."""
+    known = data._asdict()
+    given = {
+        argument: known[field]
+        for argument, field in (("sample_weight", "weight"), ("offset", "offset"), ("region_params", "region_params"))
+        if known[field] is not None
+    }
+    try:
+        model.fit(X, data.C, **given)
+    except Exception as error:
+        error.add_note(f"This happened while member {name!r} of the stack was fitted.")
+        raise
+
+
+def _fit_with_folds(
+    member: Member, data: Rows, splits: list[tuple[np.ndarray, np.ndarray]], limit: float
+) -> tuple[np.ndarray, BaseEstimator]:
+    """Fit ``SPOPlusRegressorCV`` on the folds of the stack: held-out predictions, less the offset, and the model."""
+    own = member.estimator.get_params(deep=False)
+    chosen: Any = clone(member.estimator).set_params(cv=splits, store_cv_predictions=True)
+    model: Any = fit_member(member._replace(estimator=chosen), data, limit)
+    last: Any = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    held_out = last.__dict__.pop("cv_predictions_")
+    last.set_params(cv=own["cv"], store_cv_predictions=own["store_cv_predictions"])
+    held_out = held_out.reshape(len(data.C), -1)
+    return held_out if data.offset is None else held_out - data.offset, model
+
+
+def _fitted_pipeline(transformer: BaseEstimator, model: BaseEstimator) -> Pipeline:
+    """Pipeline of two fitted parts."""
+    return Pipeline([("features", transformer), ("model", model)])
+
+
+def predict_member(model: Any, X: ArrayLike) -> np.ndarray:
+    """Predictions of a fitted member, less the offset, as an array (n, d)."""
+    with metadata_checked():
+        C_hat = np.asarray(model.predict(X))
+    return C_hat.reshape(C_hat.shape[0], -1)

@@ -1,0 +1,226 @@
+"""Weights of a stack of models, chosen on held-out samples.
+
+Conventions
+-----------
+    P (m, n, d)   held-out predictions of m members, less the offset, divided by their spreads
+    v (m,)        weights; the stack predicts sum_k v_k P_k, plus the offset
+
+There are few weights, so that the held-out regret itself can be compared.  It is a noisy, piecewise constant function
+of the weights, and the best of many candidates is partly luck.  So the best few candidates are averaged, and half of
+the random ones are drawn around the weights that minimise the SPO+ loss, which is convex and less noisy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from .._training.in_memory import InMemoryObjective
+from .._training.run import Run
+from .._utils.deadline import Deadline
+from ..losses import SPOLoss, SPOPlusLoss
+from ..regions.base import Region
+from ..solvers.driver import SolverOptions, minimise
+
+#: random candidates, and how many of the best are averaged
+DRAWS, BEST = 100, 8
+
+#: parameter of the Dirichlet distribution of random weights; below one, many members get almost no weight
+CONCENTRATION = 0.7
+
+#: ridge of the SPO+ weights: members that predict the same get equal weights
+RIDGE = 1e-3
+
+#: relative gap of the SPO+ weights, far below the noise of the held-out samples
+SPO_PLUS_TOL = 1e-4
+
+#: name of the weights that were chosen, among the candidates
+STACK = "stack"
+
+
+class HeldOut(NamedTuple):
+    """Samples that were held out, and what the members predict for them."""
+
+    P: np.ndarray  # (m, n, d) predictions, divided by their spreads
+    C: np.ndarray  # (n, d) costs as given
+    offset: np.ndarray | None  # (n, d)
+    weight: np.ndarray | None  # (n,)
+    region: Region  # region of these samples
+    best: np.ndarray  # (n, d) optimal decisions
+
+    def predict(self, weights: np.ndarray) -> np.ndarray:
+        """Prediction of the stack, offset included."""
+        C_hat = np.tensordot(weights, self.P, axes=1)
+        return C_hat if self.offset is None else C_hat + self.offset
+
+    def regret(self, weights: np.ndarray) -> np.ndarray:
+        """SPO loss of each sample."""
+        region = self.region
+        C_hat = region.to_min(self.predict(weights))
+        return SPOLoss(region).value_min(region, region.to_min(self.C), C_hat, self.best)
+
+
+class Candidates(NamedTuple):
+    """Weights that were compared, with the regret of each sample; the last ones are those of the stack."""
+
+    names: list[str]
+    weights: np.ndarray  # (k, m)
+    regrets: np.ndarray  # (k, n)
+
+    def mean(self, weight: np.ndarray | None) -> np.ndarray:
+        """Mean regret of each candidate."""
+        return np.average(self.regrets, axis=1, weights=weight)
+
+
+def choose_weights(
+    held: HeldOut, names: list[str], kind: str, rng: np.random.RandomState, deadline: Deadline
+) -> Candidates:
+    """Compare members, equal weights and, for kind "decisions", random weights; add the weights of the stack.
+
+    Parameters
+    ----------
+    held : HeldOut
+    names : list of str
+        Names of the members.
+    kind : {"decisions", "spo+", "least_squares", "equal"}
+        How to choose the weights of the stack.
+    rng : RandomState
+    deadline : Deadline
+        After it, no further random weights are tried.
+    """
+    m = len(names)
+    equal = np.full(m, 1.0 / m)
+    tried = [*zip(names, np.eye(m), strict=True), ("equal weights", equal)]
+    if kind == "decisions":
+        surrogate = spo_plus_weights(held, deadline)
+        clipped = np.maximum(surrogate, 0.0) if (surrogate > 0).any() else equal
+        if held.offset is None:
+            clipped = clipped / clipped.sum()
+        draws = rng.dirichlet(np.full(m, CONCENTRATION), size=DRAWS)
+        draws[::2] = 0.5 * (draws[::2] + clipped)
+        tried += [("SPO+ weights", clipped), *((f"random weights {k}", draw) for k, draw in enumerate(draws))]
+    regrets: list[np.ndarray] = []
+    for k, (_, weights) in enumerate(tried):
+        if k > m and deadline.left() <= 0:
+            break
+        regrets.append(held.regret(weights))
+    tried = tried[: len(regrets)]
+    W = np.array([weights for _, weights in tried])
+    if kind == "decisions":
+        order = np.argsort(np.average(regrets, axis=1, weights=held.weight), kind="stable")
+        chosen = W[order[:BEST]].mean(axis=0)
+    elif kind == "spo+":
+        chosen = spo_plus_weights(held, deadline)
+    elif kind == "least_squares":
+        chosen = least_squares_weights(held)
+    else:
+        chosen = equal
+    if not chosen.any():
+        chosen = equal
+    return Candidates(
+        [*(name for name, _ in tried), STACK], np.vstack([W, chosen]), np.vstack([*regrets, held.regret(chosen)])
+    )
+
+
+def spo_plus_weights(held: HeldOut, deadline: Deadline) -> np.ndarray:
+    """Weights that minimise the SPO+ loss; without an offset only their ratios matter, and their sizes add up to one.
+
+    A shared linear model whose features are the predictions of the members.
+    """
+    n = held.P.shape[1]
+    objective = InMemoryObjective(
+        SPOPlusLoss(held.region),
+        held.P.transpose(1, 2, 0).reshape(n, -1),
+        held.C,
+        held.weight,
+        offset=held.offset,
+        alpha=RIDGE,
+        l1_ratio=0.0,
+        prior="zero",
+        fit_intercept=False,
+        shared=True,
+    )
+    result, _ = minimise(objective, Run(deadline), SolverOptions("auto", SPO_PLUS_TOL))
+    weights = np.asarray(objective.to_user(result.coef)[0])
+    size = np.abs(weights).sum()
+    return weights / size if held.offset is None and size > 0 else weights
+
+
+def least_squares_weights(held: HeldOut) -> np.ndarray:
+    """Nonnegative weights with the least squared error of the components of costs that decisions depend on."""
+    root = np.ones(held.P.shape[1]) if held.weight is None else np.sqrt(held.weight)
+    target = held.C if held.offset is None else held.C - held.offset
+    visible = [held.region.visible_costs(part) * root[:, None] for part in (*held.P, target)]
+    columns = np.stack([part.ravel() for part in visible], axis=1)
+    # A factor of the columns has the same minimiser, and few rows.
+    R = np.asarray(np.linalg.qr(columns / (np.abs(columns).max() or 1.0), mode="r"))
+    return nnls(R[:, :-1], R[:, -1])[0]
+
+
+def spreads(region: Region, P: np.ndarray, offset: np.ndarray | None, weight: np.ndarray | None) -> np.ndarray:
+    """Standard deviation of the part of the predictions that decisions depend on; 1 if there is an offset.
+
+    Decisions do not change if predictions are multiplied by a positive number, so that the units of a member are
+    arbitrary.  With an offset they are not.
+    """
+    if offset is not None:
+        return np.ones(len(P))
+    visible = np.stack([region.visible_costs(part) for part in P])
+    mean = np.average(visible, axis=1, weights=weight).mean(axis=1)
+    squares = np.square(visible - mean[:, None, None]).mean(axis=2)
+    spread = np.sqrt(np.average(squares, axis=1, weights=weight))
+    size = np.abs(P).max(axis=(1, 2))
+    return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
+
+
+def scales(held: HeldOut, weights: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Factors of the members: equal spreads, in units of the costs."""
+    if held.offset is not None:
+        return np.ones(len(spread))
+    alone = np.flatnonzero(weights)
+    if alone.size == 1 and weights[alone[0]] == 1.0:
+        return spread[alone[0]] / spread
+    root = np.ones(len(held.C)) if held.weight is None else np.sqrt(held.weight)
+    predicted, costs = (held.region.visible_costs(part) * root[:, None] for part in (held.predict(weights), held.C))
+    size = float(np.square(predicted).sum())
+    unit = float((predicted * costs).sum()) / size if size > 0 else 0.0
+    # A negative factor would turn every decision around.
+    return (unit if unit > 0 else float(np.abs(weights) @ spread)) / spread
+
+
+def compare(
+    held: HeldOut, candidates: Candidates, two_stage: list[bool], groups: np.ndarray | None
+) -> tuple[dict[str, Any], int | None]:
+    """Means and standard errors of the held-out regrets, and the best two-stage member."""
+    regrets = candidates.regrets
+    mean = candidates.mean(held.weight)
+    optimal = np.abs(np.einsum("ij,ij->i", held.C, held.best))
+    size = float(np.average(optimal, weights=held.weight))
+    first = [k for k, is_two_stage in enumerate(two_stage) if is_two_stage]
+    best = min(first, key=lambda k: mean[k]) if first else None
+    gains = np.full_like(regrets, np.nan) if best is None else regrets[best] - regrets
+    results = {
+        "candidate": np.array(candidates.names, dtype=object),
+        "weights": candidates.weights,
+        "mean_test_spo_loss": mean,
+        "se_test_spo_loss": standard_errors(regrets, held.weight, groups),
+        "mean_test_normalized_spo_loss": mean / size if size > 0 else np.full_like(mean, np.nan),
+        "mean_gain": np.average(gains, axis=1, weights=held.weight),
+        "se_gain": standard_errors(gains, held.weight, groups),
+        "rank_test_spo_loss": 1 + (mean[:, None] > mean).sum(axis=1),
+    }
+    return results, best
+
+
+def standard_errors(values: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
+    """Standard error of the weighted mean of each row of values; samples of one group count as one observation."""
+    n = values.shape[1]
+    share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+    terms = share * (values - values @ share[:, None])
+    if groups is not None:
+        _, codes = np.unique(groups, return_inverse=True)
+        terms = np.stack([np.bincount(codes, row) for row in terms])
+    k = terms.shape[1]
+    return np.sqrt(np.square(terms).sum(axis=1) * (k / max(k - 1, 1)))
