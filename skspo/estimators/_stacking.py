@@ -307,8 +307,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         region = check_region(self.region, n_dim=d)
         view = region.with_rows(region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
-        weight = relative_weight(check_weight(sample_weight, X))
-        data = Rows(X, C, weight, check_offset(offset, (n, d)), known)
+        given = check_weight(sample_weight, X)
+        weight = relative_weight(given)
+        # Members get the weights as they are: their size matters next to a penalty.
+        data = Rows(X, C, given, check_offset(offset, (n, d)), known)
         rng = check_random_state(self.random_state)
         members = self._members(n, n_features, d, region, int(rng.randint(2**31 - 1)))
         splits = self._splits(data, groups)
@@ -330,7 +332,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         if weight is not None:
             rows = rows[weight[rows] > 0]
         if not rows.size:
-            raise ValueError("No sample was held out by cv for every member. Use another cv.")
+            raise ValueError("No sample with a positive weight was held out by cv. Use another cv.")
         C = C.reshape(n, d)
         here, costs, P = view.take(rows), C[rows], P[:, rows]
         spread = spreads(here, P, data.offset, None if weight is None else weight[rows])
@@ -362,7 +364,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             "n_held_out_": int(rows.size),
             "fit_seconds_": seconds,
             "region_": region,
-            "_target_shape": np.shape(y)[1:],
+            "_target_shape": data.C.shape[1:],
             "_baselines": quick_baselines(X, n_features, C, weight, data.offset, shared=bool(self.shared)),
         }
         learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
@@ -382,6 +384,9 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         n = len(data.C)
         cv = KFold(min(5, n)) if self.cv is None else check_cv(self.cv)
         splits = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(data.X, data.C, groups)]
+        splits = [(train, test) for train, test in splits if test.size]
+        if not splits:
+            raise ValueError("cv holds no sample out. Use another cv.")
         if data.weight is not None and any(not data.weight[train].any() for train, _ in splits):
             raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
         return splits

@@ -8,6 +8,7 @@ the end of a pipeline, without metadata routing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -198,7 +199,8 @@ class Task(NamedTuple):
             return Fitted(self.number, perf_counter() - start, model=fit_member(self.member, data, limit))
         train, test = self.splits[self.fold]
         model = fit_member(self.member, data.take(train), limit)
-        predictions = predict_member(model, take_rows(data.X, test))
+        with _named(self.member.name):
+            predictions = predict_member(model, take_rows(data.X, test))
         return Fitted(self.number, perf_counter() - start, test, predictions)
 
 
@@ -227,17 +229,24 @@ def fit_member(member: Member, data: Rows, limit: float = np.inf) -> BaseEstimat
 
 
 def _fit(model: Any, name: str, X: ArrayLike, data: Rows) -> None:
-    """Fit an estimator; errors say which member it was."""
+    """Fit an estimator with what is known about the samples."""
     known = data._asdict()
     given = {
         argument: known[field]
         for argument, field in (("sample_weight", "weight"), ("offset", "offset"), ("region_params", "region_params"))
         if known[field] is not None
     }
-    try:
+    with _named(name):
         model.fit(X, data.C, **given)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Errors say which member it was."""
+    try:
+        yield
     except Exception as error:
-        error.add_note(f"This happened while member {name!r} of the stack was fitted.")
+        error.add_note(f"This happened in member {name!r} of the stack.")
         raise
 
 

@@ -33,8 +33,8 @@ CONCENTRATION = 0.7
 #: ridge of the SPO+ weights: members that predict the same get equal weights
 RIDGE = 1e-3
 
-#: relative gap of the SPO+ weights, far below the noise of the held-out samples
-SPO_PLUS_TOL = 1e-4
+#: decimals of the SPO+ weights: further ones are noise, and may depend on the solver
+DECIMALS = 2
 
 #: name of the weights that were chosen, among the candidates
 STACK = "stack"
@@ -142,10 +142,11 @@ def spo_plus_weights(held: HeldOut, deadline: Deadline) -> np.ndarray:
         fit_intercept=False,
         shared=True,
     )
-    result, _ = minimise(objective, Run(deadline), SolverOptions("auto", SPO_PLUS_TOL))
+    result, _ = minimise(objective, Run(deadline), SolverOptions())
     weights = np.asarray(objective.to_user(result.coef)[0])
-    size = np.abs(weights).sum()
-    return weights / size if held.offset is None and size > 0 else weights
+    size = float(np.abs(weights).sum()) or 1.0
+    rounded = np.round(weights / size, DECIMALS)
+    return rounded / np.abs(rounded).sum() if held.offset is None and rounded.any() else rounded * size
 
 
 def least_squares_weights(held: HeldOut) -> np.ndarray:

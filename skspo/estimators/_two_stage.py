@@ -148,7 +148,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
             regressor.fit(self._items(X, d), target.ravel(), **fit_params)
         else:
-            if d > 1 and not get_tags(regressor).target_tags.multi_output:
+            if d > 1 and not _multi_output(regressor):
                 regressor = MultiOutputRegressor(regressor)
             # X is not converted: the regressor may need a DataFrame, or accept missing values.
             regressor.fit(X, target, **fit_params)
@@ -203,3 +203,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         tags.input_tags.sparse &= not self.shared
         tags.non_deterministic = inner.non_deterministic
         return tags
+
+
+def _multi_output(regressor: BaseEstimator) -> bool:
+    """Whether a regressor, or the one inside a search, predicts several outputs; searches do not pass on this tag."""
+    inner = getattr(regressor, "estimator", None) if hasattr(regressor, "refit") else None
+    return bool(get_tags(regressor if inner is None else inner).target_tags.multi_output)

@@ -9,5 +9,12 @@ from .convergence import ConvergenceDisplay
 from .decisions import DecisionDisplay
 from .path import RegularizationPathDisplay
 from .regret import RegretDisplay
+from .stacking import StackingDisplay
 
-__all__ = ["ConvergenceDisplay", "DecisionDisplay", "RegretDisplay", "RegularizationPathDisplay"]
+__all__ = [
+    "ConvergenceDisplay",
+    "DecisionDisplay",
+    "RegretDisplay",
+    "RegularizationPathDisplay",
+    "StackingDisplay",
+]
