@@ -27,6 +27,8 @@ class Run:
         Where solvers stopped, by their names.  Runs with other penalties start from there.
     history : list
         Rows of seconds, iteration, objective and bound, in the units of the objective.
+    n_fits : int
+        How many fits there will be, on these rows or on others, with other penalties.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -34,10 +36,11 @@ class Run:
     memory: Memory = field(default_factory=dict)
     states: Memory = field(default_factory=dict)
     history: list[tuple[float, int, float, float]] = field(default_factory=list)
+    n_fits: int = 1
 
     def with_deadline(self, deadline: Deadline) -> Run:
         """Return a run on the same rows, for another penalty or loss, with its own history and deadline."""
-        return Run(deadline, self.derived, self.memory, self.states)
+        return Run(deadline, self.derived, self.memory, self.states, n_fits=self.n_fits)
 
     def on_sample(self, share: float) -> Run:
         """Return a run on some of the rows that takes at most this share of the remaining time."""

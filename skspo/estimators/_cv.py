@@ -30,42 +30,34 @@ Ties go to the larger alpha.  A one-standard-error rule on the SPO loss helped a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
-from .._training.design import apply_model
+from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, check_training_data
 from .._training.run import Run
-from .._utils.deadline import Deadline, TimeIsUp, check_time
-from .._utils.params import BOOL, Check, integer
-from .._utils.scaling import relative_weight
+from .._utils.deadline import Deadline
+from .._utils.params import BOOL, Check, integer, number, optional
 from .._utils.types import RandomState, RegionParams
-from ..losses import SPOLoss, SPOPlusLoss
+from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
+from ._folds import Fold, fit_folds, held_out_predictions
 from ._linear import LinearSPOPlusMixin
-from ._path import Outcome, Point, alpha_grid, fit_path, warn_about
+from ._path import Path, Point, alpha_grid, warn_about
 
-
-class _Fold(NamedTuple):
-    """Scores of the candidates on one fold."""
-
-    scores: np.ndarray
-    size: float  # weight of the held-out samples
-    spo: np.ndarray  # mean held-out losses
-    spo_plus: np.ndarray
-    outcomes: list[Outcome]
-    inexact: bool = False  # whether an oracle, of training or of decisions, was found not to be optimal
-    models: Sequence[tuple[np.ndarray, np.ndarray | float]] = ()  # coefficients and intercepts, if they are needed
+#: default relative duality gap of the fits on folds, unless ``tol`` is larger
+CV_TOL = 1e-4
 
 
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -105,9 +97,16 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
-        Relative duality gap to reach.
+        Relative duality gap to reach in the fit to all data.
     max_iter : int or None, default=None
         Iteration limit of each fit; None leaves the solver's own.
+    cv_tol : float or None, default=None
+        Relative duality gap of the fits on folds, which are only compared by their held-out losses.  None means the
+        larger of ``tol`` and 1e-4.  It does not apply if ``solver`` is an instance.
+    patience : int or None, default=3
+        Stop the path after this many candidates in a row that are worse than the best one so far, by more than the
+        standard error of the difference over folds.  The remaining candidates, with smaller penalties, are not fitted;
+        in ``cv_results_`` their scores and losses are NaN.  None means that all candidates are fitted.
     store_cv_predictions : bool, default=False
         Whether to store the held-out predictions of the chosen candidate in ``cv_predictions_``.
     time_limit : float or None, default=None
@@ -185,7 +184,12 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     """
 
     _keeps_sparse = True
-    _parameter_checks: ClassVar[dict[str, Check]] = {"n_alphas": integer(1), "store_cv_predictions": BOOL}
+    _parameter_checks: ClassVar[dict[str, Check]] = {
+        "n_alphas": integer(1),
+        "cv_tol": optional(number(0.0)),
+        "patience": optional(integer(1)),
+        "store_cv_predictions": BOOL,
+    }
 
     def __init__(
         self,
@@ -203,6 +207,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        cv_tol: float | None = None,
+        patience: int | None = 3,
         store_cv_predictions: bool = False,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -222,6 +228,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.cv_tol = cv_tol
+        self.patience = patience
         self.store_cv_predictions = store_cv_predictions
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -272,36 +280,46 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             # Folds are fitted at the same time and get the region without threads.
             objective = self._objective(SPOPlusLoss(training_region.with_threads(jobs)), data, standardized=True)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
-        # n_jobs folds run at the same time; the fit to all data comes last.
-        turns = -(-len(splits) // jobs) + 1
-        ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
-        folds = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fold)(region, training_region, data, alphas, train, test, end)
-            for (train, test), end in zip(splits, ends, strict=True)
+        n_fits = len(splits) * len(alphas)
+        score = self._score_function(plain)
+        folds = [
+            Fold(
+                region,
+                training_region,
+                data,
+                train,
+                test,
+                make_objective=self._training_problem,
+                l1_ratio=float(self.l1_ratio),
+                options=self._options()._replace(tol=self._cv_tol),
+                score=score,
+                n_fits=n_fits,
+                keeps_models=bool(self.store_cv_predictions),
+            )
+            for train, test in splits
+        ]
+        folds, table = fit_folds(
+            folds, alphas, deadline, self.n_jobs, self.patience, pooled=self._pooled, guarded=self.scoring is None
         )
-        inexact = any(fold.inexact for fold in folds)
-        # If the oracle is not optimal, the SPO+ loss is not reliable; the cost of decisions is.
-        scores = np.array([-fold.spo if inexact and self.scoring is None else fold.scores for fold in folds])
-        # Losses are averaged over samples, so folds are weighted by their size; a scorer is averaged over folds.
-        size = np.array([fold.size for fold in folds])
-        if not size.any():  # there was no time for any fold
-            size = np.ones(len(folds))
-        share = size if self._pooled else np.ones(len(folds))
-        mean = np.average(scores, axis=0, weights=share)
+        mean = table.mean(table.scores)
         # Ties, up to rounding, go to the larger alpha.
-        best = int(np.flatnonzero(mean >= mean.max() - 1e-9 * np.abs(mean).max())[0])
-        (final,) = fit_path(objective, Run(deadline), alphas[best : best + 1], float(self.l1_ratio), self._options())
+        best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
+        path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
+        (final,) = path.extend(alphas[best : best + 1], deadline)
 
-        models = [fold.models[best] for fold in folds] if self.store_cv_predictions else []
+        known = np.nan_to_num(mean, nan=-np.inf)  # candidates that were not fitted have the last rank
         cv_results = {
             "alpha": alphas,
-            **{f"split{k}_test_score": score for k, score in enumerate(scores)},
+            **{f"split{k}_test_score": score for k, score in enumerate(table.scores)},
             "mean_test_score": mean,
-            "std_test_score": np.sqrt(np.average((scores - mean) ** 2, axis=0, weights=share)),
-            "rank_test_score": 1 + (mean[:, None] < mean).sum(axis=1),
-            "mean_test_spo_loss": np.average([fold.spo for fold in folds], axis=0, weights=size),
-            "mean_test_spo_plus_loss": np.average([fold.spo_plus for fold in folds], axis=0, weights=size),
+            "std_test_score": np.sqrt(table.mean((table.scores - mean) ** 2)),
+            "rank_test_score": 1 + (known[:, None] < known).sum(axis=1),
+            "mean_test_spo_loss": np.average(table.spo, axis=0, weights=table.size),
+            "mean_test_spo_plus_loss": np.average(table.spo_plus, axis=0, weights=table.size),
         }
+        more = {}
+        if self.store_cv_predictions:
+            more["cv_predictions_"] = held_out_predictions(data, splits, [fold.models[best] for fold in folds])
         self._store(
             final.objective,
             final.run,
@@ -315,10 +333,11 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             feature_scale_=objective.design.scale,
             cost_scale_=objective.cost_scale,
             cv_results_=cv_results,
-            **({"cv_predictions_": held_out_predictions(data, splits, models)} if self.store_cv_predictions else {}),
+            **more,
         )
         warn_about([final.outcome], self.tol, "to all data")
-        warn_about([outcome for fold in folds for outcome in fold.outcomes], self.tol, "on the folds")
+        outcomes = [outcome for fold in folds for outcome in fold.outcomes[: table.n_fitted]]
+        warn_about(outcomes, self._cv_tol, "on the folds")
         return self
 
     @property
@@ -338,82 +357,44 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                     raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
         return splits
 
-    def _fold(
-        self,
-        region: Region,
-        training_region: Region,
-        data: TrainingData,
-        alphas: np.ndarray,
-        train: np.ndarray,
-        test: np.ndarray,
-        deadline: Deadline,
-    ) -> _Fold:
-        """Fit the path to the training part and score it on the held-out part."""
-        X, C, weight, offset, input_attributes = data.take(test)
-        size = float(len(test) if weight is None else weight.sum())
-        held_out = {} if weight is None else {"sample_weight": weight}
-        here = region.take(test)
+    @property
+    def _cv_tol(self) -> float:
+        """Relative duality gap of the fits on folds."""
+        return max(self.tol, CV_TOL) if self.cv_tol is None else self.cv_tol
+
+    def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
+        return self._objective(SPOPlusLoss(region), data, standardized=True)
+
+    def _score_function(self, region: Region) -> Callable[[Point, float, float, TrainingData], float]:
+        """Return a function of a model, its mean SPO and SPO+ losses on held-out data, and these data."""
+        if self._pooled:
+            return minus_spo if self.scoring == "spo_loss" else minus_spo_plus
         model = copy(self)
-        scorer = None if self._pooled else check_scoring(model, self.scoring)
-        judged: list[tuple[float, float, float]] = []  # SPO loss, SPO+ loss and score of each model
-        costs, relative = here.to_min(C), relative_weight(weight)
-        optimal: list[np.ndarray] = []  # cache of the optimal decisions
-
-        def judge(point: Point) -> None:
-            coef, intercept = point.objective.to_user(point.result.coef)
-            C_hat = apply_model(X, coef, intercept)
-            C_hat = here.to_min(C_hat if offset is None else C_hat + offset)
-            try:
-                with deadline.enforced():
-                    check_time()
-                    if not optimal:
-                        optimal.append(here.solve_min(costs))
-                    regret = SPOLoss(here).value_min(here, costs, C_hat, optimal[0])
-                    plus = SPOPlusLoss(here).value_min(here, costs, C_hat, optimal[0])
-            except TimeIsUp:
-                if judged:  # repeat the last score
-                    judged.append(judged[-1])
-                return
-            if here.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
-                regret = np.maximum(regret, 0.0)
-            spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
-            score = -spo if self.scoring == "spo_loss" else -spo_plus
-            if scorer is not None:
-                model._store(point.objective, point.run, point.result, region, point.outcome.solver, input_attributes)
-                model.__dict__.pop("feature_names_in_", None)  # X is an array by now
-                score = scorer(model, X, C.ravel() if input_attributes["_y_is_1d"] else C, **held_out)
-            judged.append((spo, spo_plus, score))
-
-        with deadline.enforced():
-            loss = SPOPlusLoss(training_region.take(train))
-            objective = self._objective(loss, data.take(train), standardized=True)
-        # If nothing is held out, all scores are equal.
-        points = fit_path(
-            objective, Run(deadline), alphas, float(self.l1_ratio), self._options(), *([judge] if size > 0 else [])
-        )
-        outcomes = [point.outcome for point in points]
-        models = [point.objective.to_user(point.result.coef) for point in points] if self.store_cv_predictions else []
-        if not judged:
-            nothing = np.zeros(len(alphas))
-            return _Fold(nothing, 0.0, nothing, nothing, outcomes, models=models)
-        # Copied models have the score of the original.
-        spo, spo_plus, scores = np.array(judged)[np.cumsum([point.fitted for point in points]) - 1].T
-        inexact = here.fault is not None or any(outcome.inexact for outcome in outcomes)
-        return _Fold(scores, size, spo, spo_plus, outcomes, inexact, models)
+        return UserScore(model, check_scoring(model, self.scoring), region)
 
 
-def held_out_predictions(
-    data: TrainingData,
-    splits: list[tuple[np.ndarray, np.ndarray]],
-    models: Sequence[tuple[np.ndarray, np.ndarray | float]],
-) -> np.ndarray:
-    """Predictions of each sample by the models of the splits that hold it out: their mean, or NaN if there are none."""
-    total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
-    for (_, test), model in zip(splits, models, strict=True):
-        np.add.at(total, test, apply_model(data.X[test], *model))
-        np.add.at(count, test, 1.0)
-    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-        total /= count[:, None]
-    if data.offset is not None:
-        total += data.offset
-    return total.ravel() if data.input_attributes["_y_is_1d"] else total
+def minus_spo(point: Point, spo: float, spo_plus: float, data: TrainingData) -> float:
+    """Score by the SPO loss."""
+    return -spo
+
+
+def minus_spo_plus(point: Point, spo: float, spo_plus: float, data: TrainingData) -> float:
+    """Score by the SPO+ loss."""
+    return -spo_plus
+
+
+@dataclass
+class UserScore:
+    """Score of a scikit-learn scorer."""
+
+    model: SPOPlusRegressorCV
+    scorer: Callable[..., float]
+    region: Region
+
+    def __call__(self, point: Point, spo: float, spo_plus: float, data: TrainingData) -> float:
+        X, C, weight, _, input_attributes = data
+        model = self.model
+        model._store(point.objective, point.run, point.result, self.region, point.outcome.solver, input_attributes)
+        model.__dict__.pop("feature_names_in_", None)  # X is an array by now
+        y = C.ravel() if input_attributes["_y_is_1d"] else C
+        return self.scorer(model, X, y, **({} if weight is None else {"sample_weight": weight}))

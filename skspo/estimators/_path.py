@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,14 +82,7 @@ def alpha_grid(
     return np.sort(grid)[::-1]
 
 
-def fit_path(
-    objective: InMemoryObjective,
-    run: Run,
-    alphas: np.ndarray,
-    l1_ratio: float,
-    options: SolverOptions,
-    judge: Callable[[Point], None] = lambda point: None,
-) -> list[Point]:
+class Path:
     """Models for decreasing alphas, each started from the one before.
 
     Parameters
@@ -96,42 +90,68 @@ def fit_path(
     objective : InMemoryObjective
         With any penalty.
     run : Run
-        For the whole path.  All models share its caches.
-    alphas : ndarray
-        In decreasing order.
+        All models share its caches.
     l1_ratio : float
     options : SolverOptions
-    judge : callable, optional
-        Called with each model; its time is part of the model's share.
 
-    Returns
-    -------
+    Attributes
+    ----------
     points : list of Point
-        If the shares of the time are too short for a fit, some models are copied to the next alphas.
+        The models so far.
     """
-    points: list[Point] = []
-    deadline = run.deadline
-    overhead, skip = 0.0, 0.0  # seconds by which a fit exceeded its share; number of next alphas without a fit
-    for k, alpha in enumerate(alphas):
-        left = deadline.left()
-        if points and (skip >= 1 or left <= overhead) and not np.isinf(alpha):
-            skip -= 1
-            points.append(_not_fitted(objective.with_penalty(float(alpha), l1_ratio), points[-1], deadline, options))
-            continue
-        share = left / (len(alphas) - k)
-        seconds = max(share, SHARE_OF_OVERHEAD * overhead)
-        end = deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0)
-        own = run.with_deadline(end)
-        if np.isinf(alpha):
-            points.append(_prior(objective.with_penalty(0.0, 0.0), own))
-        else:
-            start = points[-1].result.coef if points else None
-            points.append(_fitted(objective.with_penalty(float(alpha), l1_ratio), own, options, start))
-        judge(points[-1])
-        if left < np.inf:
-            overhead = max(overhead, left - deadline.left() - seconds)
-            skip += (seconds - share) / max(share, 1e-300)
-    return points
+
+    def __init__(self, objective: InMemoryObjective, run: Run, l1_ratio: float, options: SolverOptions) -> None:
+        self.objective, self.run, self.l1_ratio, self.options = objective, run, l1_ratio, options
+        self.points: list[Point] = []
+        # seconds by which a fit exceeded its share; number of next alphas without a fit
+        self._overhead, self._skip = 0.0, 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the caches of oracles, which may be handles of back-ends, and all models but the last."""
+        return self.__dict__ | {"run": replace(self.run, memory={}), "points": self.points[-1:]}
+
+    def extend(
+        self, alphas: np.ndarray, deadline: Deadline, judge: Callable[[Point], None] = lambda point: None
+    ) -> list[Point]:
+        """Fit models for the next alphas.
+
+        Parameters
+        ----------
+        alphas : ndarray
+            In decreasing order, below those before.
+        deadline : Deadline
+            When the last of them must end.
+        judge : callable, optional
+            Called with each model; its time is part of the model's share.
+
+        Returns
+        -------
+        points : list of Point
+            The new models.  If the shares of the time are too short for a fit, some are copies of the one before.
+        """
+        first = len(self.points)
+        for k, alpha in enumerate(alphas):
+            left = deadline.left()
+            penalty = (0.0, 0.0) if np.isinf(alpha) else (float(alpha), self.l1_ratio)
+            problem = self.objective.with_penalty(*penalty)
+            if self.points and (self._skip >= 1 or left <= self._overhead) and not np.isinf(alpha):
+                self._skip -= 1
+                self.points.append(_not_fitted(problem, self.points[-1], deadline, self.options))
+                judge(self.points[-1])
+                continue
+            share = left / (len(alphas) - k)
+            seconds = max(share, SHARE_OF_OVERHEAD * self._overhead)
+            own = self.run.with_deadline(deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0))
+            if np.isinf(alpha):
+                self.points.append(_prior(problem, own))
+            else:
+                start = self.points[-1].result.coef if self.points else None
+                self.points.append(_fitted(problem, own, self.options, start))
+            judge(self.points[-1])
+            if left < np.inf:
+                self._overhead = max(self._overhead, left - deadline.left() - seconds)
+                self._skip += (seconds - share) / max(share, 1e-300)
+        return self.points[first:]
 
 
 def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> Point:
@@ -264,7 +284,8 @@ def spo_plus_path(
     with run.deadline.enforced():
         objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
     grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
-    points = fit_path(objective, run, grid, float(l1_ratio), model._options())
+    run = replace(run, n_fits=len(grid))
+    points = Path(objective, run, float(l1_ratio), model._options()).extend(grid, run.deadline)
     warn_about([point.outcome for point in points], tol, "on the path")
     coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
     values = np.array([point.result.objective * objective.scale for point in points])

@@ -69,6 +69,11 @@ BUNDLE_FIRST, BUNDLE_FIRST_WITHOUT_NUMBA = 300, 1_500
 #: one equality, and for others, whose optima are more degenerate; and without a ridge
 DUAL_FROM_SIMPLE, DUAL_FROM, DUAL_FROM_WITHOUT_RIDGE = 2e9, 1e10, 2e10
 
+#: largest distance from the prior to the optimum, in typical costs and as the gradient at the prior predicts it, up to
+#: which dual is faster than interior point whatever the size; the passes that it gets before interior point is tried;
+#: and the multiplications of an interior-point iteration, times the number of fits, that are worth loading numba
+NEAR_PRIOR, NEAR_PASSES, NEAR_WORK = 5.0, 40, 1e9
+
 #: number of coefficients above which "auto" uses dual if interior-point cannot be used; the second number is for
 #: oracles that are solvers, of which bundle needs fewer passes
 DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 500
@@ -163,6 +168,19 @@ class Case:
             return interior_point_work(self.objective, self.run) > least
         return self.n_coef > (DUAL_COEFFICIENTS_SLOW_ORACLE if self.region.oracle_is_solver else DUAL_COEFFICIENTS)
 
+    @cached_property
+    def near_prior(self) -> bool:
+        """Whether a ridge on all coefficients moves the prior so little that few decisions change."""
+        objective = self.objective
+        if self.smooth or self.penalty != "ridge" or not (objective.l2 > 0).all() or self.region.oracle_is_solver:
+            return False
+        if not isinstance(objective, InMemoryObjective) or objective.undecided or not self.interior_point:
+            return False
+        if not has_numba() or self.run.n_fits * interior_point_work(objective, self.run) < NEAR_WORK:
+            return False
+        G = objective.loss_gradient(objective.prior, self.run.memory)[1]
+        return float(np.linalg.norm(G / objective.l2)) <= NEAR_PRIOR
+
     @property
     def fast_interior_point(self) -> bool:
         """Whether the interior-point method is faster than bundle in spite of many samples: at most one equality."""
@@ -200,6 +218,7 @@ RULES = [
     ),
     Rule("bundle", lambda case: not case.smooth and case.tiny_shared_model, "its program is tiny"),
     Rule("dual", lambda case: case.large, "its time is linear in the number of coefficients"),
+    Rule("dual", lambda case: case.near_prior, "few decisions differ from those of the prior"),
     Rule("interior-point", lambda case: case.interior_point, "polyhedra, perhaps with a quadratic constraint"),
     Rule("bundle", lambda case: not case.smooth and case.many_samples, "continues where interior point stalls"),
     Rule("conic", lambda case: case.conic, "continues where the others do not close the gap"),
@@ -281,6 +300,7 @@ def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **p
                 "lbfgs": LBFGS_FIRST if "newton" in names else None,
                 "newton": steps,
                 "bundle": FIRST_PASSES,
+                "dual": NEAR_PASSES if "interior-point" in names and not Case(objective, run).large else None,
             }.get(name)
             another = [other for other in names[names.index(name) + 1 :] if not SOLVERS[other].tolerates_inexact]
             if another and own.get("max_iter") is None:

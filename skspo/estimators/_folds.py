@@ -1,0 +1,273 @@
+"""One fold of a cross-validation: a path of models on its training part, and their scores on its held-out part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from .._training.design import apply_model
+from .._training.in_memory import InMemoryObjective
+from .._training.inputs import TrainingData
+from .._training.run import Run
+from .._utils.deadline import Deadline, TimeIsUp, check_time
+from .._utils.scaling import relative_weight
+from ..losses import SPOLoss, SPOPlusLoss
+from ..regions.base import Region
+from ..solvers.driver import SolverOptions
+from ._path import Outcome, Path, Point
+
+#: largest number of numbers in the training parts of all folds that are kept in memory at the same time
+KEPT = 2**27
+
+#: coefficients and intercept
+Model = tuple[np.ndarray, np.ndarray | float]
+
+
+class Scores(NamedTuple):
+    """Mean losses of a model on held-out samples, and its score."""
+
+    spo: float
+    spo_plus: float
+    score: float
+
+
+class Fold:
+    """Path of models of one fold; it grows by ``advance``, and can go to another process between two calls.
+
+    Parameters
+    ----------
+    region : Region
+        For held-out decisions.
+    training_region : Region
+        For training.
+    data : TrainingData
+        All samples.
+    train, test : ndarray
+        The rows of both parts.
+    make_objective : callable
+        Returns the training problem of a region and data.
+    l1_ratio : float
+    options : SolverOptions
+    score : callable
+        Returns the score of a model with these mean losses on these held-out data.
+    n_fits : int
+        Number of fits of all folds.
+    keeps_models : bool
+        Whether to keep coefficients and intercepts.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        training_region: Region,
+        data: TrainingData,
+        train: np.ndarray,
+        test: np.ndarray,
+        *,
+        make_objective: Callable[[Region, TrainingData], InMemoryObjective],
+        l1_ratio: float,
+        options: SolverOptions,
+        score: Callable[[Point, float, float, TrainingData], float],
+        n_fits: int,
+        keeps_models: bool,
+    ) -> None:
+        self.region, self.held_out = region.take(test), data.take(test)
+        weight = self.held_out.weight
+        self.size = float(len(test) if weight is None else weight.sum())  # weight of the held-out samples
+        #: numbers in the training part: features, costs and decisions
+        self.numbers = len(train) * (data.X.shape[1] + 4 * data.C.shape[1])
+        self.l1_ratio, self.options, self.score = l1_ratio, options, score
+        self.n_fits, self.keeps_models = n_fits, keeps_models
+        self.scores: list[Scores | None] = []  # of the models so far; None if there was no time
+        self.outcomes: list[Outcome] = []
+        self.models: list[Model] = []
+        self._path: Path | None = None
+        self._optimal: np.ndarray | None = None  # decisions
+        # The training part is copied when it is needed.
+        self._begin: Any = (make_objective, training_region, data, train)
+
+    def advance(self, alphas: np.ndarray, deadline: Deadline) -> Fold:
+        """Fit and score models for the next alphas; the first call also computes the optimal decisions."""
+        if self._path is None:
+            make_objective, training_region, data, train = self._begin
+            with deadline.enforced():
+                objective = make_objective(training_region.take(train), data.take(train))
+            self._path = Path(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
+            self._begin = None
+        for point in self._path.extend(alphas, deadline, lambda point: self._judge(point, deadline)):
+            self.outcomes.append(point.outcome)
+            if self.keeps_models:
+                self.models.append(point.objective.to_user(point.result.coef))
+        return self
+
+    @property
+    def inexact(self) -> bool:
+        """Whether an oracle, of training or of decisions, was found not to be optimal."""
+        return self.region.fault is not None or any(outcome.inexact for outcome in self.outcomes)
+
+    def table(self) -> np.ndarray:
+        """SPO losses, SPO+ losses and scores of the models, shape (3, n_models); zero if there was no time for any."""
+        known = [scores for scores in self.scores if scores is not None]
+        if not known:
+            return np.zeros((3, len(self.outcomes)))
+        return np.array([known[0] if scores is None else scores for scores in self.scores]).T
+
+    @property
+    def share(self) -> float:
+        """Weight of the held-out samples; zero if no model was scored."""
+        return self.size if any(scores is not None for scores in self.scores) else 0.0
+
+    def _judge(self, point: Point, deadline: Deadline) -> None:
+        last = self.scores[-1] if self.scores else None
+        # A copied model has the score of the original; if nothing is held out, there is no score.
+        if point.fitted and self.size > 0:
+            try:
+                with deadline.enforced():
+                    check_time()
+                    last = self._scores_of(point)
+            except TimeIsUp:
+                pass  # repeat the last score
+        self.scores.append(last)
+
+    def _scores_of(self, point: Point) -> Scores:
+        X, C, weight, offset, _ = self.held_out
+        region = self.region
+        C_hat = apply_model(X, *point.objective.to_user(point.result.coef))
+        C_hat = region.to_min(C_hat if offset is None else C_hat + offset)
+        costs, relative = region.to_min(C), relative_weight(weight)
+        if self._optimal is None:
+            self._optimal = region.solve_min(costs)
+        regret = SPOLoss(region).value_min(region, costs, C_hat, self._optimal)
+        plus = SPOPlusLoss(region).value_min(region, costs, C_hat, self._optimal)
+        if region.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
+            regret = np.maximum(regret, 0.0)
+        spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
+        return Scores(spo, spo_plus, self.score(point, spo, spo_plus, self.held_out))
+
+
+class Table(NamedTuple):
+    """Results of folds (rows) for alphas (columns); NaN where no model was fitted."""
+
+    scores: np.ndarray
+    spo: np.ndarray
+    spo_plus: np.ndarray
+    size: np.ndarray  # weight of the held-out samples of each fold
+    pooled: bool  # whether scores are losses, which are averaged over samples; others are averaged over folds
+    n_fitted: int  # number of alphas with models
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Mean over folds."""
+        return np.average(values, axis=0, weights=self.size if self.pooled else None)
+
+    def cut(self, n_fitted: int) -> Table:
+        """Return the table with models of the first alphas only."""
+        scores, spo, spo_plus = (values.copy() for values in self[:3])
+        for values in (scores, spo, spo_plus):
+            values[:, n_fitted:] = np.nan
+        return self._replace(scores=scores, spo=spo, spo_plus=spo_plus, n_fitted=n_fitted)
+
+
+def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> Table:
+    """Table of what the folds have so far; ``guarded``: scores are SPO losses if an oracle is not optimal."""
+    n_fitted = len(folds[0].outcomes)
+    values = np.full((3, len(folds), n_alphas), np.nan)
+    for k, fold in enumerate(folds):
+        values[:, k, :n_fitted] = fold.table()
+    spo, spo_plus, scores = values
+    if guarded and any(fold.inexact for fold in folds):
+        # If the oracle is not optimal, the SPO+ loss is not reliable; the cost of decisions is.
+        scores = -spo
+    size = np.array([fold.share for fold in folds])
+    if not size.any():  # there was no time for any fold
+        size = np.ones(len(folds))
+    return Table(scores, spo, spo_plus, size, pooled, n_fitted)
+
+
+def end_of_path(table: Table, patience: int) -> int | None:
+    """Number of alphas after which the path ends because the scores have become worse; None if it goes on."""
+    mean = table.mean(table.scores)
+    n_folds, best, worse = len(table.scores), 0, 0
+    for k in range(1, table.n_fitted):
+        if mean[k] > mean[best]:
+            best, worse = k, 0
+            continue
+        loss = table.scores[:, best] - table.scores[:, k]
+        error = np.sqrt(table.mean((loss - table.mean(loss)) ** 2) / max(n_folds - 1, 1))
+        worse = worse + 1 if table.mean(loss) > error else 0
+        if worse == patience:
+            return k + 1
+    return None
+
+
+def fit_folds(
+    folds: list[Fold],
+    alphas: np.ndarray,
+    deadline: Deadline,
+    n_jobs: int | None,
+    patience: int | None,
+    *,
+    pooled: bool,
+    guarded: bool,
+) -> tuple[list[Fold], Table]:
+    """Fit and score the paths of all folds, ``n_jobs`` at the same time.
+
+    Folds take turns, a few alphas each, so that the paths end where the mean score over folds says so
+    (``end_of_path``).  If all folds together are too large to be kept in memory, each is fitted to its end.
+
+    Parameters
+    ----------
+    folds : list of Fold
+    alphas : ndarray
+        In decreasing order.
+    deadline : Deadline
+        Of the folds and the fit to all data, which gets as much time as the path of a fold.
+    n_jobs : int or None
+    patience : int or None
+    pooled, guarded : bool
+        See ``tabulate``.
+
+    Returns
+    -------
+    folds : list of Fold
+    table : Table
+        It does not depend on ``n_jobs``.
+    """
+    jobs = effective_n_jobs(n_jobs)
+    turns = -(-len(folds) // jobs)
+    step = len(alphas)
+    if patience is not None and sum(fold.numbers for fold in folds) <= KEPT:
+        step = 1 if jobs == 1 else patience
+    batches = [alphas[k : k + step] for k in range(0, len(alphas), step)]
+    if len(batches) > 1:
+        batches.insert(0, alphas[:0])  # the optimal decisions; they may take longer than the time of one model
+    done, end = 0, None
+    with Parallel(n_jobs=n_jobs) as parallel:
+        for batch in batches:
+            part = len(batch) or len(alphas)
+            whole = turns * (len(alphas) - done) + len(alphas)
+            ends = [deadline.share((k // jobs + 1) * part / whole) for k in range(len(folds))]
+            folds = parallel(delayed(fold.advance)(batch, end) for fold, end in zip(folds, ends, strict=True))
+            done += len(batch)
+            table = tabulate(folds, len(alphas), pooled, guarded)
+            end = None if patience is None else end_of_path(table, patience)
+            if end is not None:
+                return folds, table.cut(end)
+    return folds, table
+
+
+def held_out_predictions(
+    data: TrainingData, splits: list[tuple[np.ndarray, np.ndarray]], models: list[Model]
+) -> np.ndarray:
+    """Predictions of each sample by the models of the splits that hold it out: their mean, or NaN if there are none."""
+    total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
+    for (_, test), model in zip(splits, models, strict=True):
+        np.add.at(total, test, apply_model(data.X[test], *model))
+        np.add.at(count, test, 1.0)
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+        total /= count[:, None]
+    if data.offset is not None:
+        total += data.offset
+    return total.ravel() if data.input_attributes["_y_is_1d"] else total
