@@ -5,7 +5,7 @@
     python benchmarks/real.py --only credit spam --splits 5
     python benchmarks/real.py --models "least squares" "SPO+"
     python benchmarks/real.py --out real.json               goes on where an interrupted run stopped
-    python benchmarks/real.py --quick                       two splits of a few hundred samples, as a test
+    python benchmarks/real.py --quick                       two splits of 120 samples, as a test
 
 Problems and their splits are in ``real_problems.py``.  A figure is the test normalized SPO loss in percent: mean over
 the splits and its standard error; seconds are processor time of one fit, all choices included.  Every choice (penalty,
@@ -14,8 +14,8 @@ size of trees, model) is made inside the training samples, on the same folds.
 "two-stage chosen" is the baseline: of ridge, two forests and two boosted models, the one with the lowest held-out
 regret.  The last columns are the mean difference to it with a 95 % confidence interval, and a verdict: "gains" or
 "loses" if the interval does not contain zero.  Random splits overlap, and their interval is that of the corrected
-resampled t-test (Nadeau and Bengio, 2003); the test blocks of problems in order of time are disjoint, and their interval
-is that of the paired t-test.
+resampled t-test (Nadeau and Bengio, 2003); the test blocks of problems in order of time are disjoint, and their
+interval is that of the paired t-test.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from skspo import SPOPlusRegressorCV, TwoStageRegressor, normalized_spo_loss, sp
 from skspo.experiments.runner import write_atomically
 
 BASELINE = "two-stage chosen"
-QUICK = 240  # samples
+QUICK = 120  # samples
 
 RIDGE = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 5, 15)))
 FORESTS = [
-    RandomForestRegressor(100, min_samples_leaf=leaf, max_features=1 / 3, max_samples=0.5, random_state=0)
+    RandomForestRegressor(50, min_samples_leaf=leaf, max_features=1 / 3, max_samples=0.5, random_state=0)
     for leaf in (3, 20)
 ]
 BOOSTING = [
@@ -66,7 +66,7 @@ BOOSTING = [
 
 def folds(problem: Problem) -> KFold:
     """Folds inside the training samples: contiguous in time, or random."""
-    return KFold(4) if problem.ordered else KFold(4, shuffle=True, random_state=0)
+    return KFold(3) if problem.ordered else KFold(3, shuffle=True, random_state=0)
 
 
 class Fits:
@@ -135,7 +135,7 @@ class PerItem(TransformerMixin, BaseEstimator):
 
 
 def spo_plus(problem: Problem) -> SPOPlusRegressorCV:
-    return SPOPlusRegressorCV(problem.region, shared=problem.shared, cv=folds(problem), tol=1e-4)
+    return SPOPlusRegressorCV(problem.region, shared=problem.shared, cv=folds(problem), n_alphas=10, tol=1e-4)
 
 
 def kernel_spo_plus(problem: Problem) -> BaseEstimator:

