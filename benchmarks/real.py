@@ -11,6 +11,7 @@ Problems and their splits are in ``real_problems.py``.  A figure is the test nor
 the splits and its standard error; seconds are processor time of one fit, all choices included.  Every choice (penalty,
 size of trees, model) is made inside the training samples, on the same folds.
 
+SPO+ chooses its penalty by the held-out SPO+ loss, which is the default, or "by regret": by the held-out SPO loss.
 "two-stage chosen" is the baseline: of ridge, two forests and two boosted models, the one with the lowest held-out
 regret.  The last columns are the mean difference to it with a 95 % confidence interval, and a verdict: "gains" or
 "loses" if the interval does not contain zero.  Random splits overlap, and their interval is that of the corrected
@@ -135,16 +136,17 @@ class PerItem(TransformerMixin, BaseEstimator):
         return self.transformer_.transform(X.reshape(len(X) * self.d, -1)).reshape(len(X), -1)
 
 
-def spo_plus(problem: Problem) -> SPOPlusRegressorCV:
-    return SPOPlusRegressorCV(problem.region, shared=problem.shared, cv=folds(problem), n_alphas=10, tol=1e-4)
+def spo_plus(problem: Problem, scoring: str | None = None) -> SPOPlusRegressorCV:
+    options = {"cv": folds(problem), "scoring": scoring, "n_alphas": 10, "tol": 1e-4}
+    return SPOPlusRegressorCV(problem.region, shared=problem.shared, **options)
 
 
-def kernel_spo_plus(problem: Problem) -> BaseEstimator:
+def kernel_spo_plus(problem: Problem, scoring: str | None = None) -> BaseEstimator:
     """SPO+ on the features and 60 Nystroem features of a Gaussian kernel."""
     d = problem.C.shape[1] if problem.shared else 1
     q = problem.X.shape[1] // d
     kernel = make_pipeline(StandardScaler(), Nystroem(gamma=1 / (2 * q), n_components=60, random_state=0))
-    return make_pipeline(PerItem(make_union(StandardScaler(), kernel), d), spo_plus(problem))
+    return make_pipeline(PerItem(make_union(StandardScaler(), kernel), d), spo_plus(problem, scoring))
 
 
 #: name -> function of the problem and of the fits of this split, which it may ignore
@@ -154,7 +156,9 @@ MODELS: dict[str, Callable[[Problem, Fits], BaseEstimator]] = {
     "boosting": lambda problem, fits: ChosenTwoStage(problem, BOOSTING, fits=fits),
     BASELINE: lambda problem, fits: ChosenTwoStage(problem, [RIDGE, *FORESTS, *BOOSTING], "regret", fits),
     "SPO+": lambda problem, fits: spo_plus(problem),
+    "SPO+ by regret": lambda problem, fits: spo_plus(problem, "spo_loss"),
     "kernel SPO+": lambda problem, fits: kernel_spo_plus(problem),
+    "kernel by regret": lambda problem, fits: kernel_spo_plus(problem, "spo_loss"),
 }
 
 # -- runs --------------------------------------------------------------------------------------------------------------

@@ -455,7 +455,7 @@ def queues() -> Problem:
     df = df.iloc[np.sort(np.random.default_rng(0).permutation(len(df))[:3000])]
     y = df["class"].map({"VF": 0, "F": 1, "M": 2, "L": 3}).to_numpy()[:, None]
     counts = df[["compounds", "input_fields", "iterations", "num_pending"]]
-    features = df.drop(columns="class").join(np.log1p(counts), rsuffix="_log")
+    features = df.drop(columns="class").join(np.log1p(counts).add_suffix("_log"))
     short = y - np.arange(4)
     return Problem(
         "queues",

@@ -17,7 +17,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from skspo import spo_loss
+from skspo import TopK, normalized_spo_loss, spo_loss
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMES = ["digits", "spam", "credit", "lending", "churn", "mailing", "houses", "deliveries", "cars", "queues"]
@@ -177,6 +177,17 @@ def test_per_item(real):
     X = np.random.default_rng(0).normal(size=(7, 6))
     Z = real.PerItem(StandardScaler(), 3).fit_transform(X)
     np.testing.assert_allclose(Z.reshape(21, 2), StandardScaler().fit_transform(X.reshape(21, 2)))
+
+
+def test_kernel_features_of_items(real):
+    """The value of an item is the square of its feature: no linear model ranks items, the kernel does."""
+    X = np.random.default_rng(0).normal(size=(120, 5))
+    problem = sys.modules["real_data"].Problem("squares", "", TopK(2, sense="max"), X, X**2)
+    regret = [
+        normalized_spo_loss(X[80:] ** 2, make(problem).fit(X[:80], X[:80] ** 2).predict(X[80:]), problem.region)
+        for make in (real.spo_plus, real.kernel_spo_plus)
+    ]
+    assert regret[1] < 0.05 < 0.2 < regret[0]
 
 
 def test_chosen_by_held_out_regret(real, problems):
