@@ -38,7 +38,7 @@ import numpy as np
 from real_data import Problem
 from real_problems import ENERGY, PROBLEMS
 from scipy import stats
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.kernel_approximation import Nystroem
@@ -47,7 +47,14 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
 
-from skspo import SPOPlusRegressorCV, TwoStageRegressor, normalized_spo_loss, spo_loss
+from skspo import (
+    ItemTransformer,
+    SPOPlusRegressorCV,
+    SPOStackingRegressor,
+    TwoStageRegressor,
+    normalized_spo_loss,
+    spo_loss,
+)
 from skspo.experiments.runner import write_atomically
 
 BASELINE = "two-stage chosen"
@@ -121,21 +128,6 @@ class ChosenTwoStage(BaseEstimator):
         return self.model_.predict(X)
 
 
-class PerItem(TransformerMixin, BaseEstimator):
-    """Apply a transformer to the features of each of d items."""
-
-    def __init__(self, transformer: BaseEstimator, d: int):
-        self.transformer = transformer
-        self.d = d
-
-    def fit(self, X: np.ndarray, y: None = None) -> PerItem:
-        self.transformer_ = clone(self.transformer).fit(X.reshape(len(X) * self.d, -1))
-        return self
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        return self.transformer_.transform(X.reshape(len(X) * self.d, -1)).reshape(len(X), -1)
-
-
 def spo_plus(problem: Problem, scoring: str | None = None) -> SPOPlusRegressorCV:
     options = {"cv": folds(problem), "scoring": scoring, "n_alphas": 10, "tol": 1e-4}
     return SPOPlusRegressorCV(problem.region, shared=problem.shared, **options)
@@ -143,10 +135,17 @@ def spo_plus(problem: Problem, scoring: str | None = None) -> SPOPlusRegressorCV
 
 def kernel_spo_plus(problem: Problem, scoring: str | None = None) -> BaseEstimator:
     """SPO+ on the features and 60 Nystroem features of a Gaussian kernel."""
-    d = problem.C.shape[1] if problem.shared else 1
-    q = problem.X.shape[1] // d
+    q = problem.X.shape[1] // (problem.C.shape[1] if problem.shared else 1)
     kernel = make_pipeline(StandardScaler(), Nystroem(gamma=1 / (2 * q), n_components=60, random_state=0))
-    return make_pipeline(PerItem(make_union(StandardScaler(), kernel), d), spo_plus(problem, scoring))
+    features = make_union(StandardScaler(), kernel)
+    return make_pipeline(ItemTransformer(features) if problem.shared else features, spo_plus(problem, scoring))
+
+
+def stack(problem: Problem, weights: str = "decisions") -> SPOStackingRegressor:
+    """Stack with its default members."""
+    return SPOStackingRegressor(
+        problem.region, weights=weights, cv=folds(problem), shared=problem.shared, random_state=0
+    )
 
 
 #: name -> function of the problem and of the fits of this split, which it may ignore
@@ -159,6 +158,8 @@ MODELS: dict[str, Callable[[Problem, Fits], BaseEstimator]] = {
     "SPO+ by regret": lambda problem, fits: spo_plus(problem, "spo_loss"),
     "kernel SPO+": lambda problem, fits: kernel_spo_plus(problem),
     "kernel by regret": lambda problem, fits: kernel_spo_plus(problem, "spo_loss"),
+    "stack": lambda problem, fits: stack(problem),
+    "stack, SPO+ weights": lambda problem, fits: stack(problem, "spo+"),
 }
 
 # -- runs --------------------------------------------------------------------------------------------------------------
