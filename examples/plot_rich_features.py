@@ -7,8 +7,8 @@ a transformer of scikit-learn before :class:`~skspo.SPOPlusRegressorCV`, or a st
 :ref:`sphx_glr_gallery_plot_stacking.py`.
 
 This example uses Nystroem features of a Gaussian kernel.  Their width ``gamma`` and the penalty ``alpha`` have to be
-chosen together: a narrow kernel needs a stronger penalty.  :class:`~skspo.SPOPlusRegressorCV` chooses ``alpha`` for each
-``gamma``, and a loop compares the held-out losses of the widths.
+chosen together: a narrow kernel needs a stronger penalty.  :class:`~skspo.SPOPlusRegressorCV` chooses ``alpha`` for
+each ``gamma``, and a loop compares the held-out losses of the widths.
 """
 
 # %%
