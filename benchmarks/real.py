@@ -224,7 +224,10 @@ def show(problem: Problem, lines: list[tuple[str, ...]]) -> None:
     n, d = problem.C.shape
     q = problem.X.shape[1] // (d if problem.shared else 1)
     of = "features of each item" if problem.shared else "features"
-    print(f"\n{problem.name}: {problem.about}\n{problem.region}, n = {n}, d = {d}, {q} {of}")
+    region = repr(problem.region)
+    if len(region) > 60:  # matrices
+        region = type(problem.region).__name__
+    print(f"\n{problem.name}: {problem.about}\n{region}, n = {n}, d = {d}, {q} {of}")
     for line in (("", "regret %", "s.e.", "seconds", "difference", "verdict"), *lines):
         print(f"  {line[0]:18}", *(f"{cell:>{width}}" for cell, width in zip(line[1:], (9, 6, 8, 16, 8), strict=True)))
 

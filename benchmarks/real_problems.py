@@ -8,6 +8,8 @@
   to come is not used, because the data have no forecasts of it.
 - Features are made once and are the same for all models.  Nothing is estimated from targets outside of the past.
 - Where the order of time matters, models are trained on the past and tested on the block that follows.
+- Where the data are of one year there is no feature of the season: a model trained on a part of it could only
+  extrapolate.
 - Where items are grouped into samples (8 applicants at a time), the groups are random, with a fixed seed.
 """
 
@@ -42,10 +44,9 @@ def demand() -> Problem:
     workday = df["WorkDay"].to_numpy(float).reshape(-1, 48)[:, :1]
     days = len(C)
     before = np.vstack([workday[:1], workday[:-1]])
-    year = waves(np.arange(days), 365.25, 1)
     evening = past(temperature[:, -1:], 1)[:, 0]  # the last temperature before the day
     hottest = past(temperature.max(axis=1, keepdims=True), 1)[:, 0]
-    of_day = np.hstack([np.ones((days, 1)), workday, before, year, evening, hottest])[:, None]
+    of_day = np.hstack([np.ones((days, 1)), workday, before, evening, hottest])[:, None]
     parts = [
         past(C, 1, 2, 7, 14),
         mean_of_past(C, 7)[..., None],
@@ -80,7 +81,7 @@ def nitrogen() -> Problem:
     day = np.flatnonzero(complete) + first
     n = len(C)
     week = np.eye(7)[day % 7]
-    of_day = np.hstack([np.ones((n, 1)), week[:, 1:], waves(day, 366, 1), past(wind.mean(axis=1)[:, None], 1)[:, 0]])
+    of_day = np.hstack([np.ones((n, 1)), week[:, 1:], past(wind.mean(axis=1)[:, None], 1)[:, 0]])
     parts = [
         past(C, 1, 2, 7),
         mean_of_past(C, 7)[..., None],
@@ -207,13 +208,13 @@ def slots() -> Problem:
     complete = ~np.isnan(C).any(axis=2)
     known = np.where(np.isnan(C), np.nanmean(C, axis=2, keepdims=True), C)
     date = df.drop_duplicates("t").sort_values("t")["date"]
-    week, year = np.eye(7)[date.dt.day_of_week], waves(np.arange(365), 365, 2)
+    week = np.eye(7)[date.dt.day_of_week]
     parts = []
     for a, airport in enumerate(airports):
         weather = morning_weather(5).loc[airport].to_numpy()
         yesterday = past(known[:, a].mean(axis=1)[:, None], 1)[:, 0]
         ones = np.ones((365, 1))
-        of_day = np.hstack([ones, week[:, 1:], year, weather, yesterday, ones * np.eye(3)[a, 1:]])[:, None]
+        of_day = np.hstack([ones, week[:, 1:], weather, yesterday, ones * np.eye(3)[a, 1:]])[:, None]
         position = (hours - 13.5) / 7.5
         features = [
             count[:, a, :, None],
@@ -273,7 +274,6 @@ def one_flight() -> Problem:
             hour,
             hour**2,
             df["distance"] / 1000,
-            waves(df["t"].to_numpy(), 365, 2),
             encode(df[["origin", "carrier"]]),
             weather,
             weather * hour[:, None],
