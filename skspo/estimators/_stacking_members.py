@@ -31,7 +31,7 @@ from ._cv import SPOPlusRegressorCV
 from ._two_stage import TwoStageRegressor
 
 #: largest number of Nystroem features of the default members, and their share of the samples
-KERNEL_FEATURES, KERNEL_SHARE = 60, 0.5
+KERNEL_FEATURES, KERNEL_SHARE = 40, 0.5
 
 #: member by name, as users give it
 Named = tuple[str, BaseEstimator]
@@ -64,7 +64,7 @@ def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
         ),
         ("spo+", SPOPlusRegressorCV()),
         # Least squares on many features overfits, so that it is not a good prior.
-        ("spo+ kernel", make_pipeline(StandardScaler(), rich, SPOPlusRegressorCV(prior="zero"))),
+        ("spo+ kernel", make_pipeline(StandardScaler(), rich, SPOPlusRegressorCV(prior="zero", n_alphas=12))),
     ]
 
 
