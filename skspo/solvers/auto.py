@@ -72,7 +72,7 @@ DUAL_FROM_SIMPLE, DUAL_FROM, DUAL_FROM_WITHOUT_RIDGE = 2e9, 1e10, 2e10
 #: largest distance from the prior to the optimum, in typical costs and as the gradient at the prior predicts it, up to
 #: which dual is faster than interior point whatever the size; the passes that it gets before interior point is tried;
 #: and the multiplications of an interior-point iteration, times the number of fits, that are worth loading numba
-NEAR_PRIOR, NEAR_PASSES, NEAR_WORK = 5.0, 40, 1e9
+NEAR_PRIOR, NEAR_PASSES, NEAR_WORK = 10.0, 40, 1e9
 
 #: number of coefficients above which "auto" uses dual if interior-point cannot be used; the second number is for
 #: oracles that are solvers, of which bundle needs fewer passes
