@@ -191,16 +191,25 @@ def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> T
 
 
 def end_of_path(table: Table, patience: int) -> int | None:
-    """Number of alphas after which the path ends because the scores have become worse; None if it goes on."""
-    mean = table.mean(table.scores)
-    n_folds, best, worse = len(table.scores), 0, 0
+    """Number of alphas after which the path ends, because scores and SPO+ losses have become worse; None: it goes on.
+
+    The SPO+ loss is less noisy than most scores.
+    """
+    ends = [_end(table, values, patience) for values in (table.scores, -table.spo_plus)]
+    return None if None in ends else max(end for end in ends if end is not None)
+
+
+def _end(table: Table, scores: np.ndarray, patience: int) -> int | None:
+    """Number of alphas until ``patience`` in a row are worse than the best by more than a standard error over folds."""
+    mean = table.mean(scores)
+    n_folds, best, worse = len(scores), 0, 0
     for k in range(1, table.n_fitted):
         if mean[k] > mean[best]:
             best, worse = k, 0
             continue
-        loss = table.scores[:, best] - table.scores[:, k]
-        error = np.sqrt(table.mean((loss - table.mean(loss)) ** 2) / max(n_folds - 1, 1))
-        worse = worse + 1 if table.mean(loss) > error else 0
+        loss = scores[:, best] - scores[:, k]
+        error = np.sqrt(table.mean((loss - mean[best] + mean[k]) ** 2) / max(n_folds - 1, 1))
+        worse = worse + 1 if mean[best] - mean[k] > error else 0
         if worse == patience:
             return k + 1
     return None
