@@ -108,7 +108,8 @@ class Path:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the caches of oracles, which may be handles of back-ends, and all models but the last."""
-        return self.__dict__ | {"run": replace(self.run, memory={}), "points": self.points[-1:]}
+        last = [point._replace(run=replace(point.run, memory={})) for point in self.points[-1:]]
+        return self.__dict__ | {"run": replace(self.run, memory={}), "points": last}
 
     def extend(
         self,
