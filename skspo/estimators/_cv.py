@@ -132,7 +132,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         "alpha"; "split0_test_score", ... one per fold: minus the mean loss, or the value of the scorer;
         "mean_test_score", over all held-out samples together (a scorer: over folds); "std_test_score", over folds;
         "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss", over all held-out samples together,
-        for every ``scoring``.
+        for every ``scoring``.  NaN after the end of the path (see ``patience``), and the last rank.
     cv_predictions_ : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         Held-out predictions of the chosen alpha, offset included: each sample is predicted by the model that was fitted
         without its fold.  The mean if the sample is held out more than once, NaN if it is never held out.  Only if
