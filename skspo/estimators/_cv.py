@@ -57,7 +57,7 @@ from ._linear import LinearSPOPlusMixin
 from ._path import Path, Point, alpha_grid, warn_about
 
 #: default relative duality gap of the fits on folds, unless ``tol`` is larger
-CV_TOL = 1e-4
+CV_TOL = 1e-3
 
 
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -102,11 +102,12 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Iteration limit of each fit; None leaves the solver's own.
     cv_tol : float or None, default=None
         Relative duality gap of the fits on folds, which are only compared by their held-out losses.  None means the
-        larger of ``tol`` and 1e-4.  It does not apply if ``solver`` is an instance.
+        larger of ``tol`` and 1e-3.  It does not apply if ``solver`` is an instance.
     patience : int or None, default=3
-        Stop the path after this many candidates in a row that are worse than the best one so far, by more than the
-        standard error of the difference over folds.  The remaining candidates, with smaller penalties, are not fitted;
-        in ``cv_results_`` their scores and losses are NaN.  None means that all candidates are fitted.
+        The path ends after this many candidates in a row that are worse than the best one so far, both by their score
+        and by their held-out SPO+ loss, by more than the standard error of the difference over folds.  The remaining
+        candidates, which have smaller penalties, are not fitted: in ``cv_results_`` their scores and losses are NaN.
+        None means that all candidates are fitted.
     store_cv_predictions : bool, default=False
         Whether to store the held-out predictions of the chosen candidate in ``cv_predictions_``.
     time_limit : float or None, default=None
@@ -131,7 +132,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         "alpha"; "split0_test_score", ... one per fold: minus the mean loss, or the value of the scorer;
         "mean_test_score", over all held-out samples together (a scorer: over folds); "std_test_score", over folds;
         "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss", over all held-out samples together,
-        for every ``scoring``.
+        for every ``scoring``.  NaN after the end of the path (see ``patience``), and the last rank.
     cv_predictions_ : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         Held-out predictions of the chosen alpha, offset included: each sample is predicted by the model that was fitted
         without its fold.  The mean if the sample is held out more than once, NaN if it is never held out.  Only if

@@ -89,15 +89,19 @@ class Fold:
         # The training part is copied when it is needed.
         self._begin: Any = (make_objective, training_region, data, train)
 
-    def advance(self, alphas: np.ndarray, deadline: Deadline) -> Fold:
-        """Fit and score models for the next alphas; the first call also computes the optimal decisions."""
+    def advance(self, alphas: np.ndarray, n_left: int, deadline: Deadline, part: float) -> Fold:
+        """Fit and score models for the next alphas; the first call also computes the optimal decisions.
+
+        From now on, this fold gets a part of the time that is left, for all of its ``n_left`` remaining alphas.
+        """
+        deadline = deadline.share(part)
         if self._path is None:
             make_objective, training_region, data, train = self._begin
             with deadline.enforced():
                 objective = make_objective(training_region.take(train), data.take(train))
             self._path = Path(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
             self._begin = None
-        for point in self._path.extend(alphas, deadline, lambda point: self._judge(point, deadline)):
+        for point in self._path.extend(alphas, deadline, n_left, lambda point: self._judge(point, deadline)):
             self.outcomes.append(point.outcome)
             if self.keeps_models:
                 self.models.append(point.objective.to_user(point.result.coef))
@@ -187,16 +191,25 @@ def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> T
 
 
 def end_of_path(table: Table, patience: int) -> int | None:
-    """Number of alphas after which the path ends because the scores have become worse; None if it goes on."""
-    mean = table.mean(table.scores)
-    n_folds, best, worse = len(table.scores), 0, 0
+    """Number of alphas after which the path ends, because scores and SPO+ losses have become worse; None: it goes on.
+
+    The SPO+ loss is less noisy than most scores.
+    """
+    ends = [_end(table, values, patience) for values in (table.scores, -table.spo_plus)]
+    return None if None in ends else max(end for end in ends if end is not None)
+
+
+def _end(table: Table, scores: np.ndarray, patience: int) -> int | None:
+    """Number of alphas until ``patience`` in a row are worse than the best by more than a standard error over folds."""
+    mean = table.mean(scores)
+    n_folds, best, worse = len(scores), 0, 0
     for k in range(1, table.n_fitted):
         if mean[k] > mean[best]:
             best, worse = k, 0
             continue
-        loss = table.scores[:, best] - table.scores[:, k]
-        error = np.sqrt(table.mean((loss - table.mean(loss)) ** 2) / max(n_folds - 1, 1))
-        worse = worse + 1 if table.mean(loss) > error else 0
+        loss = scores[:, best] - scores[:, k]
+        error = np.sqrt(table.mean((loss - mean[best] + mean[k]) ** 2) / max(n_folds - 1, 1))
+        worse = worse + 1 if mean[best] - mean[k] > error else 0
         if worse == patience:
             return k + 1
     return None
@@ -223,7 +236,7 @@ def fit_folds(
     alphas : ndarray
         In decreasing order.
     deadline : Deadline
-        Of the folds and the fit to all data, which gets as much time as the path of a fold.
+        Of the folds and of the fit to all data.
     n_jobs : int or None
     patience : int or None
     pooled, guarded : bool
@@ -243,14 +256,18 @@ def fit_folds(
     batches = [alphas[k : k + step] for k in range(0, len(alphas), step)]
     if len(batches) > 1:
         batches.insert(0, alphas[:0])  # the optimal decisions; they may take longer than the time of one model
-    done, end = 0, None
+    n_left = len(alphas)
     with Parallel(n_jobs=n_jobs) as parallel:
         for batch in batches:
-            part = len(batch) or len(alphas)
-            whole = turns * (len(alphas) - done) + len(alphas)
-            ends = [deadline.share((k // jobs + 1) * part / whole) for k in range(len(folds))]
-            folds = parallel(delayed(fold.advance)(batch, end) for fold, end in zip(folds, ends, strict=True))
-            done += len(batch)
+            # Fits until the end, one after the other: those of folds that have had their turn, the others, and the
+            # fit to all data, which gets as much time as a path.
+            after = n_left - len(batch)
+            ahead = [(turns - k) * n_left + k * after + len(alphas) for k in range(turns)]
+            folds = parallel(
+                delayed(fold.advance)(batch, n_left, deadline, n_left / ahead[k // jobs])
+                for k, fold in enumerate(folds)
+            )
+            n_left = after
             table = tabulate(folds, len(alphas), pooled, guarded)
             end = None if patience is None else end_of_path(table, patience)
             if end is not None:

@@ -108,10 +108,15 @@ class Path:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the caches of oracles, which may be handles of back-ends, and all models but the last."""
-        return self.__dict__ | {"run": replace(self.run, memory={}), "points": self.points[-1:]}
+        last = [point._replace(run=replace(point.run, memory={})) for point in self.points[-1:]]
+        return self.__dict__ | {"run": replace(self.run, memory={}), "points": last}
 
     def extend(
-        self, alphas: np.ndarray, deadline: Deadline, judge: Callable[[Point], None] = lambda point: None
+        self,
+        alphas: np.ndarray,
+        deadline: Deadline,
+        n_left: int | None = None,
+        judge: Callable[[Point], None] = lambda point: None,
     ) -> list[Point]:
         """Fit models for the next alphas.
 
@@ -120,7 +125,9 @@ class Path:
         alphas : ndarray
             In decreasing order, below those before.
         deadline : Deadline
-            When the last of them must end.
+            When the path must end.
+        n_left : int, optional
+            Number of alphas until then; by default there are no others.
         judge : callable, optional
             Called with each model; its time is part of the model's share.
 
@@ -130,7 +137,7 @@ class Path:
             The new models.  If the shares of the time are too short for a fit, some are copies of the one before.
         """
         first = len(self.points)
-        for k, alpha in enumerate(alphas):
+        for before, alpha in enumerate(alphas):
             left = deadline.left()
             penalty = (0.0, 0.0) if np.isinf(alpha) else (float(alpha), self.l1_ratio)
             problem = self.objective.with_penalty(*penalty)
@@ -139,7 +146,7 @@ class Path:
                 self.points.append(_not_fitted(problem, self.points[-1], deadline, self.options))
                 judge(self.points[-1])
                 continue
-            share = left / (len(alphas) - k)
+            share = left / ((len(alphas) if n_left is None else n_left) - before)
             seconds = max(share, SHARE_OF_OVERHEAD * self._overhead)
             own = self.run.with_deadline(deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0))
             if np.isinf(alpha):

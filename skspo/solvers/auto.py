@@ -69,10 +69,14 @@ BUNDLE_FIRST, BUNDLE_FIRST_WITHOUT_NUMBA = 300, 1_500
 #: one equality, and for others, whose optima are more degenerate; and without a ridge
 DUAL_FROM_SIMPLE, DUAL_FROM, DUAL_FROM_WITHOUT_RIDGE = 2e9, 1e10, 2e10
 
-#: largest distance from the prior to the optimum, in typical costs and as the gradient at the prior predicts it, up to
-#: which dual is faster than interior point whatever the size; the passes that it gets before interior point is tried;
-#: and the multiplications of an interior-point iteration, times the number of fits, that are worth loading numba
-NEAR_PRIOR, NEAR_PASSES, NEAR_WORK = 5.0, 40, 1e9
+#: largest distances from the prior to the optimum, in typical costs and as the gradient at the prior predicts them, up
+#: to which dual is faster than interior point whatever the size: at first, and if the fit with the penalty before took
+#: few passes; and what few are
+NEAR_PRIOR, NEAR_PRIOR_NEXT, FEW_PASSES = 10.0, 100.0, 10
+
+#: passes of dual before interior point is tried instead, and the multiplications of an interior-point iteration, times
+#: the number of fits, that are worth loading numba
+NEAR_PASSES, NEAR_WORK = 40, 1e9
 
 #: number of coefficients above which "auto" uses dual if interior-point cannot be used; the second number is for
 #: oracles that are solvers, of which bundle needs fewer passes
@@ -178,8 +182,11 @@ class Case:
             return False
         if not has_numba() or self.run.n_fits * interior_point_work(objective, self.run) < NEAR_WORK:
             return False
+        last: Any = self.run.states.get("dual")
+        if last is not None and last.n_iter > FEW_PASSES:
+            return False
         G = objective.loss_gradient(objective.prior, self.run.memory)[1]
-        return float(np.linalg.norm(G / objective.l2)) <= NEAR_PRIOR
+        return float(np.linalg.norm(G / objective.l2)) <= (NEAR_PRIOR if last is None else NEAR_PRIOR_NEXT)
 
     @property
     def fast_interior_point(self) -> bool:

@@ -46,7 +46,10 @@ from skspo.solvers import (
     NewtonSolver,
     SGDSolver,
     choose_solvers,
+    make_solvers,
 )
+from skspo.solvers.auto import FEW_PASSES, NEAR_PASSES
+from skspo.solvers.driver import SolverOptions, minimise
 
 
 @pytest.mark.slow
@@ -298,3 +301,43 @@ def test_states_of_a_run_serve_the_next_penalty():
     assert warm.converged and cold.converged
     assert warm.objective == pytest.approx(cold.objective, rel=2e-6)
     assert warm.n_iter < cold.n_iter
+
+
+def test_auto_uses_dual_near_the_prior():
+    """With a strong ridge, and if there are many fits: single ones are not worth loading numba."""
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 10))
+    C = (X @ rng.normal(size=(10, 6))) ** 2 / 10 + rng.normal(size=(200, 6))
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="least_squares", standardized=True)
+    slope = float(np.linalg.norm(objective.loss_gradient(objective.prior)[1]))
+
+    def auto(alpha, l1_ratio=0.0, objective=objective, **state):
+        return choose_solvers(objective.with_penalty(alpha * slope, l1_ratio), Run(n_fits=10_000, **state))
+
+    assert auto(0.11)[:2] == ["dual", "interior-point"] and auto(0.09)[0] == "interior-point"
+    assert "dual" not in choose_solvers(objective.with_penalty(slope, 0.0))
+    # Not for penalties that leave coefficients free, or that are not smooth.
+    assert "dual" not in auto(1.0, l1_ratio=0.5)
+    zero = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="zero", standardized=True)
+    assert "dual" not in auto(1.0, objective=zero)
+
+    # Along a path it is used as long as it needs few passes.
+    first, run = objective.with_penalty(slope, 0.0), Run(n_fits=10_000)
+    dual, *_ = make_solvers(first, run, "auto")
+    assert dual.name == "dual" and dual.max_iter == NEAR_PASSES
+    assert dual.solve(first, run).converged and run.states["dual"].n_iter <= FEW_PASSES
+    assert auto(0.02, states=run.states)[0] == "dual" and auto(0.009, states=run.states)[0] == "interior-point"
+    slow = {"dual": run.states["dual"]._replace(n_iter=FEW_PASSES + 1)}
+    assert auto(1.0, states=slow)[0] == "interior-point"
+
+
+def test_interior_point_continues_where_dual_needs_too_many_passes(monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr("skspo.solvers.auto.NEAR_PASSES", 1)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 10))
+    C = (X @ rng.normal(size=(10, 6))) ** 2 / 10 + rng.normal(size=(200, 6))
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, alpha=0.1, prior="least_squares", standardized=True)
+    result, solver = minimise(objective, Run(n_fits=10_000), SolverOptions())
+    assert solver.name == "interior-point" and result.converged

@@ -85,6 +85,7 @@ class State(NamedTuple):
     problem: Any
     cache: Any
     coef: np.ndarray
+    n_iter: int
 
 
 class DualSolver(Solver):
@@ -130,7 +131,7 @@ class DualSolver(Solver):
         load_kernels(self.verbose)
         with one_blas_thread:  # also for results that do not depend on the number of threads
             ascent = Ascent(self, objective, run, objective.least_squares if start is None else start, state)
-            return ascent.minimise(), State(ascent.problem, ascent.cache, ascent.best)
+            return ascent.minimise(), State(ascent.problem, ascent.cache, ascent.best, ascent.n_iter)
 
 
 def load_kernels(verbose: int) -> None:
