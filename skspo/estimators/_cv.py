@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -54,6 +54,22 @@ from ..solvers import Solver
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin
 from ._path import Outcome, Point, alpha_grid, fit_path, warn_about
+
+#: as everywhere in scikit-learn
+Splitter: TypeAlias = int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.ndarray]]
+
+
+def cv_splits(cv: Splitter | None, data: TrainingData) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and held-out samples of each fold; None means five folds, or as many as there are samples."""
+    n, weight = data.X.shape[0], data.weight
+    if n < 2:
+        raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
+    splits = list((KFold(min(5, n)) if cv is None else check_cv(cv)).split(data.X, data.C))
+    if weight is not None:
+        for train, _ in splits:
+            if not weight[train].any():
+                raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
+    return splits
 
 
 class _Fold(NamedTuple):
@@ -191,7 +207,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         prior: str = "least_squares",
         fit_intercept: bool = True,
         shared: bool = False,
-        cv: int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.ndarray]] | None = None,
+        cv: Splitter | None = None,
         scoring: str | Callable[..., float] | None = None,
         solver: str | Solver = "auto",
         tol: float = 1e-6,
@@ -257,7 +273,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
-        splits = self._splits(data)
+        splits = cv_splits(self.cv, data)
         jobs = effective_n_jobs(self.n_jobs)
         with deadline.enforced():
             # Folds are fitted at the same time and get the region without threads.
@@ -314,18 +330,6 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     def _pooled(self) -> bool:
         """Whether the criterion is a loss, which is averaged over samples."""
         return self.scoring is None or (isinstance(self.scoring, str) and self.scoring in ("spo_loss", "spo_plus_loss"))
-
-    def _splits(self, data: TrainingData) -> list[tuple[np.ndarray, np.ndarray]]:
-        n, weight = data.X.shape[0], data.weight
-        if n < 2:
-            raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
-        cv = KFold(min(5, n)) if self.cv is None else check_cv(self.cv)
-        splits = list(cv.split(data.X, data.C))
-        if weight is not None:
-            for train, _ in splits:
-                if not weight[train].any():
-                    raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
-        return splits
 
     def _fold(
         self,
