@@ -2,7 +2,7 @@
 
     python benchmarks/spo_cv.py [--draws 3] [--first 100] [--jobs 1]       about half an hour of processor time
 
-Portfolio data of Liu and Grigas: d=50, p=5, n=300, noise 0.5; the entropy asked for is a share of log d, and 0.997 is the
+Portfolio data of Liu and Grigas: d=50, p=5, n=300, noise 0.5; the entropy is a share of log d, and 0.997 is the
 default.  Shortest paths on a 5 x 5 grid: n=100 and 300, noise 0.5.  Columns are means over the draws of the normalized
 SPO loss of 5000 new samples; "worst" is the largest ratio of SPORegressorCV to its start, SPOPlusRegressorCV.
 """

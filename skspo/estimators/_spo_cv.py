@@ -35,7 +35,7 @@ from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimise_spo
 from ._base import DecisionMixin
-from ._cv import Splitter, SPOPlusRegressorCV, cv_splits
+from ._cv import Splitter, SPOPlusRegressorCV, cv_splits, excess_regret
 from ._linear import LinearSPOPlusMixin, shortfall
 from ._path import fit_path
 from ._spo import SPORegressor
@@ -47,8 +47,9 @@ MAX_ITER = {"lbfgs": 300, "line-search": 1000}
 STEPS = np.linspace(0.0, 1.0, 11)
 
 
-#: the smallest step is chosen whose regret is within so many standard errors of the lowest one
-N_ERRORS = 1.0
+#: The smallest step is chosen whose regret is within so many standard errors of the lowest one.  With 0 or 1, some
+#: models are worse than their start by 5 to 9 % on new data (5 x 5 paths, n=100, degrees 1 and 2).
+N_ERRORS = 2.0
 
 
 class _HeldOut(NamedTuple):
@@ -78,7 +79,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
     :class:`SPORegressor` minimises the regret of the training data.  With few samples it overfits.  This estimator
     starts at the SPO+ model, whose penalty is chosen as in :class:`SPOPlusRegressorCV`, minimises the regret from
     there, and goes only a part of the way to the result: ``coef_ = start + step_ (end - start)``.  The step is the
-    smallest one whose regret on held-out samples is within one standard error of the lowest.  A step of 0 is the start.
+    smallest one whose regret on held-out samples is within two standard errors of the lowest; 0 is the start.
 
     Parameters
     ----------
@@ -387,13 +388,9 @@ def _judge(steps: np.ndarray, folds: list[_HeldOut]) -> tuple[dict[str, np.ndarr
     regret, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     if not weight.any():  # nothing was held out, or there was no time: the smallest step is chosen
         regret, weight = np.zeros((1, len(steps))), np.ones(1)
-    share = weight / weight.sum()
-    mean = share @ regret
-    best = int(np.argmin(mean))
-    # Standard error of the difference to the best step: the samples are the same, so it is a paired difference.
-    difference = regret - regret[:, [best]]
-    error = np.sqrt((share**2) @ (difference - share @ difference) ** 2)
-    chosen = int(np.flatnonzero(mean - mean[best] <= N_ERRORS * error + 1e-9 * np.abs(mean).max())[0])
+    mean = np.average(regret, axis=0, weights=weight)
+    excess, error = excess_regret(regret, weight)
+    chosen = int(np.flatnonzero(excess <= N_ERRORS * error + 1e-9 * np.abs(mean).max())[0])
     empty = np.zeros(len(steps))
     splits = np.array([np.average(r, axis=0, weights=a) if a.any() else empty for r, a in folds])
     size = np.array([a.sum() for _, a in folds]) if any(a.any() for _, a in folds) else np.ones(len(folds))
