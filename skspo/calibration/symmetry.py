@@ -5,11 +5,13 @@ Conventions
     c' = 2 c_hat - c                costs c, reflected at the prediction c_hat
     G_i = w*(c_i) - w*(c'_i)        half the subgradient of the SPO+ loss at the prediction
     S = sum_i G_i q_i^T             q_i orthonormal features, an intercept included
+    V                               the predictions in these features, a unit vector
 
 If c_hat is the conditional mean and the noise is symmetric around it, c and c' have the same distribution, so the mean
 of G given the features is zero, and SPO+ leaves the prediction where it is.  If the noise is skewed, and more so for
 some decisions than for others, S is not zero on average, and SPO+ moves away from the conditional mean, for any number
-of samples.  Under symmetry the signs of the G_i are random: the distribution of |S|^2 is known by flipping them.
+of samples.  Under symmetry the signs of the G_i are random, and flipping them gives the distribution of the statistic.
+The statistic is |S|^2 - <S, V>^2: a step along V only scales predictions, which changes no decision.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from .._utils.params import integer
 from .._utils.types import RandomState, RegionParams
 from ..losses import check_costs
 from ..regions.base import Region
+from ..regions.capabilities import equalities_of, project_visible
 from ..regions.check import check_region
 
 #: directions of features that are smaller, relative to the largest, are left out
@@ -35,7 +38,7 @@ DEPENDENT = 1e-9
 class SymmetryTest(NamedTuple):
     """Result of :func:`symmetry_test`."""
 
-    ratio: float  # |S|^2, relative to its mean over random signs
+    ratio: float  # the statistic, relative to its mean over random signs
     p_value: float
 
 
@@ -55,7 +58,7 @@ def symmetry_test(
     SPO+ finds the best decisions if costs are symmetric around their conditional mean.  This is a test of that
     assumption, as far as it matters: costs are reflected at the predictions, and the decisions for costs and reflected
     costs are compared.  If their difference depends on the features, SPO+ with these features moves away from the
-    predictions.
+    predictions.  A change of the scale of all predictions does not count: it changes no decision.
 
     Parameters
     ----------
@@ -120,18 +123,28 @@ def symmetry_test(
         check_blocks(features.shape[1], d)
         features = features.reshape(n * d, -1)
     Q = _orthonormal(features)
-    if shared:  # S has one row
+    visible = project_visible(mean, equalities_of(view, d))
+    if shared:  # S and V have one row
+        V = visible.reshape(1, -1) @ Q
         Q, G = np.einsum("ij,ijk->ik", G, Q.reshape(n, d, -1)), np.ones((n, 1))
-    size = float(np.square(G.T @ Q).sum())
-    mean_size = float(np.square(G).sum(axis=1) @ np.square(Q).sum(axis=1))  # over all signs
-    if mean_size == 0.0:
+    else:
+        V = visible.T @ Q
+    V = V / (float(np.linalg.norm(V)) or 1.0)
+
+    def statistic(signs: np.ndarray) -> float:
+        S = (G * signs[:, None]).T @ Q
+        return float(np.square(S).sum() - np.vdot(S, V) ** 2)
+
+    size = statistic(np.ones(n))
+    # The mean over all signs is the sum over samples.
+    total = np.square(G).sum(axis=1) @ np.square(Q).sum(axis=1)
+    expected = float(total - np.square(np.einsum("ij,jk,ik->i", G, V, Q)).sum())
+    if expected <= 1e-12 * total:
         return SymmetryTest(1.0, 1.0)
     rng = check_random_state(random_state)
-    as_large = 0
-    for _ in range(n_flips):
-        signs = rng.randint(0, 2, size=n) * 2.0 - 1.0
-        as_large += float(np.square((G * signs[:, None]).T @ Q).sum()) >= size * (1.0 - 1e-12)
-    return SymmetryTest(size / mean_size, (1 + as_large) / (1 + n_flips))
+    flipped = np.array([statistic(rng.randint(0, 2, size=n) * 2.0 - 1.0) for _ in range(n_flips)])
+    as_large = int((flipped >= size * (1.0 - 1e-12)).sum())
+    return SymmetryTest(size / expected, (1 + as_large) / (1 + n_flips))
 
 
 def _orthonormal(features: np.ndarray) -> np.ndarray:

@@ -55,12 +55,24 @@ def test_statistic_by_hand():
     test = symmetry_test(X, C, mean, sk.Simplex(), shared=True)
     Z = np.column_stack([X.reshape(-1, 3), np.ones(100)])
     G = (sk.Simplex().argmin(C) - sk.Simplex().argmin(2 * mean - C)).ravel()
-    # The squared length of a projection on the columns of Z, relative to its mean over independent signs of samples.
+    # The squared length of a projection on the columns of Z, without the direction of the predictions, relative to its
+    # mean over independent signs of samples.
     P = Z @ np.linalg.pinv(Z)
+    v = P @ (mean - mean.mean(axis=1, keepdims=True)).ravel()
+    P = P - np.outer(v, v) / (v @ v)
     blocks = sum(
         G[5 * i : 5 * i + 5] @ P[5 * i : 5 * i + 5, 5 * i : 5 * i + 5] @ G[5 * i : 5 * i + 5] for i in range(20)
     )
     assert test.ratio == pytest.approx(G @ P @ G / blocks)
+
+
+def test_a_change_of_scale_does_not_count():
+    """With equal skewed noise SPO+ scales predictions, but its decisions are those of the conditional mean."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(4000, 5, 3))
+    mean = Z @ [1.0, -0.5, 0.0]
+    C = mean + 2.0 * (rng.exponential(size=mean.shape) - 1.0)
+    assert symmetry_test(Z.reshape(4000, -1), C, mean, sk.Simplex(), shared=True, n_flips=199).p_value > 0.05
 
 
 def test_invariance():
