@@ -50,6 +50,7 @@ from .strongly_convex import (
     optimality_bound,
     spo_plus_term_bound,
 )
+from .symmetry import SymmetryTest, symmetry_test
 
 __all__ = [
     "CalibrationDisplay",
@@ -66,6 +67,7 @@ __all__ = [
     "SampleComplexity",
     "Sides",
     "StronglyConvexCalibration",
+    "SymmetryTest",
     "TightnessExample",
     "Transitions",
     "angle_bound",
@@ -93,6 +95,7 @@ __all__ = [
     "spo_plus_range",
     "spo_plus_term_bound",
     "surrogate_lower_risk",
+    "symmetry_test",
     "transition_sum_bound",
     "transitions",
 ]

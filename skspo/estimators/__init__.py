@@ -5,6 +5,7 @@ from ._mlp import SPOMLPRegressor
 from ._path import spo_plus_path
 from ._report import DecisionReport, decision_report
 from ._spo import SPORegressor
+from ._spo_cv import SPORegressorCV
 from ._spo_plus import SPOPlusRegressor
 from ._stacking import SPOStackingRegressor
 from ._two_stage import TwoStageRegressor
@@ -15,6 +16,7 @@ __all__ = [
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",
     "SPORegressor",
+    "SPORegressorCV",
     "SPOStackingRegressor",
     "TwoStageRegressor",
     "decision_report",

@@ -26,11 +26,16 @@ relative to least squares,
     by SPO+ loss       1.001 (1.006)     0.902 (0.973)     0.705 (0.876)     0.605 (0.837)
 
 Ties go to the larger alpha.  A one-standard-error rule on the SPO loss helped at degree 1 and hurt elsewhere.
+
+Asymmetric costs.  If the noise of costs is skewed, and more so for some decisions than for others, the minimiser of the
+SPO+ loss has worse decisions than the conditional mean, for any number of samples (``benchmarks/skewed.py``).  The SPO+
+loss then chooses a small alpha with confidence.  Therefore the default takes the candidate with the lowest SPO loss
+instead, if it is better by more than ``SIGNIFICANT`` standard errors of the difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar
@@ -40,7 +45,6 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, check_training_data
@@ -52,7 +56,7 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
-from ._folds import Fold, fit_folds, held_out_predictions
+from ._folds import Fold, Splitter, cv_splits, fit_folds, held_out_predictions, protected
 from ._linear import LinearSPOPlusMixin
 from ._path import Path, Point, alpha_grid, warn_about
 
@@ -91,8 +95,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
     scoring : {"spo_plus_loss", "spo_loss"}, scorer name, callable or None, default=None
         The criterion.  "spo_plus_loss" is the total SPO+ loss of the held-out samples of all folds; "spo_loss" is their
-        total SPO loss: the goal, but noisier (see Notes).  None means "spo_plus_loss", or "spo_loss" if the region's
-        oracle is found not to be optimal (see :class:`OracleRegion`).  Any other scikit-learn scorer, also
+        total SPO loss: the goal, but noisier (see Notes).  None means "spo_plus_loss", unless the SPO loss of another
+        candidate is lower by more than two standard errors, as happens with skewed costs; and "spo_loss" if the
+        region's oracle is found not to be optimal (see :class:`OracleRegion`).  Any other scikit-learn scorer, also
         ``make_spo_scorer(region)``, is averaged over folds.
     solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         As in :class:`SPOPlusRegressor`.
@@ -203,7 +208,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         prior: str = "least_squares",
         fit_intercept: bool = True,
         shared: bool = False,
-        cv: int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.ndarray]] | None = None,
+        cv: Splitter | None = None,
         scoring: str | Callable[..., float] | None = None,
         solver: str | Solver = "auto",
         tol: float = 1e-6,
@@ -275,7 +280,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
-        splits = self._splits(data)
+        splits = cv_splits(self.cv, data.X, data.C, data.weight)
         jobs = effective_n_jobs(self.n_jobs)
         with deadline.enforced():
             # Folds are fitted at the same time and get the region without threads.
@@ -305,6 +310,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         mean = table.mean(table.scores)
         # Ties, up to rounding, go to the larger alpha.
         best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
+        if self.scoring is None and not any(fold.inexact for fold in folds):
+            best = protected(best, folds, table.n_fitted)
         path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
         (final,) = path.extend(alphas[best : best + 1], deadline)
 
@@ -345,18 +352,6 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     def _pooled(self) -> bool:
         """Whether the criterion is a loss, which is averaged over samples."""
         return self.scoring is None or (isinstance(self.scoring, str) and self.scoring in ("spo_loss", "spo_plus_loss"))
-
-    def _splits(self, data: TrainingData) -> list[tuple[np.ndarray, np.ndarray]]:
-        n, weight = data.X.shape[0], data.weight
-        if n < 2:
-            raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
-        cv = KFold(min(5, n)) if self.cv is None else check_cv(self.cv)
-        splits = list(cv.split(data.X, data.C))
-        if weight is not None:
-            for train, _ in splits:
-                if not weight[train].any():
-                    raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
-        return splits
 
     @property
     def _cv_tol(self) -> float:

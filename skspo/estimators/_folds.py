@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
 from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
@@ -22,16 +24,39 @@ from ._path import Outcome, Path, Point
 #: largest number of numbers in the training parts of all folds that are kept in memory at the same time
 KEPT = 2**27
 
+#: standard errors by which the SPO loss of another candidate must be lower to override the SPO+ loss
+SIGNIFICANT = 2.0
+
+#: as everywhere in scikit-learn
+Splitter: TypeAlias = int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.ndarray]]
+
+#: training and held-out rows of each fold
+Splits: TypeAlias = list[tuple[np.ndarray, np.ndarray]]
+
 #: coefficients and intercept
 Model = tuple[np.ndarray, np.ndarray | float]
 
 
+def cv_splits(
+    cv: Splitter | None, X: Any, C: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None = None
+) -> Splits:
+    """Training and held-out rows of each fold; None means five folds, or as many as there are samples."""
+    n = X.shape[0]
+    if n < 2:
+        raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
+    splits = list((KFold(min(5, n)) if cv is None else check_cv(cv)).split(X, C, groups))
+    if weight is not None and any(not weight[train].any() for train, _ in splits):
+        raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
+    return splits
+
+
 class Scores(NamedTuple):
-    """Mean losses of a model on held-out samples, and its score."""
+    """Mean losses of a model on held-out samples, its score, and the regret of each sample."""
 
     spo: float
     spo_plus: float
     score: float
+    regret: np.ndarray
 
 
 class Fold:
@@ -117,7 +142,7 @@ class Fold:
         known = [scores for scores in self.scores if scores is not None]
         if not known:
             return np.zeros((3, len(self.outcomes)))
-        return np.array([known[0] if scores is None else scores for scores in self.scores]).T
+        return np.array([(known[0] if scores is None else scores)[:3] for scores in self.scores]).T
 
     @property
     def share(self) -> float:
@@ -149,7 +174,40 @@ class Fold:
         if region.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
             regret = np.maximum(regret, 0.0)
         spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
-        return Scores(spo, spo_plus, self.score(point, spo, spo_plus, self.held_out))
+        return Scores(spo, spo_plus, self.score(point, spo, spo_plus, self.held_out), regret)
+
+
+def excess_regret(regret: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean regret of each candidate above the lowest one, and the standard error of this difference.
+
+    All candidates have the same samples, so these are paired differences.
+
+    Parameters
+    ----------
+    regret : ndarray of shape (m, k)
+        Regret of each sample and candidate.
+    weight : ndarray of shape (m,)
+        Not all zero.
+    """
+    share = weight / weight.sum()
+    best = int(np.argmin(share @ regret))
+    difference = regret - regret[:, [best]]
+    mean = share @ difference
+    return mean, np.sqrt((share**2) @ (difference - mean) ** 2)
+
+
+def protected(best: int, folds: list[Fold], n_fitted: int) -> int:
+    """Return the candidate chosen by the SPO+ loss, unless its decisions are significantly worse than another's."""
+    parts = []
+    for fold in folds:
+        known = [scores.regret for scores in fold.scores[:n_fitted] if scores is not None]
+        if len(known) == n_fitted:  # otherwise there was no time, or nothing was held out
+            weight = fold.held_out.weight
+            parts.append((np.stack(known, axis=1), np.ones(len(known[0])) if weight is None else weight))
+    if not any(weight.any() for _, weight in parts):
+        return best
+    excess, error = excess_regret(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+    return int(np.argmin(excess)) if excess[best] > SIGNIFICANT * error[best] else best
 
 
 class Table(NamedTuple):

@@ -114,6 +114,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
 
     See Also
     --------
+    SPORegressorCV : Shrinks this model towards the SPO+ model, as far as held-out decisions ask for.
     SPOPlusRegressor : The convex surrogate, with a certificate.
 
     Examples

@@ -12,7 +12,6 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
-from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 from sklearn.utils import Bunch, Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
@@ -30,6 +29,7 @@ from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
+from ._folds import Splits, Splitter, cv_splits
 from ._report import DecisionReport, decision_report, figures_of
 from ._stacking_members import (
     Fitted,
@@ -166,7 +166,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         estimators: Sequence[Named] | None = None,
         *,
         weights: str = "decisions",
-        cv: int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.ndarray]] | None = None,
+        cv: Splitter | None = None,
         guard: bool = True,
         costs: str = "all",
         shared: bool = False,
@@ -300,8 +300,6 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         check_consistent_length(X, C)
         n, n_features = np.shape(X)
         d = 1 if C.ndim == 1 else C.shape[1]
-        if n < 2:
-            raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
         if self.shared:
             check_blocks(n_features, d)
         region = check_region(self.region, n_dim=d)
@@ -313,7 +311,9 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         data = Rows(X, C, given, check_offset(offset, (n, d)), known)
         rng = check_random_state(self.random_state)
         members = self._members(n, n_features, d, region, int(rng.randint(2**31 - 1)))
-        splits = self._splits(data, groups)
+        splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, C, given, groups) if len(b)]
+        if not splits:
+            raise ValueError("cv holds no sample out. Use another cv.")
 
         predictions, models, seconds = self._fit_members(members, splits, data, d, deadline)
         fitted = [k for k in range(len(members)) if models[k] is not None]
@@ -379,22 +379,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             )
         return self
 
-    def _splits(self, data: Rows, groups: ArrayLike | None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows to fit to, and rows to hold out."""
-        n = len(data.C)
-        cv = KFold(min(5, n)) if self.cv is None else check_cv(self.cv)
-        splits = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(data.X, data.C, groups)]
-        splits = [(train, test) for train, test in splits if test.size]
-        if not splits:
-            raise ValueError("cv holds no sample out. Use another cv.")
-        if data.weight is not None and any(not data.weight[train].any() for train, _ in splits):
-            raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
-        return splits
-
     def _fit_members(
         self,
         members: list[Member],
-        splits: list[tuple[np.ndarray, np.ndarray]],
+        splits: Splits,
         data: Rows,
         d: int,
         deadline: Deadline,

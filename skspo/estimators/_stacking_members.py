@@ -28,6 +28,7 @@ from ..data.item_transformer import ItemTransformer
 from ..regions.base import Region
 from ._base import DecisionMixin
 from ._cv import SPOPlusRegressorCV
+from ._folds import Splits
 from ._two_stage import TwoStageRegressor
 
 #: largest number of Nystroem features of the default members, and their share of the samples
@@ -182,7 +183,7 @@ class Task(NamedTuple):
     number: int  # of the member
     member: Member
     fold: int | None  # None means all rows
-    splits: list[tuple[np.ndarray, np.ndarray]]
+    splits: Splits
     part: float  # share of the remaining time
     required: bool  # whether to fit even if there is no time left
 
@@ -204,7 +205,7 @@ class Task(NamedTuple):
         return Fitted(self.number, perf_counter() - start, test, predictions)
 
 
-def make_tasks(members: list[Member], splits: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Task]:
+def make_tasks(members: list[Member], splits: Splits) -> Iterator[Task]:
     """All fits, member by member; the first member is fitted even if there is no time."""
     for k, member in enumerate(members):
         folds = [None] if member.chooses_once else [*range(len(splits)), None]
@@ -250,9 +251,7 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-def _fit_with_folds(
-    member: Member, data: Rows, splits: list[tuple[np.ndarray, np.ndarray]], limit: float
-) -> tuple[np.ndarray, BaseEstimator]:
+def _fit_with_folds(member: Member, data: Rows, splits: Splits, limit: float) -> tuple[np.ndarray, BaseEstimator]:
     """Fit ``SPOPlusRegressorCV`` on the folds of the stack: held-out predictions, less the offset, and the model."""
     own = member.estimator.get_params(deep=False)
     chosen: Any = clone(member.estimator).set_params(cv=splits, store_cv_predictions=True)

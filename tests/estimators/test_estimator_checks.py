@@ -15,6 +15,7 @@ from skspo import (
     SPOMLPRegressor,
     SPOPlusRegressor,
     SPORegressor,
+    SPORegressorCV,
     TwoStageRegressor,
 )
 
@@ -30,6 +31,9 @@ ESTIMATORS = [
     SPOPlusRegressor(Simplex(), surrogate_region=LogBarrierSimplex(), alpha=0.01),
     SPORegressor(max_iter=20, random_state=0),
     SPORegressor(EntropySimplex(), max_iter=50, alpha=0.1, random_state=0),
+    SPORegressorCV(Simplex(), n_alphas=3, cv=2, max_iter=20, tol=1e-4, random_state=0),
+    SPORegressorCV(EntropySimplex(), n_alphas=3, cv=2, max_iter=30, tol=1e-4, random_state=0),
+    SPORegressorCV(shared=True, init="least_squares", cv=2, max_iter=20, random_state=0),
     SPOMLPRegressor(hidden_layer_sizes=(8,), max_iter=20, random_state=0),
     SPOPlusRegressor(shared=True),
     SPOPlusRegressor(Simplex(), shared=True, alpha=0.1, prior="least_squares"),

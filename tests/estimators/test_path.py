@@ -34,7 +34,7 @@ from skspo import (
 from skspo._training.in_memory import InMemoryObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 from skspo.estimators import _cv
-from skspo.estimators._folds import Table
+from skspo.estimators._folds import Table, excess_regret
 from skspo.estimators._path import LARGEST
 
 
@@ -347,6 +347,40 @@ def test_ties_of_the_path_go_to_the_larger_alpha(monkeypatch):
     monkeypatch.setattr(_cv, "fit_folds", lambda *args, **kwargs: ([], table))
     model = SPOPlusRegressorCV(Simplex(), alphas=[10.0, 1.0, 0.1, 0.01]).fit(X, C)
     assert model.alpha_ == 1.0
+
+
+def test_excess_regret_is_a_paired_difference():
+    rng = np.random.default_rng(0)
+    level = 100.0 * rng.uniform(size=(50, 1))  # the same for all candidates
+    regret, weight = level + rng.uniform(size=(50, 3)) + [0.0, 1.0, 2.0], rng.integers(0, 3, size=50).astype(float)
+    excess, error = excess_regret(regret, weight)
+    gain = regret[:, 2] - regret[:, 0]
+    assert excess[0] == error[0] == 0.0
+    assert excess[2] == pytest.approx(np.average(gain, weights=weight))
+    residual = weight / weight.sum() * (gain - excess[2])
+    assert error[2] == pytest.approx(np.linalg.norm(residual))
+    assert error[2] < 0.2
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_skewed_costs_do_not_deceive_the_default_criterion(skewed):
+    """The conditional mean is linear; the noise of some items is larger, and skewed or not."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(3000, 6, 3))
+    mean = Z @ [1.0, -0.5, 0.0]
+    noise = rng.exponential(size=mean.shape) - 1.0 if skewed else rng.normal(size=mean.shape)
+    X, C = Z.reshape(3000, -1), mean + 2.0 * np.exp(0.7 * Z[:, :, 2]) * noise
+    options = {"shared": True, "n_alphas": 6, "cv": 3, "tol": 1e-3}
+    chosen, by_surrogate = (
+        SPOPlusRegressorCV(Simplex(), scoring=scoring, **options).fit(X[:2000], C[:2000])
+        for scoring in (None, "spo_plus_loss")
+    )
+    regret = [spo_loss(mean[2000:], model.predict(X[2000:]), Simplex()) for model in (chosen, by_surrogate)]
+    if skewed:
+        assert chosen.alpha_ > by_surrogate.alpha_
+        assert regret[0] < 0.5 * regret[1]
+    else:
+        assert chosen.alpha_ == by_surrogate.alpha_
 
 
 def test_folds_count_by_their_size():
