@@ -299,7 +299,7 @@ def test_bad_parameters(portfolio, params, message):
 def test_one_warning_for_all_folds():
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(30, 2)), rng.normal(size=(30, 4))
-    model = SPOPlusRegressorCV(Simplex(), solver="bundle", max_iter=1, n_alphas=4)
+    model = SPOPlusRegressorCV(Simplex(), solver="bundle", max_iter=1, n_alphas=4, cv_tol=1e-6)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, C)
