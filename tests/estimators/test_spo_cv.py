@@ -82,12 +82,12 @@ def test_scores_are_those_of_models_fitted_to_the_folds(portfolio):
     assert_allclose(model.cv_results_["mean_test_score"], mean)
 
 
-def test_smallest_step_within_one_and_a_half_standard_errors():
+def test_smallest_step_within_two_standard_errors():
     steps = np.array([0.0, 0.5, 1.0])
     gain = np.array([1.0, 0.0, 3.0, 2.0])  # of a step of 1 over one of 0: mean 1.5, standard error 0.56
     regret = np.column_stack([5.0 + gain, 5.0 + 0.5 * gain, np.full(4, 5.0)])
     table, chosen = _judge(steps, [_HeldOut(regret[:2], np.ones(2)), _HeldOut(regret[2:], np.ones(2))])
-    assert chosen == 2  # 1.5 > 0.84 and 0.75 > 0.42
+    assert chosen == 2  # 1.5 > 1.12 and 0.75 > 0.56
     assert_allclose(table["mean_test_spo_loss"], [6.5, 5.75, 5.0])
     assert_allclose(table["standard_error"], [gain.std() / 2, gain.std() / 4, 0.0])
     assert_array_equal(table["rank_test_score"], [3, 2, 1])
@@ -200,11 +200,11 @@ def test_overfits_less_than_the_spo_model():
     """Loose entropy constraint, 60 samples: the regret on new data is near the start or below, and below SPO."""
     region = sk.EntropySimplex(-0.7 * np.log(6))
     ratios = []
-    for draw in range(4):
+    for draw in range(2):
         X, C = make_portfolio(2060, 5, 6, degree=2, noise=0.5, random_state=draw)
         models = [
             sk.SPOPlusRegressorCV(region, n_alphas=8, tol=1e-4),
-            sk.SPORegressor(region, random_state=0),
+            sk.SPORegressor(region, n_restarts=0, max_iter=1000),
             sk.SPORegressorCV(region, n_alphas=8, tol=1e-4, random_state=0),
         ]
         with warnings.catch_warnings():
