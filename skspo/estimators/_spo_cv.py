@@ -48,8 +48,9 @@ MAX_ITER = {"lbfgs": 300, "line-search": 1000}
 STEPS = np.linspace(0.0, 1.0, 11)
 
 
-#: The smallest step is chosen whose regret is within so many standard errors of the lowest one.  With 0 or 1, some
-#: models are worse than their start by 5 to 9 % on new data (5 x 5 paths, n=100, degrees 1 and 2).
+#: The smallest step is chosen whose regret is within so many standard errors of the lowest one.  Measured on paths and
+#: on the portfolio (``benchmarks/spo_cv.py``, 36 draws): the worst draw loses 6 % against the start with 1 and with
+#: 1.5, and less than 0.1 % with 2, which gains less on the portfolio.
 N_ERRORS = 2.0
 
 

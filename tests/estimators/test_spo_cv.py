@@ -92,8 +92,8 @@ def test_smallest_step_within_two_standard_errors():
     assert_allclose(table["standard_error"], [gain.std() / 2, gain.std() / 4, 0.0])
     assert_array_equal(table["rank_test_score"], [3, 2, 1])
     assert_allclose(table["split1_test_score"], [-7.5, -6.25, -5.0])
-    # Mean 1 and standard error 0.61: not enough for the whole way, and half of it is not better either.
-    gain = np.array([0.0, 0.0, 3.0, 1.0])
+    # Mean 0.9 and standard error 0.62: not enough for the whole way, and half of it is not better either.
+    gain = np.array([0.0, 0.0, 3.0, 0.6])
     regret = np.column_stack([5.0 + gain, 5.0 + 0.5 * gain, np.full(4, 5.0)])
     assert _judge(steps, [_HeldOut(regret, np.ones(4))])[1] == 0
     # Samples without weight do not count.
@@ -200,11 +200,11 @@ def test_overfits_less_than_the_spo_model():
     """Loose entropy constraint, 60 samples: the regret on new data is near the start or below, and below SPO."""
     region = sk.EntropySimplex(-0.7 * np.log(6))
     ratios = []
-    for draw in range(4):
+    for draw in range(2):
         X, C = make_portfolio(2060, 5, 6, degree=2, noise=0.5, random_state=draw)
         models = [
             sk.SPOPlusRegressorCV(region, n_alphas=8, tol=1e-4),
-            sk.SPORegressor(region, random_state=0),
+            sk.SPORegressor(region, n_restarts=0, max_iter=1000),
             sk.SPORegressorCV(region, n_alphas=8, tol=1e-4, random_state=0),
         ]
         with warnings.catch_warnings():
