@@ -56,10 +56,10 @@ class VersionedState:
         written = str(state.pop(_KEY, UNNAMED))
         if written != __version__:
             _check(type(self).__name__, written, __version__)
-            # Parameters that were added later get their default.
-            for name, parameter in signature(type(self)).parameters.items():
-                if parameter.default is not Parameter.empty:
-                    state.setdefault(name, parameter.default)
+        # Parameters that were added later, also between two releases, get their default.
+        for name, parameter in signature(type(self)).parameters.items():
+            if parameter.default is not Parameter.empty:
+                state.setdefault(name, parameter.default)
         super().__setstate__(state)  # type: ignore[misc]
 
 

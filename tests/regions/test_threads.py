@@ -5,6 +5,7 @@ import pickle
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from skspo._utils import threads as pool
 from skspo._utils.deadline import Deadline, TimeIsUp, check_time
 from skspo._utils.errors import InfeasibleRegionError
 from skspo.datasets import make_portfolio, make_shortest_path
-from skspo.estimators import _cv as cv_module
+from skspo.estimators import _folds
+from skspo.estimators._folds import Fold
 from skspo.regions import _threads
 from skspo.regions._row_names import row_error
 from skspo.regions.base import Region
@@ -344,17 +346,21 @@ def test_all_cores(small_blocks, blocks):
 def test_folds_have_no_threads(small_blocks, blocks, monkeypatch):
     """They are fitted at the same time already; the fit to all data has threads."""
     seen = []
-    original = sk.SPOPlusRegressorCV._fold
+    original = Fold.advance
 
-    def fold(self, region, training_region, *args):
-        seen.append((region._n_threads, training_region._n_threads))
+    def advance(self, *args):
         before = len(blocks)
-        result = original(self, region, training_region, *args)
+        fold = original(self, *args)
+        seen.append((fold.region._n_threads, fold._path.objective.region._n_threads))
         assert len(blocks) == before
-        return result
+        return fold
 
-    monkeypatch.setattr(sk.SPOPlusRegressorCV, "_fold", fold)
-    monkeypatch.setattr(cv_module, "Parallel", lambda n_jobs: lambda tasks: [f(*a, **k) for f, a, k in tasks])
+    @contextmanager
+    def one_after_the_other(n_jobs):
+        yield lambda tasks: [f(*args, **kwargs) for f, args, kwargs in tasks]
+
+    monkeypatch.setattr(Fold, "advance", advance)
+    monkeypatch.setattr(_folds, "Parallel", one_after_the_other)
     sk.SPOPlusRegressorCV(TOP, alphas=[1.0, 0.1], cv=2, solver="bundle", tol=1e-3, n_jobs=2).fit(X, C)
     assert seen == [(1, 1)] * 2
     assert set(blocks) == {2}
