@@ -12,8 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
-from . import kernels
+from . import cache_kernels
 from .cache import Cache
+from .points import Points
 from .problem import ScaledProblem
 
 #: conjugate gradients stop when the residual is this share of the gradient
@@ -22,9 +23,6 @@ ACCURACY = 1e-3
 #: lengths that are tried: each is this share of the last one
 LENGTHS, SHORTER = 6, 0.4
 
-#: weights below this are zero
-NO_WEIGHT = 1e-14
-
 
 class Face:
     """The weights in use of the samples that have several.
@@ -32,18 +30,14 @@ class Face:
     Parameters
     ----------
     problem : ScaledProblem
-    cache : Cache
+    cache : Cache or Points
     """
 
-    def __init__(self, problem: ScaledProblem, cache: Cache) -> None:
+    def __init__(self, problem: ScaledProblem, cache: Cache | Points) -> None:
         self.problem, self.cache = problem, cache
-        positive = cache.weight > 0
-        count = np.add.reduceat(positive.astype(np.int64), cache.ptr[:-1])
         # Without features there is no curvature: sweeps go to the best decision at once.
-        self.rows = np.flatnonzero((count > 1) & (problem.a > 0) & (problem.zz > 0))
-        several = np.zeros(cache.n, dtype=bool)
-        several[self.rows] = True
-        self.used = positive & several[cache.row]
+        self.used = cache.movable(cache.weight) & ((problem.a > 0) & (problem.zz > 0))[cache.row]
+        self.rows = np.unique(cache.row[self.used])
         self.a = problem.a[self.rows]
         self.slot = np.where(self.used, problem.a[cache.row], 0.0)
         self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
@@ -51,6 +45,8 @@ class Face:
     @property
     def newton_work(self) -> float:
         """Multiplications of ``newton``."""
+        if not isinstance(self.cache, Cache):
+            return np.inf  # TODO
         size, (d, q) = float(self.size), self.problem.shape
         return size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
 
@@ -67,14 +63,14 @@ class Face:
 
     def to_T(self, x: np.ndarray) -> np.ndarray:
         """Change of T with a change x of the weights that keeps their sums."""
-        D = kernels.combine(self.rows, self.cache.blocks, x, self.cache.d)
+        D = self.cache.combine(self.rows, x)
         D *= (2.0 * self.a)[:, None]
         return self.problem.rank(D, self.rows)
 
     def gradient(self, S: np.ndarray, lin: np.ndarray) -> np.ndarray:
         """a_i (lin_k - 2 v_k.S zs_i), minus the mean of the sample."""
         P = self.problem.predictions(-2.0 * S, self.rows)
-        return self.slot * kernels.collect(self.rows, self.cache.blocks, self.used, P, lin, self.ones)
+        return self.slot * self.cache.collect(self.rows, self.used, P, lin, self.ones)
 
     def conjugate_gradients(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, int]:
         """Approximate Newton direction, and steps taken."""
@@ -114,8 +110,8 @@ class Face:
         heaviest = order[first]
         others, sample = order[~first], cache.row[order[~first]]
         reference = heaviest[np.searchsorted(cache.row[heaviest], sample)]
-        V = kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
-        V -= kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
+        V = cache_kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
+        V -= cache_kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
         V *= (2.0 * problem.a[sample])[:, None]
         Z = problem.scaled[sample]
         Z = Z.toarray() if sp.issparse(Z) else Z
@@ -147,8 +143,7 @@ class Face:
         best, best_gain, best_length = (weight, T), 0.0, 0.0
         for _ in range(LENGTHS):
             trial = weight + length * x
-            kernels.project(self.rows, self.cache.ptr, self.used, trial)
-            trial[trial < NO_WEIGHT] = 0.0
+            self.cache.project(self.rows, self.used, trial)
             change = trial - weight
             moved = T + self.to_T(change)
             gain = float((self.slot * change) @ self.cache.lin)

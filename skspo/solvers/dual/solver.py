@@ -43,14 +43,8 @@ MOST_ITERATIONS, PATIENCE = 1000, 100
 #: sweeps of one outer iteration; every third goes over all samples, the others over those that moved
 SWEEPS, FULL_SWEEP = 30, 3
 
-#: pairwise steps on one sample's weights in a sweep
-PAIRS = 10
-
 #: gap on the cached decisions, as a share of the whole, at which an outer iteration calls the oracle again
 SHARE = 0.05
-
-#: outer iterations without weight after which a decision is dropped
-MAX_AGE = 5
 
 #: relative gap below which conjugate gradients are tried, their steps, and how many times as fast as the kernel's
 #: multiplications those of matrix products are
@@ -235,6 +229,7 @@ class Ascent:
     def begin(self) -> None:
         """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
         from .cache import Cache
+        from .points import Points, box_of
 
         problem, objective = self.problem, self.objective
         if self.state is not None:
@@ -243,45 +238,26 @@ class Ascent:
                 self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
             self.T = self.base + problem.moments(self.cache)[1]
             return
-        self.cache = Cache(problem.W_vectors, problem.W_lin)
         V = self.ask(objective.C - 2.0 * objective.design.predict(self.start))
-        new = np.flatnonzero((V != self.W).any(axis=1))
-        vectors, lin = problem.encode(V[new], new)
-        self.cache.add(new, vectors, lin)
-        added = self.cache.ptr[new] + 1
-        self.cache.weight[added], self.cache.weight[added - 1] = 1.0, 0.0
+        box = None if problem.shared else box_of(objective.region, problem.shape[0])
+        self.cache = Cache.of(problem, V) if box is None else Points(box, problem, V)
         constant, M = problem.moments(self.cache)
         slope = constant - float(np.vdot(problem.soft(self.base), M))
         t = min(max(slope / max(float(np.vdot(M, M)), 1e-300), 0.0), 1.0)
-        self.cache.weight[added], self.cache.weight[added - 1] = t, 1.0 - t
-        self.T = self.base + t * M
+        self.cache.mix(t)
+        self.T = self.base + problem.moments(self.cache)[1]
 
     def improve(self) -> None:
         """Move the weights of the cached decisions until little is to be gained."""
-        from . import kernels
-
         problem, cache = self.problem, self.cache
         several = cache.several
         several = several[problem.a[several] > 0]
-        costs = np.diff(cache.blocks.cptr) * (2.0 * problem.shape[1] + 10.0 * np.diff(cache.ptr))
+        costs = cache.work(problem.shape[1])
         rest = np.inf
         for k in range(SWEEPS if self.n_iter else FULL_SWEEP):
             full = k % FULL_SWEEP == 0
             order = self.random.permutation(several if full else several[self.moved[several]])
-            gain = kernels.sweep(
-                order,
-                cache.blocks,
-                cache.weight,
-                self.T,
-                problem.thresholds,
-                problem.has_l1,
-                problem.features,
-                problem.zz,
-                problem.a,
-                PAIRS,
-                self.moved,
-                self.rest,
-            )
+            gain = cache.sweep(problem, order, self.T, self.moved, self.rest)
             if full:
                 rest, before = float(self.rest[order].sum()), rest
                 if rest <= self.target or not order.size:
@@ -320,7 +296,7 @@ class Ascent:
         x, steps = face.conjugate_gradients(self.T, FACE_STEPS)
         self.T, gain, _ = face.ascend(self.T, x)
         d, q = self.problem.shape
-        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.blocks.val.size)
+        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.size)
 
     def newton(self, face: Any) -> tuple[float, float]:
         """Damped Newton steps while they gain much: increase of the dual, and work."""
@@ -384,16 +360,10 @@ class Ascent:
         self.balance_wait = self.balance_patience
 
     def extend(self, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray | None = None) -> float:
-        """Add the decisions V of the rows (None: of all) that beat the cached ones; return by how much they do."""
-        problem = self.problem
-        rows = np.arange(problem.n) if rows is None else rows
-        vectors, lin = problem.encode(V, rows)
-        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions[rows])
-        margin = self.cache.margins(rows, found, self.cache.lin - 2.0 * self.cache.products(predictions))
-        new = np.flatnonzero((margin > 0.0) & (problem.a[rows] > 0.0))
-        self.recent = rows[new]
-        self.cache.add(self.recent, vectors[new], lin[new], MAX_AGE)
-        return float(problem.a[self.recent] @ margin[new])
+        """Let the cache take from the decisions V of the rows (None: of all) what it needs; return what they promise."""
+        rows = np.arange(self.problem.n) if rows is None else rows
+        self.recent, promise = self.cache.extend(self.problem, V, predictions, rows)
+        return promise
 
     def explore(self) -> bool:
         """Where the oracle is a solver: ask only rows that had a new decision the last time.
