@@ -43,18 +43,13 @@ class Face:
         self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
 
     @property
-    def newton_work(self) -> float:
-        """Multiplications of ``newton``."""
-        if not isinstance(self.cache, Cache):
-            return np.inf  # TODO
+    def newton_size(self) -> tuple[float, float]:
+        """Multiplications of ``newton``, and numbers that it keeps at a time."""
+        if isinstance(self.cache, Points):
+            return np.inf, np.inf  # sweeps and conjugate gradients close the gap of points in less time
         size, (d, q) = float(self.size), self.problem.shape
-        return size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
-
-    @property
-    def newton_memory(self) -> float:
-        """Numbers that ``newton`` keeps at a time."""
-        size, (d, q) = float(self.size), self.problem.shape
-        return size * (2.0 * size + (2.0 * d * q if self.problem.has_l1 else 2.0 * d + q))
+        work = size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
+        return work, size * (2.0 * size + (2.0 * d * q if self.problem.has_l1 else 2.0 * d + q))
 
     @property
     def size(self) -> int:
@@ -102,6 +97,7 @@ class Face:
         thousands of steps.
         """
         problem, cache = self.problem, self.cache
+        assert isinstance(cache, Cache)
         g = self.gradient(problem.soft(T), cache.lin)
         # Differences to the heaviest decision of each sample are a basis of the directions that keep sums.
         order = np.flatnonzero(self.used)

@@ -278,6 +278,30 @@ def nearest(
 
 
 @kernel
+def slack(
+    v: np.ndarray,
+    u: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    coef: np.ndarray,
+    low: float,
+    high: float,
+    price: float,
+) -> float:
+    """Bound of max u.(w - v) over the points w of the box with one constraint, by weak duality with any price of it."""
+    gap = total = 0.0
+    for t in range(v.size):
+        reduced = u[t] - price * coef[t]
+        gap += max(reduced * (upper[t] - v[t]), reduced * (lower[t] - v[t]))
+        total += coef[t] * v[t]
+    if price > 0.0:
+        gap += price * (high - total)
+    elif price < 0.0:
+        gap += price * (low - total)
+    return max(gap, 0.0)
+
+
+@kernel
 def sweep_points(
     order: np.ndarray,
     columns: Columns,
@@ -298,8 +322,8 @@ def sweep_points(
     With u = c_i - 2 soft(T) z_i and kappa = 4 a_i |z_i|^2 the dual is a_i (u.dv - kappa |dv|^2 / 2) for a change dv,
     at least that with an l1 penalty: its maximiser is the projection of v_i + u / kappa.
 
-    Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` how much a sample could gain at
-    most along u before: by weak duality, with the multiplier of the projection.
+    Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` is a bound of what the best decision
+    of a sample could gain along u before, in these columns.
     """
     wide = 1
     for i in order:
@@ -320,17 +344,13 @@ def sweep_points(
         low, high = box.low - columns.fixed[i], box.high - columns.fixed[i]
         multipliers[i] = nearest(y[:m], lower[:m], upper[:m], coef[:m], low, high, multipliers[i], new)
         price = kappa * multipliers[i]
-        rise = length = size = slack = total = 0.0
+        rest[i] = a[i] * slack(v, u[:m], lower[:m], upper[:m], coef[:m], low, high, price)
+        rise = length = size = 0.0
         for t in range(m):
-            step, reduced = new[t] - v[t], u[t] - price * coef[t]
+            step = new[t] - v[t]
             rise += u[t] * step
             length += step * step
             size += abs(u[t] * v[t]) + abs(u[t] * new[t])
-            slack += max(reduced * (upper[t] - v[t]), reduced * (lower[t] - v[t]))
-            total += coef[t] * v[t]
-        if price != 0.0:
-            slack += price * ((high if price > 0.0 else low) - total)
-        rest[i] = a[i] * max(slack, 0.0)
         moved[i] = rise > SAME_SCORE * size
         if moved[i]:
             gain += a[i] * (rise - 0.5 * kappa * length)
@@ -342,19 +362,27 @@ def sweep_points(
 
 
 @kernel
-def screen(V: np.ndarray, U: np.ndarray, kappa: np.ndarray, box: Box, multipliers: np.ndarray) -> np.ndarray:
-    """Entries of V that a step of every sample by itself would change, or that are between their bounds."""
+def screen(
+    V: np.ndarray, U: np.ndarray, a: np.ndarray, zz: np.ndarray, box: Box, multipliers: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Which entries of V a step of every sample by itself would change, or are between their bounds.
+
+    Also returns a bound of sum_i a_i (max_v u_i.v - u_i.v_i), see ``slack``.
+    """
     n, d = V.shape
-    play = np.zeros((n, d), np.bool_)
+    play, gap = np.zeros((n, d), np.bool_), 0.0
     y, new = np.empty(d), np.empty(d)
     for i in range(n):
-        if kappa[i] > 0.0:
+        kappa = 4.0 * a[i] * zz[i]
+        if kappa > 0.0:
             for j in range(d):
-                y[j] = V[i, j] + U[i, j] / kappa[i]
+                y[j] = V[i, j] + U[i, j] / kappa
             multipliers[i] = nearest(y, box.lower, box.upper, box.coef, box.low, box.high, multipliers[i], new)
+            price = kappa * multipliers[i]
+            gap += a[i] * slack(V[i], U[i], box.lower, box.upper, box.coef, box.low, box.high, price)
             for j in range(d):
                 play[i, j] = new[j] != V[i, j] or box.lower[j] < V[i, j] < box.upper[j]
-    return play
+    return play, gap
 
 
 @kernel

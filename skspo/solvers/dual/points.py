@@ -21,36 +21,42 @@ from . import kernels
 from .kernels import HUGE, Box, Columns
 from .problem import ScaledProblem
 
+#: columns in which decisions differ on average, up to which keeping decisions is as fast: those of a simplex
+FEW_COLUMNS = 2.0
+
 #: entries nearer to a bound than this share of their range are at the bound
 AT_BOUND = 1e-14
 
 
 def box_of(region: Region, d: int) -> Box | None:
-    """Bounds and constraint of a region, or None if it is no box with at most one constraint."""
+    """Bounds and constraint of a region, or None if it is no box with at most one constraint.
+
+    Infinite upper bounds are replaced by those that the constraint implies.
+    """
     if not has(region, "standard_form"):
         return None
     form = region.standard_form(d)  # type: ignore[attr-defined]
-    A = form.A
-    if form.project is not None or A.shape[0] > 1 or A.shape[1] > d + A.shape[0]:
+    m, n_slack = form.A.shape[0], form.A.shape[1] - d
+    if form.project is not None or m > 1 or n_slack > m:
         return None
-    lower, upper = form.lower[:d].copy(), form.upper[:d].copy()
-    coef, low, high = np.zeros(d), -HUGE, HUGE
-    if A.shape[0]:
-        row = A.toarray()[0]
-        coef, low, high = row[:d], form.b[0], form.b[0]
-        if row.size > d:
-            ends = form.b[0] - row[d] * np.clip([form.lower[d], form.upper[d]], -HUGE, HUGE)
-            low, high = max(ends.min(), -HUGE), min(ends.max(), HUGE)
-    if not np.isfinite(lower).all():
+    lower, upper, coef = form.lower[:d], form.upper[:d].copy(), np.zeros(d)
+    low, high = -HUGE, HUGE
+    if m:
+        row = form.A.toarray()[0]
+        slack = row[d:] * np.clip([form.lower[d:], form.upper[d:]], -HUGE, HUGE) if n_slack else np.zeros(2)
+        coef, low, high = row[:d].copy(), form.b[0] - slack.max(), form.b[0] - slack.min()
+    endless = np.isinf(upper)
+    if (coef >= 0.0).all() and (coef[endless] > 0.0).all():
+        upper[endless] = lower[endless] + (high - coef @ lower) / coef[endless]
+    if not np.isfinite([*lower, *upper]).all():
         return None
-    if (coef >= 0.0).all() and high < HUGE:
-        # Bounds that the constraint implies; a little larger, so that rounding does not make them tighter.
-        positive = coef > 0.0
-        implied = lower[positive] + (high - coef @ lower) / coef[positive] * (1.0 + 1e-9)
-        upper[positive] = np.minimum(upper[positive], implied)
-    if not np.isfinite(upper).all():
-        return None
-    return Box(lower, upper, np.ascontiguousarray(coef), float(low), float(high))
+    return Box(lower, upper, coef, max(float(low), -HUGE), min(float(high), HUGE))
+
+
+def differ_little(V: np.ndarray, W: np.ndarray) -> bool:
+    """Whether decisions differ in so few columns that it is as fast to keep them."""
+    count = (V != W).sum(axis=1)
+    return float(count.sum()) <= FEW_COLUMNS * np.count_nonzero(count)
 
 
 class Points:
@@ -114,14 +120,13 @@ class Points:
         V[self.row, self.columns.cols] = self.weight if value is None else value
         return V, np.einsum("ij,ij->i", self.C, V)
 
-    def extend(
-        self, problem: ScaledProblem, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        """Choose the columns in use; the oracle's decisions V are not needed."""
+    def extend(self, problem: ScaledProblem, predictions: np.ndarray) -> float:
+        """Choose the columns in use, for which no oracle is needed; return a bound of the gap of the proximal problem."""
         self.V[self.row, self.columns.cols] = self.weight
         U = self.C - 2.0 * predictions
-        self.choose(kernels.screen(self.V, U, 4.0 * problem.a * problem.zz, self.box, self.multipliers))
-        return rows[:0], 0.0
+        play, gap = kernels.screen(self.V, U, problem.a, problem.zz, self.box, self.multipliers)
+        self.choose(play)
+        return float(gap)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

@@ -69,6 +69,9 @@ NEXT_MU, LEAST_MU = 0.3, 1e-3
 #: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
 EXPLORE = 0.1
 
+#: share of the gap to which points must have brought it before the oracle is called, and rounds at most
+CERTIFY, ROUNDS = 0.3, 10
+
 #: seconds that compiling takes for the first time, roughly
 COMPILATION = 10.0
 
@@ -200,7 +203,9 @@ class Ascent:
             reference, since = np.inf, 0
             while True:
                 self.improve()
-                while self.explore():
+                for _ in range(ROUNDS):
+                    if not self.explore():
+                        break
                     self.improve()
                 V, predictions = self.certify()
                 self.balance()
@@ -229,18 +234,20 @@ class Ascent:
     def begin(self) -> None:
         """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
         from .cache import Cache
-        from .points import Points, box_of
+        from .points import Points, box_of, differ_little
 
         problem, objective = self.problem, self.objective
         if self.state is not None:
             self.cache = self.state.cache
+            self.points = isinstance(self.cache, Points)
             if problem.shared:
                 self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
             self.T = self.base + problem.moments(self.cache)[1]
             return
         V = self.ask(objective.C - 2.0 * objective.design.predict(self.start))
-        box = None if problem.shared else box_of(objective.region, problem.shape[0])
-        self.cache = Cache.of(problem, V) if box is None else Points(box, problem, V)
+        box = None if problem.shared or differ_little(V, self.W) else box_of(objective.region, problem.shape[0])
+        self.points = box is not None
+        self.cache = Points(box, problem, V) if box is not None else Cache.of(problem, V)
         constant, M = problem.moments(self.cache)
         slope = constant - float(np.vdot(problem.soft(self.base), M))
         t = min(max(slope / max(float(np.vdot(M, M)), 1e-300), 0.0), 1.0)
@@ -282,7 +289,8 @@ class Ascent:
         face = Face(self.problem, self.cache)
         if not face.size:
             return
-        if face.newton_memory <= NEWTON_MEMORY and face.newton_work / BLAS_SPEED <= NEWTON_WORTH * ahead:
+        work, memory = face.newton_size
+        if memory <= NEWTON_MEMORY and work / BLAS_SPEED <= NEWTON_WORTH * ahead:
             self.newton(face)
         elif self.face_pays or self.face_wait <= 0:
             gain, work = self.conjugate_gradients(face)
@@ -298,15 +306,14 @@ class Ascent:
         d, q = self.problem.shape
         return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.size)
 
-    def newton(self, face: Any) -> tuple[float, float]:
-        """Damped Newton steps while they gain much: increase of the dual, and work."""
+    def newton(self, face: Any) -> None:
+        """Damped Newton steps while they gain much."""
         from .face import Face
 
-        total, work, first = 0.0, 0.0, 0.0
+        first = 0.0
         for _ in range(NEWTON_STEPS):
-            work += face.newton_work
             self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
-            total, first = total + gain, first or gain
+            first = first or gain
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
             change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
             self.damping = min(max(change * self.damping, LEAST_DAMPING), MOST_DAMPING)
@@ -315,7 +322,6 @@ class Ascent:
             face = Face(self.problem, self.cache)
             if not face.size:
                 break
-        return total, work
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
@@ -359,24 +365,31 @@ class Ascent:
         self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
 
-    def extend(self, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray | None = None) -> float:
-        """Let the cache take from the decisions V of the rows (None: of all) what it needs; return what they promise."""
-        rows = np.arange(self.problem.n) if rows is None else rows
-        self.recent, promise = self.cache.extend(self.problem, V, predictions, rows)
-        return promise
+    def extend(self, V: np.ndarray, predictions: np.ndarray) -> None:
+        """Add the decisions V that beat the cached ones; points need to know where they may move only."""
+        if self.points:
+            self.cache.extend(self.problem, predictions)
+        else:
+            self.recent, _ = self.cache.extend(self.problem, V, predictions, np.arange(self.problem.n))
 
     def explore(self) -> bool:
-        """Where the oracle is a solver: ask only rows that had a new decision the last time.
+        """Whether to go on without a certificate: there is something new, found with few oracle calls or none.
 
-        Returns whether their new decisions promise enough to go on without a certificate.
+        If the oracle is a solver, only rows that had a new decision the last time are asked.
         """
-        region, few = self.objective.region, 2 * self.recent.size <= self.problem.n
-        if not (region.oracle_is_solver and 0 < self.recent.size and few and np.isfinite(self.gap)) or self.late():
+        region, problem = self.objective.region, self.problem
+        if self.late() or not np.isfinite(self.gap):
             return False
-        rows, predictions = self.recent, self.problem.predictions(self.problem.soft(self.T))
-        U = self.problem.arguments(self.T, predictions)[rows]
+        if self.points:
+            predictions = problem.predictions(problem.soft(self.T))
+            return self.cache.extend(problem, predictions) > CERTIFY * self.gap_proximal
+        if not (region.oracle_is_solver and 0 < 2 * self.recent.size <= problem.n):
+            return False
+        rows, predictions = self.recent, problem.predictions(problem.soft(self.T))
+        U = problem.arguments(self.T, predictions)[rows]
         V = np.ascontiguousarray(region.take(rows).solve_min(-U), dtype=np.float64)
-        return self.extend(V, predictions, rows) > EXPLORE * self.gap_proximal
+        self.recent, promise = self.cache.extend(problem, V, predictions, rows)
+        return promise > EXPLORE * self.gap_proximal
 
     def recentre(self) -> None:
         """Move the proximal centre."""
