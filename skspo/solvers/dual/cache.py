@@ -128,8 +128,9 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the sparse rows; the blocks have about as many."""
-        return self.val.nbytes + self.idx.nbytes + 40 * self.row.size
+        """Bytes of the sparse rows, and of the products; the blocks have about as many as the rows."""
+        products = 8 * int(np.square(np.diff(self.ptr)).sum())
+        return self.val.nbytes + self.idx.nbytes + 40 * self.row.size + products
 
     @property
     def size(self) -> int:
@@ -172,7 +173,7 @@ class Cache:
 
     def work(self, q: int) -> np.ndarray:
         """Multiplications of a sweep, for each sample."""
-        work: np.ndarray = np.diff(self.blocks.cptr) * (2.0 * q + 10.0 * np.diff(self.ptr))
+        work: np.ndarray = np.diff(self.blocks.cptr) * (2.0 * q + 2.0 * np.diff(self.ptr))
         return work
 
     def sweep(

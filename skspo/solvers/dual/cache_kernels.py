@@ -64,7 +64,7 @@ def differences(d: int, ptr: np.ndarray, at: np.ndarray, idx: np.ndarray, val: n
     The first pass counts, the second one writes.
     """
     n = ptr.size - 1
-    cptr, vptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    cptr, vptr, gptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     cols, dense = np.empty(0, np.int32), np.empty(0)
     times, value, varies = np.zeros(d, np.int64), np.zeros(d), np.zeros(d, np.bool_)
     place, touched = np.empty(d, np.int64), np.empty(d, np.int64)
@@ -95,9 +95,20 @@ def differences(d: int, ptr: np.ndarray, at: np.ndarray, idx: np.ndarray, val: n
                             if place[idx[e]] >= 0:
                                 dense[vptr[i] + (r - first) * m + place[idx[e]]] = val[e]
             cptr[i + 1], vptr[i + 1] = cptr[i] + m, vptr[i] + m * (last - first)
+            gptr[i + 1] = gptr[i] + (last - first) ** 2
         if not writing:
             cols, dense = np.empty(cptr[n], np.int32), np.zeros(vptr[n])
-    return cols, cptr, dense, vptr
+    gram = np.empty(gptr[n])
+    for i in range(n):
+        k, m = ptr[i + 1] - ptr[i], cptr[i + 1] - cptr[i]
+        V, G = dense[vptr[i] : vptr[i + 1]].reshape(k, m), gram[gptr[i] : gptr[i + 1]].reshape(k, k)
+        for r in range(k):
+            for s in range(r + 1):
+                product = 0.0
+                for t in range(m):
+                    product += V[r, t] * V[s, t]
+                G[r, s] = G[s, r] = product
+    return cols, cptr, dense, vptr, gram, gptr
 
 
 @kernel

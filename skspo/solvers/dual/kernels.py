@@ -30,6 +30,9 @@ FASTMATH = {"reassoc", "contract", "nsz"}
 #: scores that differ by less, relative to the largest, are the same
 SAME_SCORE = 1e-14
 
+#: decisions whose squared distance is a smaller share of their squares are close
+CLOSE = 1e-8
+
 #: in place of infinity, with which no kernel calculates
 HUGE = 1e300
 
@@ -69,6 +72,8 @@ class Blocks(NamedTuple):
     cptr: np.ndarray
     val: np.ndarray  # values of sample i: val[vptr[i] : vptr[i + 1]], one row per decision
     vptr: np.ndarray
+    gram: np.ndarray  # products of its decisions there: gram[gptr[i] : gptr[i + 1]], one row per decision
+    gptr: np.ndarray
 
 
 @inlined
@@ -136,22 +141,23 @@ def sweep(
     wide = many = 1
     for i in order:
         wide, many = max(wide, blocks.cptr[i + 1] - blocks.cptr[i]), max(many, blocks.ptr[i + 1] - blocks.ptr[i])
-    x, step_sum, score = np.empty(wide), np.empty(wide), np.empty(many)
+    x, score, change = np.empty(wide), np.empty(many), np.empty(many)
     gain = 0.0
     for i in order:
         first, k = blocks.ptr[i], blocks.ptr[i + 1] - blocks.ptr[i]
         cols = blocks.cols[blocks.cptr[i] : blocks.cptr[i + 1]]
         m = cols.size
         V = blocks.val[blocks.vptr[i] : blocks.vptr[i + 1]].reshape(k, m)
+        G = blocks.gram[blocks.gptr[i] : blocks.gptr[i + 1]].reshape(k, k)
         w = weight[first : first + k]
         for t in range(m):
-            x[t], step_sum[t] = row_product(T, cols[t], thresholds, has_l1, Z, i), 0.0
+            x[t] = row_product(T, cols[t], thresholds, has_l1, Z, i)
         best, mean, size = 0, 0.0, 0.0
         for r in range(k):
             product = 0.0
             for t in range(m):
                 product += V[r, t] * x[t]
-            score[r] = blocks.lin[first + r] - 2.0 * product
+            score[r], change[r] = blocks.lin[first + r] - 2.0 * product, 0.0
             mean += w[r] * score[r]
             size = max(size, abs(score[r]))
             if score[r] > score[best]:
@@ -169,10 +175,12 @@ def sweep(
             rise = score[high] - score[low]
             if rise <= SAME_SCORE * size:
                 break
-            bend = 0.0
-            for t in range(m):
-                bend += (V[high, t] - V[low, t]) ** 2
-            bend *= curvature
+            distance = G[high, high] - 2.0 * G[high, low] + G[low, low]
+            if distance <= CLOSE * (G[high, high] + G[low, low]):  # little is left but rounding errors
+                distance = 0.0
+                for t in range(m):
+                    distance += (V[high, t] - V[low, t]) ** 2
+            bend = curvature * distance
             if rise >= bend * w[low]:  # also where there is no curvature
                 step = w[low]
                 w[low] = 0.0  # exactly, so that the decision can be dropped
@@ -180,19 +188,19 @@ def sweep(
                 step = rise / bend
                 w[low] -= step
             w[high] += step
+            change[high] += step
+            change[low] -= step
             moved[i] = True
             gain += a[i] * step * (rise - 0.5 * bend * step)
-            for t in range(m):
-                step_sum[t] += step * (V[high, t] - V[low, t])
             for r in range(k):
-                product = 0.0
-                for t in range(m):
-                    product += V[r, t] * (V[high, t] - V[low, t])
-                score[r] -= curvature * step * product
+                score[r] -= curvature * step * (G[r, high] - G[r, low])
         if moved[i]:
             for t in range(m):
-                if step_sum[t] != 0.0:
-                    add_row(T, cols[t], 2.0 * a[i] * step_sum[t], Z, i)
+                difference = 0.0
+                for r in range(k):
+                    difference += change[r] * V[r, t]
+                if difference != 0.0:
+                    add_row(T, cols[t], 2.0 * a[i] * difference, Z, i)
     return gain
 
 

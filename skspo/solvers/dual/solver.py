@@ -70,7 +70,7 @@ NEXT_MU, LEAST_MU = 0.3, 1e-3
 EXPLORE = 0.1
 
 #: share of the gap to which points must have brought it before the oracle is called, and rounds at most
-CERTIFY, ROUNDS = 0.3, 10
+CERTIFY, ROUNDS = 1.0, 10
 
 #: seconds that compiling takes for the first time, roughly
 COMPILATION = 10.0
