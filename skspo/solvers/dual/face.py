@@ -31,12 +31,16 @@ class Face:
     ----------
     problem : ScaledProblem
     cache : Cache or Points
+    every : bool
+        Whether weights that are not in use take part, too.
     """
 
-    def __init__(self, problem: ScaledProblem, cache: Cache | Points) -> None:
+    def __init__(self, problem: ScaledProblem, cache: Cache | Points, every: bool = False) -> None:
         self.problem, self.cache = problem, cache
         # Without features there is no curvature: sweeps go to the best decision at once.
-        self.used = cache.movable(cache.weight) & ((problem.a > 0) & (problem.zz > 0))[cache.row]
+        self.used = ((problem.a > 0) & (problem.zz > 0))[cache.row]
+        if not every:
+            self.used &= cache.movable(cache.weight)
         self.rows = np.unique(cache.row[self.used])
         self.a = problem.a[self.rows]
         self.slot = np.where(self.used, problem.a[cache.row], 0.0)

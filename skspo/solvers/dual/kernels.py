@@ -330,8 +330,8 @@ def sweep_points(
     With u = c_i - 2 soft(T) z_i and kappa = 4 a_i |z_i|^2 the dual is a_i (u.dv - kappa |dv|^2 / 2) for a change dv,
     at least that with an l1 penalty: its maximiser is the projection of v_i + u / kappa.
 
-    Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` is a bound of what the best decision
-    of a sample could gain along u before, in these columns.
+    Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` is a bound of what the best
+    decision of a sample could gain along u before, in these columns.
     """
     wide = 1
     for i in order:
@@ -415,7 +415,7 @@ def settle(columns: Columns, value: np.ndarray, box: Box) -> None:
 
 @kernel
 def scatter(rows: np.ndarray, columns: Columns, x: np.ndarray, d: int) -> np.ndarray:
-    """x of the columns in use of each of the rows, shape (rows, d)."""
+    """Dense rows with the entries x in the columns in use, shape (rows, d)."""
     D = np.zeros((rows.size, d))
     for b in range(rows.size):
         for e in range(columns.ptr[rows[b]], columns.ptr[rows[b] + 1]):

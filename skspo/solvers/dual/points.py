@@ -1,11 +1,11 @@
 """One point for each sample of a region that is a box with at most one linear constraint.
 
-For such regions (simplex, box, choice of k, fractional knapsack) the dual can be maximised exactly in the point v_i of a
-sample: a projection, which takes a few passes over its entries.  No decisions are kept, which would be many: those of
-a knapsack with hundreds of items differ in most of them, from one outer iteration to the next.
+For such regions (choice of k, fractional knapsack, box) the dual can be maximised exactly in the point v_i of a sample:
+a projection, which takes a few passes over its entries.  No decisions are kept, which would be many: those of a
+knapsack with hundreds of items differ in many of them, from one outer iteration to the next.
 
-Entries at their bounds rarely move.  The sweeps change the columns in use only, a small part: those between their bounds
-and those that a step with the coefficients of the last oracle call would change.
+Entries at their bounds rarely move.  The sweeps change the columns in use only, a small part: those between their
+bounds, and those that a step of the sample by itself would change.
 
 The interface is that of ``cache.Cache``: ``weight`` are the values of the columns in use, and what moves them keeps
 coef.v where weights of decisions keep their sum.
@@ -13,9 +13,10 @@ coef.v where weights of decisions keep their sum.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ...regions.base import Region
 from ...regions.capabilities import has
 from . import kernels
 from .kernels import HUGE, Box, Columns
@@ -28,14 +29,14 @@ FEW_COLUMNS = 2.0
 AT_BOUND = 1e-14
 
 
-def box_of(region: Region, d: int) -> Box | None:
+def box_of(region: Any, d: int) -> Box | None:
     """Bounds and constraint of a region, or None if it is no box with at most one constraint.
 
     Infinite upper bounds are replaced by those that the constraint implies.
     """
     if not has(region, "standard_form"):
         return None
-    form = region.standard_form(d)  # type: ignore[attr-defined]
+    form = region.standard_form(d)
     m, n_slack = form.A.shape[0], form.A.shape[1] - d
     if form.project is not None or m > 1 or n_slack > m:
         return None
@@ -56,7 +57,7 @@ def box_of(region: Region, d: int) -> Box | None:
 def differ_little(V: np.ndarray, W: np.ndarray) -> bool:
     """Whether decisions differ in so few columns that it is as fast to keep them."""
     count = (V != W).sum(axis=1)
-    return float(count.sum()) <= FEW_COLUMNS * np.count_nonzero(count)
+    return bool(count.sum() <= FEW_COLUMNS * np.count_nonzero(count))
 
 
 class Points:
@@ -121,7 +122,7 @@ class Points:
         return V, np.einsum("ij,ij->i", self.C, V)
 
     def extend(self, problem: ScaledProblem, predictions: np.ndarray) -> float:
-        """Choose the columns in use, for which no oracle is needed; return a bound of the gap of the proximal problem."""
+        """Choose the columns in use, without an oracle; return a bound of the gap of the proximal problem."""
         self.V[self.row, self.columns.cols] = self.weight
         U = self.C - 2.0 * predictions
         play, gap = kernels.screen(self.V, U, problem.a, problem.zz, self.box, self.multipliers)
@@ -168,7 +169,7 @@ class Points:
     def collect(
         self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, lin: np.ndarray, shift: np.ndarray
     ) -> np.ndarray:
-        """lin + p_i of the values in use, minus a multiple of coef, so that ``shift`` times it keeps coef.v."""
+        """Sums lin + p_i of the values in use, minus a multiple of coef, so that ``shift`` times it keeps coef.v."""
         x: np.ndarray = kernels.tangent(rows, self.columns, used, self.box.coef, P, lin, shift)
         return x
 

@@ -138,7 +138,7 @@ class ScaledProblem:
         """G = 2 sum_i a_i (w_i - v_i) z_i^T, in the layout of Theta, from the moments in that of T."""
         return -self.layout(M / self.scale)
 
-    def rescaled(self, mu: float, cache: Cache | Points) -> ScaledProblem:
+    def rescaled(self, mu: float, cache: Any) -> ScaledProblem:
         """Return the same with another proximal term; the cache is changed along."""
         other = ScaledProblem(self.Z, self.C, self.W, self.a, self.l1, self.l2, self.prior, mu)
         if self.shared:

@@ -2,13 +2,17 @@
 
 Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
 
-    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), Newton's method or
-               conjugate gradients those of all samples together (``face``), until little is to be gained there
+    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), steps in the span
+               of the last changes (``recent_steps``), Newton's method or conjugate gradients (``face``) those of all
+               samples together, until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
     recentre   columns without a ridge have a proximal term; once its problem is solved well enough, the centre moves:
                the method of multipliers
+
+Regions that are a box with at most one linear constraint keep one point for each sample in place of decisions, and the
+sweeps project it (``points``).
 
 With a ridge (also with an l1 norm beside it) the coefficients are an explicit function of the weights (``problem``).
 Columns without one, that is the free intercept, all columns if alpha = 0, and those of a pure lasso, have the proximal
@@ -256,11 +260,13 @@ class Ascent:
 
     def improve(self) -> None:
         """Move the weights of the cached decisions until little is to be gained."""
+        from .recent_steps import RecentSteps
+
         problem, cache = self.problem, self.cache
         several = cache.several
         several = several[problem.a[several] > 0]
         costs = cache.work(problem.shape[1])
-        rest = np.inf
+        rest, recent = np.inf, RecentSteps(problem, cache, self.T)
         for k in range(SWEEPS if self.n_iter else FULL_SWEEP):
             full = k % FULL_SWEEP == 0
             order = self.random.permutation(several if full else several[self.moved[several]])
@@ -274,8 +280,10 @@ class Ascent:
                 # Work until the target is reached, if sweeps go on as they do.
                 slow = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
                 ahead = FULL_SWEEP * slow * work
-            elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.distance <= FACE_FROM:
-                self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
+            elif k % FULL_SWEEP == FULL_SWEEP - 1:
+                self.T = recent.ascend(self.T)
+                if self.distance <= FACE_FROM:
+                    self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
             if self.late():
                 break
 
