@@ -243,7 +243,8 @@ def test_bound_is_that_of_points_in_the_region(name):
     weight = balanced(state.problem, state.cache, free, lambda: False)
     V = state.cache.average(weight)[0]
     assert violation(state.cache.box, V) <= 1e-12
-    assert np.abs(objective.weight @ (V - objective.W)).max() <= 1e-13
+    assert np.abs(objective.weight @ (V - objective.W)).max() <= 1e-11
+    assert np.abs(objective.weight @ (state.cache.average()[0] - objective.W)).max() > 1e-8
     D = (V - objective.W) * objective.weight[:, None]
     G, ridge = -2.0 * D.T @ objective.design.Z, objective.l2 > 0
     bound = (objective.C * D).sum() - 0.5 * (G[:, ridge] ** 2 / objective.l2[ridge]).sum()

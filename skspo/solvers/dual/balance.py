@@ -69,7 +69,7 @@ def balanced(
                 change = change_of.iterative(M, late)
         if not np.isfinite(change).all():
             break
-        length = min(1.0, 0.99 * cache.longest(change))
+        length = min(1.0, 0.99 * cache.longest(weight, change))
         factor = factor if length == 1.0 else None
         weight = cache.normalised(weight + length * change * cache.room(weight))
         if length < LEAST_LENGTH:
@@ -107,7 +107,7 @@ class Changes:
     def of(self, Y: np.ndarray) -> np.ndarray:
         """(v_k - v_i).Y zs_i of each decision."""
         P = self.problem.predictions(Y, self.rows)
-        return self.cache.collect(self.rows, self.used, P, np.zeros(self.weight.size), self.room)
+        return self.cache.relative(self.rows, self.used, P, self.weight)
 
     @property
     def inside(self) -> np.ndarray:

@@ -195,7 +195,7 @@ class Cache:
         """By how much weights can decrease."""
         return weight
 
-    def longest(self, change: np.ndarray) -> float:
+    def longest(self, weight: np.ndarray, change: np.ndarray) -> float:
         """Length up to which weights times one plus ``change`` stay positive."""
         return 1.0 / max(-float(change.min(initial=0.0)), 1e-300)
 
@@ -210,6 +210,10 @@ class Cache:
         """lin_k + v_k.p_i of the weights in use, minus their mean with weights ``shift``."""
         x: np.ndarray = kernels.collect(rows, self.blocks, used, P, lin, shift)
         return x
+
+    def relative(self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """(v_k - v_i).p_i of the weights in use: times the weights, they keep their sums."""
+        return self.collect(rows, used, P, np.zeros(weight.size), weight)
 
     def project(self, rows: np.ndarray, used: np.ndarray, weight: np.ndarray) -> None:
         """Project the weights in use of the rows onto their simplices, in place."""

@@ -23,6 +23,9 @@ ACCURACY = 1e-3
 #: lengths that are tried: each is this share of the last one
 LENGTHS, SHORTER = 6, 0.4
 
+#: longest direction, as a multiple of the largest weight: projections of points far away are inaccurate
+FARTHEST = 1e6
+
 
 class Face:
     """The weights in use of the samples that have several.
@@ -139,6 +142,10 @@ class Face:
         The weights of the cache are changed in place.
         """
         problem, weight = self.problem, self.cache.weight
+        most = FARTHEST * float(np.abs(weight).max(initial=0.0))
+        if not np.isfinite(x).all():
+            return T, 0.0, 0.0
+        x = x * min(1.0, most / max(float(np.abs(x).max(initial=0.0)), 1e-300))
         before, length = float(np.square(problem.soft(T)).sum()), 1.0
         best, best_gain, best_length = (weight, T), 0.0, 0.0
         for _ in range(LENGTHS):

@@ -432,12 +432,13 @@ def tangent(
     P: np.ndarray,
     lin: np.ndarray,
     shift: np.ndarray,
+    slack: np.ndarray,
 ) -> np.ndarray:
-    """lin_e + p_ij for the entries in use, minus the multiple of coef_j for which shift.coef.x is zero; else zero."""
+    """lin_e + p_ij for the entries in use, minus m coef_j, with the m for which shift.coef.x = slack m; else zero."""
     out = np.zeros(used.size)
     for b in range(rows.size):
         first, last = columns.ptr[rows[b]], columns.ptr[rows[b] + 1]
-        total = count = 0.0
+        total, count = 0.0, slack[rows[b]]
         for e in range(first, last):
             if used[e]:
                 j = columns.cols[e]

@@ -28,6 +28,9 @@ FEW_COLUMNS = 2.0
 #: entries nearer to a bound than this share of their range are at the bound
 AT_BOUND = 1e-14
 
+#: constraints with less slack than this share of their largest value are tight
+TIGHT = 1e-12
+
 
 def box_of(region: Any, d: int) -> Box | None:
     """Bounds and constraint of a region, or None if it is no box with at most one constraint.
@@ -157,9 +160,31 @@ class Points:
         room: np.ndarray = np.minimum(value - self.box.lower[cols], self.box.upper[cols] - value)
         return room
 
-    def longest(self, change: np.ndarray) -> float:
-        """Length up to which values plus ``change`` times their room stay within the bounds."""
-        return 1.0 / max(float(np.abs(change).max(initial=0.0)), 1e-300)
+    def slack(self, value: np.ndarray) -> np.ndarray:
+        """Distance of coef.v to the nearer side of the constraint, for each sample; zero if it is rounding."""
+        box, cols = self.box, self.columns.cols
+        total = self.columns.fixed + np.bincount(self.row, box.coef[cols] * value, minlength=self.n)
+        slack = np.minimum(np.minimum(box.high - total, total - box.low), HUGE)
+        size = np.abs(box.coef) @ np.maximum(np.abs(box.lower), np.abs(box.upper))
+        return np.where(slack > TIGHT * size, slack, 0.0)
+
+    def longest(self, value: np.ndarray, change: np.ndarray) -> float:
+        """Length up to which values plus ``change`` times their room stay within the bounds and the constraint."""
+        slack = self.slack(value)
+        total = np.bincount(self.row, self.box.coef[self.columns.cols] * self.room(value) * change, minlength=self.n)
+        free = slack > 0.0
+        most = float(np.abs(change).max(initial=0.0))
+        return 1.0 / max(most, float(np.abs(total[free] / slack[free]).max(initial=0.0)), 1e-300)
+
+    def relative(self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """Entries p_ij of the values in use, minus a multiple of coef: times their room, they keep coef.v plus slack.
+
+        The slack is a variable like the others, with itself as room.
+        """
+        x: np.ndarray = kernels.tangent(
+            rows, self.columns, used, self.box.coef, P, np.zeros(value.size), self.room(value), self.slack(value)
+        )
+        return x
 
     def combine(self, rows: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Change of the points of the rows with a change x of the values in use."""
@@ -170,7 +195,7 @@ class Points:
         self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, lin: np.ndarray, shift: np.ndarray
     ) -> np.ndarray:
         """Sums lin + p_i of the values in use, minus a multiple of coef, so that ``shift`` times it keeps coef.v."""
-        x: np.ndarray = kernels.tangent(rows, self.columns, used, self.box.coef, P, lin, shift)
+        x: np.ndarray = kernels.tangent(rows, self.columns, used, self.box.coef, P, lin, shift, np.zeros(self.n))
         return x
 
     def project(self, rows: np.ndarray, used: np.ndarray, value: np.ndarray) -> None:
@@ -183,7 +208,7 @@ class Points:
         room = self.room(value)
         H = np.zeros((self.n, self.d))
         H[self.row, cols] = room * self.box.coef[cols]
-        total = H @ self.box.coef
+        total = H @ self.box.coef + self.slack(value)
         H *= np.sqrt(a / np.where(total > 0.0, total, 1.0))[:, None]
         M = -(H.T @ H)
         M[np.diag_indices_from(M)] += np.bincount(cols, a[self.row] * room, minlength=self.d)
