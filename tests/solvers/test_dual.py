@@ -18,7 +18,7 @@ from skspo._training.run import Run
 from skspo._training.sparse import as_csr
 from skspo._utils.deadline import Deadline
 from skspo.solvers import DualSolver
-from skspo.solvers.dual import kernels
+from skspo.solvers.dual import cache_kernels, kernels
 from skspo.solvers.dual.balance import balanced
 from skspo.solvers.dual.cache import MOST_DECISIONS, Cache
 from skspo.solvers.dual.face import Face
@@ -345,7 +345,7 @@ def test_cache_adds_drops_and_averages():
     blocks = cache.blocks
     for i in range(problem.n):
         cols = blocks.cols[blocks.cptr[i] : blocks.cptr[i + 1]]
-        dense = kernels.gather(np.arange(cache.ptr[i], cache.ptr[i + 1]), cache.at, cache.idx, cache.val, cache.d)
+        dense = cache_kernels.gather(np.arange(cache.ptr[i], cache.ptr[i + 1]), cache.at, cache.idx, cache.val, cache.d)
         assert_array_equal(np.sort(cols), np.flatnonzero((dense != dense[0]).any(axis=0)))
         assert_array_equal(blocks.val[blocks.vptr[i] : blocks.vptr[i + 1]].reshape(dense.shape[0], -1), dense[:, cols])
 
@@ -447,7 +447,7 @@ def test_without_numba(monkeypatch):
     X, C = small_data(4)
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "skspo.solvers.dual.kernels")
-    for name in ("cache", "problem", "face", "balance"):
+    for name in ("cache", "cache_kernels", "points", "problem", "face", "balance"):
         monkeypatch.delitem(sys.modules, f"skspo.solvers.dual.{name}")
     monkeypatch.delattr("skspo.solvers.dual.kernels")
     with pytest.raises(ImportError, match="pip install numba"):

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
-from . import kernels
 from .cache import Cache
+from .points import Points
 from .problem import ScaledProblem
 
 #: costs up to which the system of the intercept is solved directly, and the multiplications that its matrix may take
@@ -35,14 +35,14 @@ VANISHED = 1e-13
 
 
 def balanced(
-    problem: ScaledProblem, cache: Cache, free: np.ndarray, late: Callable[[], bool], sets: int = SETS
+    problem: ScaledProblem, cache: Cache | Points, free: np.ndarray, late: Callable[[], bool], sets: int = SETS
 ) -> np.ndarray:
     """Weights whose moments vanish in the free columns as far as possible.
 
     Parameters
     ----------
     problem : ScaledProblem
-    cache : Cache
+    cache : Cache or Points
     free : ndarray of bool
         Entries of T whose moments are to vanish.
     late : callable
@@ -69,10 +69,9 @@ def balanced(
                 change = change_of.iterative(M, late)
         if not np.isfinite(change).all():
             break
-        length = min(1.0, 0.99 / max(-float(change.min(initial=0.0)), 1e-300))
+        length = min(1.0, 0.99 * cache.longest(weight, change))
         factor = factor if length == 1.0 else None
-        weight *= 1.0 + length * change
-        weight /= np.add.reduceat(weight, cache.ptr[:-1])[cache.row]
+        weight = cache.normalised(weight + length * change * cache.room(weight))
         if length < LEAST_LENGTH:
             break  # the moments are too large to vanish
     return weight
@@ -88,31 +87,27 @@ class Changes:
     Parameters
     ----------
     problem : ScaledProblem
-    cache : Cache
+    cache : Cache or Points
     free : ndarray of bool
         Entries of T whose moments are to vanish.
     weight : ndarray
     """
 
-    def __init__(self, problem: ScaledProblem, cache: Cache, free: np.ndarray, weight: np.ndarray) -> None:
+    def __init__(self, problem: ScaledProblem, cache: Cache | Points, free: np.ndarray, weight: np.ndarray) -> None:
         self.problem, self.cache, self.free, self.weight = problem, cache, free, weight
-        positive = weight > 0
-        several = np.add.reduceat(positive.astype(np.int64), cache.ptr[:-1]) > 1
-        self.rows = np.flatnonzero(several & (problem.a > 0))
-        self.used = positive & several[cache.row]
+        self.used, self.room = cache.movable(weight) & (problem.a > 0)[cache.row], cache.room(weight)
+        self.rows = np.unique(cache.row[self.used])
         self.columns = np.flatnonzero(free.any(axis=0))
 
     @property
     def is_direct(self) -> bool:
         """Whether the intercept is the only column, and its system is small."""
-        blocks = self.cache.blocks
-        work = float(np.diff(blocks.ptr) @ np.square(np.diff(blocks.cptr).astype(float)))
-        return self.columns.size == 1 and self.cache.d <= DIRECT and work <= DIRECT_WORK
+        return self.columns.size == 1 and self.cache.d <= DIRECT and self.cache.covariance_work() <= DIRECT_WORK
 
     def of(self, Y: np.ndarray) -> np.ndarray:
         """(v_k - v_i).Y zs_i of each decision."""
         P = self.problem.predictions(Y, self.rows)
-        return kernels.collect(self.rows, self.cache.blocks, self.used, P, np.zeros(self.weight.size), self.weight)
+        return self.cache.relative(self.rows, self.used, P, self.weight)
 
     @property
     def inside(self) -> np.ndarray:
@@ -124,7 +119,7 @@ class Changes:
         z = self.problem.scaled[:, self.columns]
         z = (z.toarray() if sp.issparse(z) else z).ravel()
         inside = np.ix_(self.inside, self.inside)
-        K = 2.0 * kernels.covariance(self.cache.blocks, self.weight, self.problem.a * z * z, self.cache.d)[inside]
+        K = 2.0 * self.cache.covariance(self.weight, self.problem.a * z * z)[inside]
         K[np.diag_indices_from(K)] += 1e-13 * np.trace(K) / len(K) + 1e-300
         return cho_factor(K, overwrite_a=True, check_finite=False)
 
@@ -139,7 +134,7 @@ class Changes:
         a = (2.0 * self.problem.a[self.rows])[:, None]
 
         def apply(Y: np.ndarray) -> np.ndarray:
-            D = kernels.combine(self.rows, self.cache.blocks, self.weight * self.of(Y), self.cache.d)
+            D = self.cache.combine(self.rows, self.room * self.of(Y))
             return np.where(self.free, self.problem.rank(D * a, self.rows), 0.0)
 
         return self.of(solve(apply, -M, late))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.sparse as sp
 
-from . import kernels
+from . import cache_kernels, kernels
+
+if TYPE_CHECKING:
+    from .problem import ScaledProblem
 
 #: decisions per sample beyond which the lightest are replaced by their average
 MOST_DECISIONS = 50
@@ -13,8 +18,17 @@ MOST_DECISIONS = 50
 #: bytes of the cache beyond which samples keep fewer decisions
 MOST_BYTES = 2**29
 
+#: outer iterations without weight after which a decision is dropped
+MAX_AGE = 5
+
 #: scores must be beaten by this share to count as new
 NEW_SCORE = 1e-12
+
+#: weights below this are zero
+NO_WEIGHT = 1e-14
+
+#: pairwise steps on one sample's weights in a sweep
+PAIRS = 10
 
 
 class Cache:
@@ -47,7 +61,7 @@ class Cache:
         """Add one decision, of weight zero, for each of the rows; drop those of weight zero for ``max_age`` calls."""
         self.age = np.where(self.weight > 0, 0, self.age + 1)
         keep = self.age <= max_age
-        self.ptr, source, self.row, self.at, self.idx, self.val = kernels.insert(
+        self.ptr, source, self.row, self.at, self.idx, self.val = cache_kernels.insert(
             self.n, self.row, self.at, self.idx, self.val, keep, rows, np.ascontiguousarray(V)
         )
         old = source >= 0
@@ -60,12 +74,31 @@ class Cache:
             self.normalise()
         self._arrange()
 
+    @classmethod
+    def of(cls, problem: ScaledProblem, V: np.ndarray) -> Cache:
+        """Cache of the optimal decisions and of V, which have all the weight."""
+        cache = cls(problem.W_vectors, problem.W_lin)
+        new = np.flatnonzero((V != problem.W).any(axis=1))
+        cache.add(new, *problem.encode(V[new], new))
+        cache.mix(1.0)
+        return cache
+
+    def mix(self, t: float) -> None:
+        """Weights t of the second decision of each sample, and 1 - t of the first one."""
+        second = self.ptr[self.several] + 1
+        self.weight[second], self.weight[second - 1] = t, 1.0 - t
+
+    def normalised(self, weight: np.ndarray) -> np.ndarray:
+        """Weights that sum to one again, which rounding errors change."""
+        total: np.ndarray = np.add.reduceat(weight, self.ptr[:-1])[self.row]
+        return weight / total
+
     def normalise(self) -> None:
-        """Let weights sum to one again, which rounding errors change."""
-        self.weight /= np.add.reduceat(self.weight, self.ptr[:-1])[self.row]
+        """Normalise the weights in place."""
+        self.weight[:] = self.normalised(self.weight)
 
     def _arrange(self) -> None:
-        differing = kernels.differences(self.d, self.ptr, self.at, self.idx, self.val)
+        differing = cache_kernels.differences(self.d, self.ptr, self.at, self.idx, self.val)
         self.blocks = kernels.Blocks(self.ptr, self.lin, *differing)
 
     def _limit(self) -> None:
@@ -95,8 +128,14 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the sparse rows; the blocks have about as many."""
-        return self.val.nbytes + self.idx.nbytes + 40 * self.row.size
+        """Bytes of the sparse rows, and of the products; the blocks have about as many as the rows."""
+        products = 8 * int(np.square(np.diff(self.ptr)).sum())
+        return self.val.nbytes + self.idx.nbytes + 40 * self.row.size + products
+
+    @property
+    def size(self) -> int:
+        """Numbers that a step for all samples together reads."""
+        return int(self.blocks.val.size)
 
     @property
     def several(self) -> np.ndarray:
@@ -106,19 +145,86 @@ class Cache:
     def average(self, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Average decision of each sample, and of the linear parts."""
         weight = self.weight if weight is None else weight
-        V = kernels.averages(self.n, self.d, self.row, weight, self.at, self.idx, self.val)
+        V = cache_kernels.averages(self.n, self.d, self.row, weight, self.at, self.idx, self.val)
         return V, np.add.reduceat(weight * self.lin, self.ptr[:-1])
 
-    def margins(self, rows: np.ndarray, found: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """By how much scores found for the rows beat those of all cached decisions; zero where it is rounding."""
-        best = np.maximum.reduceat(scores, self.ptr[:-1])[rows]
-        return np.where(found > best + NEW_SCORE * (np.abs(found) + np.abs(best)), found - best, 0.0)
+    def extend(
+        self, problem: ScaledProblem, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Add the decisions V of the rows that beat the cached ones: for which rows, and by how much they do."""
+        vectors, lin = problem.encode(V, rows)
+        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions[rows])
+        best = np.maximum.reduceat(self.lin - 2.0 * self.products(predictions), self.ptr[:-1])[rows]
+        better = found > best + NEW_SCORE * (np.abs(found) + np.abs(best))
+        new = np.flatnonzero(better & (problem.a[rows] > 0.0))
+        self.add(rows[new], vectors[new], lin[new], MAX_AGE)
+        return rows[new], float(problem.a[rows[new]] @ (found - best)[new])
 
     def products(self, U: np.ndarray) -> np.ndarray:
         """v_k.u_i for each decision."""
-        return kernels.products(self.row, self.at, self.idx, self.val, np.ascontiguousarray(U))
+        return cache_kernels.products(self.row, self.at, self.idx, self.val, np.ascontiguousarray(U))
 
     def rescale(self, factor: np.ndarray) -> None:
         """Multiply the columns of all decisions (their images, if the model is shared)."""
         self.val = self.val * factor[self.idx]
         self._arrange()
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def work(self, q: int) -> np.ndarray:
+        """Multiplications of a sweep, for each sample."""
+        work: np.ndarray = np.diff(self.blocks.cptr) * (2.0 * q + 2.0 * np.diff(self.ptr))
+        return work
+
+    def sweep(
+        self, problem: ScaledProblem, order: np.ndarray, T: np.ndarray, moved: np.ndarray, rest: np.ndarray
+    ) -> float:
+        """Move the weights of one sample after another; see ``kernels.sweep``."""
+        penalty = problem.thresholds, problem.has_l1
+        rows = problem.features, problem.zz, problem.a
+        gain: float = kernels.sweep(order, self.blocks, self.weight, T, *penalty, *rows, PAIRS, moved, rest)
+        return gain
+
+    def movable(self, weight: np.ndarray) -> np.ndarray:
+        """Weights that can change in both directions: the positive ones of samples with several."""
+        positive = weight > 0
+        used: np.ndarray = positive & (np.add.reduceat(positive.astype(np.int64), self.ptr[:-1]) > 1)[self.row]
+        return used
+
+    def room(self, weight: np.ndarray) -> np.ndarray:
+        """By how much weights can decrease."""
+        return weight
+
+    def longest(self, weight: np.ndarray, change: np.ndarray) -> float:
+        """Length up to which weights times one plus ``change`` stay positive."""
+        return 1.0 / max(-float(change.min(initial=0.0)), 1e-300)
+
+    def combine(self, rows: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Change of the decisions of the rows with a change x of the weights that keeps their sums."""
+        D: np.ndarray = kernels.combine(rows, self.blocks, x, self.d)
+        return D
+
+    def collect(
+        self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, lin: np.ndarray, shift: np.ndarray
+    ) -> np.ndarray:
+        """lin_k + v_k.p_i of the weights in use, minus their mean with weights ``shift``."""
+        x: np.ndarray = kernels.collect(rows, self.blocks, used, P, lin, shift)
+        return x
+
+    def relative(self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """(v_k - v_i).p_i of the weights in use: times the weights, they keep their sums."""
+        return self.collect(rows, used, P, np.zeros(weight.size), weight)
+
+    def project(self, rows: np.ndarray, used: np.ndarray, weight: np.ndarray) -> None:
+        """Project the weights in use of the rows onto their simplices, in place."""
+        kernels.project(rows, self.ptr, used, weight)
+        weight[weight < NO_WEIGHT] = 0.0
+
+    def covariance(self, weight: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """sum_i a_i Cov_i, the derivative of sum_i a_i v_i with respect to y in factors 1 + (v_k - v_i).y."""
+        M: np.ndarray = kernels.covariance(self.blocks, weight, a, self.d)
+        return M
+
+    def covariance_work(self) -> float:
+        """Multiplications of ``covariance``."""
+        return float(np.diff(self.ptr) @ np.square(np.diff(self.blocks.cptr).astype(float)))

@@ -12,8 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
-from . import kernels
+from . import cache_kernels
 from .cache import Cache
+from .points import Points
 from .problem import ScaledProblem
 
 #: conjugate gradients stop when the residual is this share of the gradient
@@ -22,8 +23,8 @@ ACCURACY = 1e-3
 #: lengths that are tried: each is this share of the last one
 LENGTHS, SHORTER = 6, 0.4
 
-#: weights below this are zero
-NO_WEIGHT = 1e-14
+#: longest direction, as a multiple of the largest weight: projections of points far away are inaccurate
+FARTHEST = 1e6
 
 
 class Face:
@@ -32,33 +33,30 @@ class Face:
     Parameters
     ----------
     problem : ScaledProblem
-    cache : Cache
+    cache : Cache or Points
+    every : bool
+        Whether weights that are not in use take part, too.
     """
 
-    def __init__(self, problem: ScaledProblem, cache: Cache) -> None:
+    def __init__(self, problem: ScaledProblem, cache: Cache | Points, every: bool = False) -> None:
         self.problem, self.cache = problem, cache
-        positive = cache.weight > 0
-        count = np.add.reduceat(positive.astype(np.int64), cache.ptr[:-1])
         # Without features there is no curvature: sweeps go to the best decision at once.
-        self.rows = np.flatnonzero((count > 1) & (problem.a > 0) & (problem.zz > 0))
-        several = np.zeros(cache.n, dtype=bool)
-        several[self.rows] = True
-        self.used = positive & several[cache.row]
+        self.used = ((problem.a > 0) & (problem.zz > 0))[cache.row]
+        if not every:
+            self.used &= cache.movable(cache.weight)
+        self.rows = np.unique(cache.row[self.used])
         self.a = problem.a[self.rows]
         self.slot = np.where(self.used, problem.a[cache.row], 0.0)
         self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
 
     @property
-    def newton_work(self) -> float:
-        """Multiplications of ``newton``."""
+    def newton_size(self) -> tuple[float, float]:
+        """Multiplications of ``newton``, and numbers that it keeps at a time."""
+        if isinstance(self.cache, Points):
+            return np.inf, np.inf  # sweeps and conjugate gradients close the gap of points in less time
         size, (d, q) = float(self.size), self.problem.shape
-        return size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
-
-    @property
-    def newton_memory(self) -> float:
-        """Numbers that ``newton`` keeps at a time."""
-        size, (d, q) = float(self.size), self.problem.shape
-        return size * (2.0 * size + (2.0 * d * q if self.problem.has_l1 else 2.0 * d + q))
+        work = size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
+        return work, size * (2.0 * size + (2.0 * d * q if self.problem.has_l1 else 2.0 * d + q))
 
     @property
     def size(self) -> int:
@@ -67,14 +65,14 @@ class Face:
 
     def to_T(self, x: np.ndarray) -> np.ndarray:
         """Change of T with a change x of the weights that keeps their sums."""
-        D = kernels.combine(self.rows, self.cache.blocks, x, self.cache.d)
+        D = self.cache.combine(self.rows, x)
         D *= (2.0 * self.a)[:, None]
         return self.problem.rank(D, self.rows)
 
     def gradient(self, S: np.ndarray, lin: np.ndarray) -> np.ndarray:
         """a_i (lin_k - 2 v_k.S zs_i), minus the mean of the sample."""
         P = self.problem.predictions(-2.0 * S, self.rows)
-        return self.slot * kernels.collect(self.rows, self.cache.blocks, self.used, P, lin, self.ones)
+        return self.slot * self.cache.collect(self.rows, self.used, P, lin, self.ones)
 
     def conjugate_gradients(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, int]:
         """Approximate Newton direction, and steps taken."""
@@ -106,6 +104,7 @@ class Face:
         thousands of steps.
         """
         problem, cache = self.problem, self.cache
+        assert isinstance(cache, Cache)
         g = self.gradient(problem.soft(T), cache.lin)
         # Differences to the heaviest decision of each sample are a basis of the directions that keep sums.
         order = np.flatnonzero(self.used)
@@ -114,8 +113,8 @@ class Face:
         heaviest = order[first]
         others, sample = order[~first], cache.row[order[~first]]
         reference = heaviest[np.searchsorted(cache.row[heaviest], sample)]
-        V = kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
-        V -= kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
+        V = cache_kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
+        V -= cache_kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
         V *= (2.0 * problem.a[sample])[:, None]
         Z = problem.scaled[sample]
         Z = Z.toarray() if sp.issparse(Z) else Z
@@ -143,12 +142,15 @@ class Face:
         The weights of the cache are changed in place.
         """
         problem, weight = self.problem, self.cache.weight
+        most = FARTHEST * float(np.abs(weight).max(initial=0.0))
+        if not np.isfinite(x).all():
+            return T, 0.0, 0.0
+        x = x * min(1.0, most / max(float(np.abs(x).max(initial=0.0)), 1e-300))
         before, length = float(np.square(problem.soft(T)).sum()), 1.0
         best, best_gain, best_length = (weight, T), 0.0, 0.0
         for _ in range(LENGTHS):
             trial = weight + length * x
-            kernels.project(self.rows, self.cache.ptr, self.used, trial)
-            trial[trial < NO_WEIGHT] = 0.0
+            self.cache.project(self.rows, self.used, trial)
             change = trial - weight
             moved = T + self.to_T(change)
             gain = float((self.slot * change) @ self.cache.lin)

@@ -7,7 +7,8 @@ Conventions
     block of sample i: the columns in which its decisions differ, and their values there, one row per decision
     T (d, q) scaled coefficients, z_i scaled features, dense or CSR;  score_k = lin_k - 2 v_k.(soft(T) z_i)
 
-All kernels are in one file: numba compiles again when the file of a kernel changes, not when another one does.
+Kernels that call each other are in one file: numba compiles again when the file of a kernel changes, not when another
+one does.
 ``fastmath`` is limited to flags that allow other orders of sums; infinities and NaN keep their meaning.
 """
 
@@ -28,6 +29,15 @@ FASTMATH = {"reassoc", "contract", "nsz"}
 
 #: scores that differ by less, relative to the largest, are the same
 SAME_SCORE = 1e-14
+
+#: decisions whose squared distance is a smaller share of their squares are close
+CLOSE = 1e-8
+
+#: in place of infinity, with which no kernel calculates
+HUGE = 1e300
+
+#: evaluations of a projection, and its relative accuracy
+EVALUATIONS, ROUNDING = 100, 1e-14
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -62,6 +72,8 @@ class Blocks(NamedTuple):
     cptr: np.ndarray
     val: np.ndarray  # values of sample i: val[vptr[i] : vptr[i + 1]], one row per decision
     vptr: np.ndarray
+    gram: np.ndarray  # products of its decisions there: gram[gptr[i] : gptr[i + 1]], one row per decision
+    gptr: np.ndarray
 
 
 @inlined
@@ -129,22 +141,23 @@ def sweep(
     wide = many = 1
     for i in order:
         wide, many = max(wide, blocks.cptr[i + 1] - blocks.cptr[i]), max(many, blocks.ptr[i + 1] - blocks.ptr[i])
-    x, step_sum, score = np.empty(wide), np.empty(wide), np.empty(many)
+    x, score, change = np.empty(wide), np.empty(many), np.empty(many)
     gain = 0.0
     for i in order:
         first, k = blocks.ptr[i], blocks.ptr[i + 1] - blocks.ptr[i]
         cols = blocks.cols[blocks.cptr[i] : blocks.cptr[i + 1]]
         m = cols.size
         V = blocks.val[blocks.vptr[i] : blocks.vptr[i + 1]].reshape(k, m)
+        G = blocks.gram[blocks.gptr[i] : blocks.gptr[i + 1]].reshape(k, k)
         w = weight[first : first + k]
         for t in range(m):
-            x[t], step_sum[t] = row_product(T, cols[t], thresholds, has_l1, Z, i), 0.0
+            x[t] = row_product(T, cols[t], thresholds, has_l1, Z, i)
         best, mean, size = 0, 0.0, 0.0
         for r in range(k):
             product = 0.0
             for t in range(m):
                 product += V[r, t] * x[t]
-            score[r] = blocks.lin[first + r] - 2.0 * product
+            score[r], change[r] = blocks.lin[first + r] - 2.0 * product, 0.0
             mean += w[r] * score[r]
             size = max(size, abs(score[r]))
             if score[r] > score[best]:
@@ -162,10 +175,12 @@ def sweep(
             rise = score[high] - score[low]
             if rise <= SAME_SCORE * size:
                 break
-            bend = 0.0
-            for t in range(m):
-                bend += (V[high, t] - V[low, t]) ** 2
-            bend *= curvature
+            distance = G[high, high] - 2.0 * G[high, low] + G[low, low]
+            if distance <= CLOSE * (G[high, high] + G[low, low]):  # little is left but rounding errors
+                distance = 0.0
+                for t in range(m):
+                    distance += (V[high, t] - V[low, t]) ** 2
+            bend = curvature * distance
             if rise >= bend * w[low]:  # also where there is no curvature
                 step = w[low]
                 w[low] = 0.0  # exactly, so that the decision can be dropped
@@ -173,149 +188,293 @@ def sweep(
                 step = rise / bend
                 w[low] -= step
             w[high] += step
+            change[high] += step
+            change[low] -= step
             moved[i] = True
             gain += a[i] * step * (rise - 0.5 * bend * step)
-            for t in range(m):
-                step_sum[t] += step * (V[high, t] - V[low, t])
             for r in range(k):
-                product = 0.0
-                for t in range(m):
-                    product += V[r, t] * (V[high, t] - V[low, t])
-                score[r] -= curvature * step * product
+                score[r] -= curvature * step * (G[r, high] - G[r, low])
         if moved[i]:
             for t in range(m):
-                if step_sum[t] != 0.0:
-                    add_row(T, cols[t], 2.0 * a[i] * step_sum[t], Z, i)
+                difference = 0.0
+                for r in range(k):
+                    difference += change[r] * V[r, t]
+                if difference != 0.0:
+                    add_row(T, cols[t], 2.0 * a[i] * difference, Z, i)
     return gain
 
 
-# -- the cache ---------------------------------------------------------------------------------------------------------
+# -- points of a box with one constraint -------------------------------------------------------------------------------
+
+
+class Box(NamedTuple):
+    """{v : lower <= v <= upper, low <= coef.v <= high}; a side that does not exist is ``HUGE``."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    coef: np.ndarray
+    low: float
+    high: float
+
+
+class Columns(NamedTuple):
+    """Columns in use by the sweeps over points: sample i may change cols[ptr[i] : ptr[i + 1]]."""
+
+    ptr: np.ndarray
+    cols: np.ndarray
+    lin: np.ndarray  # costs there
+    fixed: np.ndarray  # coef.v of all other columns of sample i
 
 
 @kernel
-def insert(
-    n: int,
-    row: np.ndarray,
-    at: np.ndarray,
-    idx: np.ndarray,
-    val: np.ndarray,
-    keep: np.ndarray,
-    rows: np.ndarray,
-    V: np.ndarray,
-) -> tuple[np.ndarray, ...]:
-    """Sparse rows that are kept and the new ones V (one for each of ``rows``, ascending), sorted by sample.
+def nearest(
+    y: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    coef: np.ndarray,
+    low: float,
+    high: float,
+    multiplier: float,
+    v: np.ndarray,
+) -> float:
+    """Project y onto the box with one constraint: v = clip(y - multiplier coef); returns the multiplier.
 
-    Also returns where each row comes from: its old number, or minus one minus its number in V.
+    coef.v decreases with the multiplier, piecewise linearly: Newton's method from the given one finds the root after a
+    few evaluations, with bisection as a safeguard.  The multiplier is zero if the constraint is not binding.
     """
-    count, nonzero = 0, 0
-    for r in range(row.size):
-        if keep[r]:
-            count += 1
-            nonzero += at[r + 1] - at[r]
-    for b in range(rows.size):
-        for j in range(V.shape[1]):
-            if V[b, j] != 0.0:
-                nonzero += 1
-    count += rows.size
-    ptr, source, new_row = np.empty(n + 1, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
-    new_at, new_idx, new_val = np.empty(count + 1, np.int64), np.empty(nonzero, np.int32), np.empty(nonzero)
-    r = b = out = e = 0
+    size = steepest = 0.0
+    for t in range(y.size):
+        size += abs(coef[t]) * max(abs(lower[t]), abs(upper[t]))
+        steepest += coef[t] * coef[t]
+    left, right, longer = -HUGE, HUGE, 1.0
+    for _ in range(EVALUATIONS):
+        total = slope = 0.0
+        for t in range(y.size):
+            v[t] = y[t] - multiplier * coef[t]
+            if v[t] <= lower[t]:
+                v[t] = lower[t]
+            elif v[t] >= upper[t]:
+                v[t] = upper[t]
+            else:
+                slope += coef[t] * coef[t]
+            total += coef[t] * v[t]
+        if multiplier > 0.0:
+            excess = total - high
+        elif multiplier < 0.0:
+            excess = total - low
+        else:
+            excess = max(total - high, 0.0) + min(total - low, 0.0)
+        if abs(excess) <= ROUNDING * size:
+            break
+        if excess > 0.0:
+            left = multiplier
+        else:
+            right = multiplier
+        if slope > 0.0:
+            new = multiplier + excess / slope
+        else:  # all at their bounds: as far as no root can be skipped, then farther
+            new = multiplier + longer * excess / steepest
+            longer *= 4.0
+        if new * multiplier < 0.0:
+            new = 0.0  # where the side of the constraint changes
+        if not left < new < right:
+            new = 0.5 * (left + right)
+            if not left < new < right:
+                break
+        multiplier = new
+    return multiplier
+
+
+@kernel
+def slack(
+    v: np.ndarray,
+    u: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    coef: np.ndarray,
+    low: float,
+    high: float,
+    price: float,
+) -> float:
+    """Bound of max u.(w - v) over the points w of the box with one constraint, by weak duality with any price of it."""
+    gap = total = 0.0
+    for t in range(v.size):
+        reduced = u[t] - price * coef[t]
+        gap += max(reduced * (upper[t] - v[t]), reduced * (lower[t] - v[t]))
+        total += coef[t] * v[t]
+    if price > 0.0:
+        gap += price * (high - total)
+    elif price < 0.0:
+        gap += price * (low - total)
+    return max(gap, 0.0)
+
+
+@kernel
+def sweep_points(
+    order: np.ndarray,
+    columns: Columns,
+    value: np.ndarray,
+    box: Box,
+    multipliers: np.ndarray,
+    T: np.ndarray,
+    thresholds: np.ndarray,
+    has_l1: bool,
+    Z: Features,
+    zz: np.ndarray,
+    a: np.ndarray,
+    moved: np.ndarray,
+    rest: np.ndarray,
+) -> float:
+    """Ascend the dual in the point of one sample after another; change ``value``, ``multipliers`` and T in place.
+
+    With u = c_i - 2 soft(T) z_i and kappa = 4 a_i |z_i|^2 the dual is a_i (u.dv - kappa |dv|^2 / 2) for a change dv,
+    at least that with an l1 penalty: its maximiser is the projection of v_i + u / kappa.
+
+    Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` is a bound of what the best
+    decision of a sample could gain along u before, in these columns.
+    """
+    wide = 1
+    for i in order:
+        wide = max(wide, columns.ptr[i + 1] - columns.ptr[i])
+    u, y, new = np.empty(wide), np.empty(wide), np.empty(wide)
+    lower, upper, coef = np.empty(wide), np.empty(wide), np.empty(wide)
+    gain = 0.0
+    for i in order:
+        first = columns.ptr[i]
+        m = columns.ptr[i + 1] - first
+        cols, v = columns.cols[first : first + m], value[first : first + m]
+        kappa = 4.0 * a[i] * zz[i]
+        for t in range(m):
+            j = cols[t]
+            lower[t], upper[t], coef[t] = box.lower[j], box.upper[j], box.coef[j]
+            u[t] = columns.lin[first + t] - 2.0 * row_product(T, j, thresholds, has_l1, Z, i)
+            y[t] = v[t] + u[t] / kappa
+        low, high = box.low - columns.fixed[i], box.high - columns.fixed[i]
+        multipliers[i] = nearest(y[:m], lower[:m], upper[:m], coef[:m], low, high, multipliers[i], new)
+        price = kappa * multipliers[i]
+        rest[i] = a[i] * slack(v, u[:m], lower[:m], upper[:m], coef[:m], low, high, price)
+        rise = length = size = 0.0
+        for t in range(m):
+            step = new[t] - v[t]
+            rise += u[t] * step
+            length += step * step
+            size += abs(u[t] * v[t]) + abs(u[t] * new[t])
+        moved[i] = rise > SAME_SCORE * size
+        if moved[i]:
+            gain += a[i] * (rise - 0.5 * kappa * length)
+            for t in range(m):
+                if new[t] != v[t]:
+                    add_row(T, cols[t], 2.0 * a[i] * (new[t] - v[t]), Z, i)
+                    v[t] = new[t]
+    return gain
+
+
+@kernel
+def screen(
+    V: np.ndarray, U: np.ndarray, a: np.ndarray, zz: np.ndarray, box: Box, multipliers: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Which entries of V a step of every sample by itself would change, or are between their bounds.
+
+    Also returns a bound of sum_i a_i (max_v u_i.v - u_i.v_i), see ``slack``.
+    """
+    n, d = V.shape
+    play, gap = np.zeros((n, d), np.bool_), 0.0
+    y, new = np.empty(d), np.empty(d)
     for i in range(n):
-        ptr[i] = out
-        while r < row.size and row[r] == i:
-            if keep[r]:
-                source[out], new_row[out], new_at[out] = r, i, e
-                for f in range(at[r], at[r + 1]):
-                    new_idx[e], new_val[e] = idx[f], val[f]
-                    e += 1
-                out += 1
-            r += 1
-        if b < rows.size and rows[b] == i:
-            source[out], new_row[out], new_at[out] = -1 - b, i, e
-            for j in range(V.shape[1]):
-                if V[b, j] != 0.0:
-                    new_idx[e], new_val[e] = j, V[b, j]
-                    e += 1
-            out += 1
-            b += 1
-    ptr[n], new_at[out] = out, e
-    return ptr, source, new_row, new_at, new_idx, new_val
+        kappa = 4.0 * a[i] * zz[i]
+        if kappa > 0.0:
+            for j in range(d):
+                y[j] = V[i, j] + U[i, j] / kappa
+            multipliers[i] = nearest(y, box.lower, box.upper, box.coef, box.low, box.high, multipliers[i], new)
+            price = kappa * multipliers[i]
+            gap += a[i] * slack(V[i], U[i], box.lower, box.upper, box.coef, box.low, box.high, price)
+            for j in range(d):
+                play[i, j] = new[j] != V[i, j] or box.lower[j] < V[i, j] < box.upper[j]
+    return play, gap
 
 
 @kernel
-def differences(d: int, ptr: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Columns in which the decisions of each sample differ, and their values there: the last fields of ``Blocks``.
-
-    The first pass counts, the second one writes.
-    """
-    n = ptr.size - 1
-    cptr, vptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    cols, dense = np.empty(0, np.int32), np.empty(0)
-    times, value, varies = np.zeros(d, np.int64), np.zeros(d), np.zeros(d, np.bool_)
-    place, touched = np.empty(d, np.int64), np.empty(d, np.int64)
-    for writing in range(2):
-        for i in range(n):
-            first, last, many, m = ptr[i], ptr[i + 1], 0, 0
-            if last - first > 1:
-                for e in range(at[first], at[last]):
-                    j = idx[e]
-                    if times[j] == 0:
-                        touched[many], value[j] = j, val[e]
-                        many += 1
-                    elif val[e] != value[j]:
-                        varies[j] = True
-                    times[j] += 1
-                for t in range(many):
-                    j = touched[t]
-                    place[j] = -1
-                    if times[j] < last - first or varies[j]:
-                        place[j] = m
-                        if writing:
-                            cols[cptr[i] + m] = j
-                        m += 1
-                    times[j], varies[j] = 0, False
-                if writing:
-                    for r in range(first, last):
-                        for e in range(at[r], at[r + 1]):
-                            if place[idx[e]] >= 0:
-                                dense[vptr[i] + (r - first) * m + place[idx[e]]] = val[e]
-            cptr[i + 1], vptr[i + 1] = cptr[i] + m, vptr[i] + m * (last - first)
-        if not writing:
-            cols, dense = np.empty(cptr[n], np.int32), np.zeros(vptr[n])
-    return cols, cptr, dense, vptr
+def settle(columns: Columns, value: np.ndarray, box: Box) -> None:
+    """Move values that rounding errors took across the constraint back onto it, in place."""
+    for i in range(columns.ptr.size - 1):
+        for _ in range(2):  # a second time, because values are cut off at their bounds
+            total, room = columns.fixed[i], 0.0
+            for e in range(columns.ptr[i], columns.ptr[i + 1]):
+                j = columns.cols[e]
+                total += box.coef[j] * value[e]
+                if box.lower[j] < value[e] < box.upper[j]:
+                    room += box.coef[j] ** 2
+            excess = max(total - box.high, 0.0) + min(total - box.low, 0.0)
+            if excess == 0.0 or room == 0.0:
+                break
+            for e in range(columns.ptr[i], columns.ptr[i + 1]):
+                j = columns.cols[e]
+                if box.lower[j] < value[e] < box.upper[j]:
+                    value[e] = min(max(value[e] - excess / room * box.coef[j], box.lower[j]), box.upper[j])
 
 
 @kernel
-def averages(
-    n: int, d: int, row: np.ndarray, weight: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray
+def scatter(rows: np.ndarray, columns: Columns, x: np.ndarray, d: int) -> np.ndarray:
+    """Dense rows with the entries x in the columns in use, shape (rows, d)."""
+    D = np.zeros((rows.size, d))
+    for b in range(rows.size):
+        for e in range(columns.ptr[rows[b]], columns.ptr[rows[b] + 1]):
+            D[b, columns.cols[e]] = x[e]
+    return D
+
+
+@kernel
+def tangent(
+    rows: np.ndarray,
+    columns: Columns,
+    used: np.ndarray,
+    coef: np.ndarray,
+    P: np.ndarray,
+    lin: np.ndarray,
+    shift: np.ndarray,
+    slack: np.ndarray,
 ) -> np.ndarray:
-    """Weighted sums of the decisions of each sample, shape (n, d)."""
-    V = np.zeros((n, d))
-    for r in range(row.size):
-        if weight[r] != 0.0:
-            for e in range(at[r], at[r + 1]):
-                V[row[r], idx[e]] += weight[r] * val[e]
-    return V
-
-
-@kernel
-def products(row: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """v_k.u_i for each decision and the row u_i of its sample."""
-    out = np.zeros(row.size)
-    for r in range(row.size):
-        for e in range(at[r], at[r + 1]):
-            out[r] += val[e] * U[row[r], idx[e]]
+    """lin_e + p_ij for the entries in use, minus m coef_j, with the m for which shift.coef.x = slack m; else zero."""
+    out = np.zeros(used.size)
+    for b in range(rows.size):
+        first, last = columns.ptr[rows[b]], columns.ptr[rows[b] + 1]
+        total, count = 0.0, slack[rows[b]]
+        for e in range(first, last):
+            if used[e]:
+                j = columns.cols[e]
+                out[e] = lin[e] + P[b, j]
+                total += shift[e] * coef[j] * out[e]
+                count += shift[e] * coef[j] * coef[j]
+        if count > 0.0:
+            for e in range(first, last):
+                if used[e]:
+                    out[e] -= total / count * coef[columns.cols[e]]
     return out
 
 
 @kernel
-def gather(which: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray, d: int) -> np.ndarray:
-    """Some of the decisions as dense rows."""
-    V = np.zeros((which.size, d))
-    for b in range(which.size):
-        for e in range(at[which[b]], at[which[b] + 1]):
-            V[b, idx[e]] = val[e]
-    return V
+def project_points(rows: np.ndarray, columns: Columns, used: np.ndarray, value: np.ndarray, box: Box) -> None:
+    """Project the values in use of each of the rows onto the box with one constraint, the others fixed, in place."""
+    wide = 1
+    for i in rows:
+        wide = max(wide, columns.ptr[i + 1] - columns.ptr[i])
+    y, new = np.empty(wide), np.empty(wide)
+    lower, upper, coef = np.empty(wide), np.empty(wide), np.empty(wide)
+    for i in rows:
+        m, fixed = 0, columns.fixed[i]
+        for e in range(columns.ptr[i], columns.ptr[i + 1]):
+            j = columns.cols[e]
+            if used[e]:
+                y[m], lower[m], upper[m], coef[m] = value[e], box.lower[j], box.upper[j], box.coef[j]
+                m += 1
+            else:
+                fixed += box.coef[j] * value[e]
+        nearest(y[:m], lower[:m], upper[:m], coef[:m], box.low - fixed, box.high - fixed, 0.0, new)
+        m = 0
+        for e in range(columns.ptr[i], columns.ptr[i + 1]):
+            if used[e]:
+                value[e] = new[m]
+                m += 1
 
 
 # -- the face: weights in use, in the directions that keep their sums --------------------------------------------------

@@ -19,13 +19,16 @@ images take the place of decisions: q "costs", one feature that is always one, T
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .cache import Cache
 from .kernels import Features
+
+if TYPE_CHECKING:
+    from .cache import Cache
+    from .points import Points
 
 
 class ScaledProblem:
@@ -124,7 +127,7 @@ class ScaledProblem:
         Z = self.scaled[rows]
         return np.ascontiguousarray((Z.T @ D).T) if sp.issparse(Z) else D.T @ Z
 
-    def moments(self, cache: Cache, weight: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+    def moments(self, cache: Cache | Points, weight: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """sum_i a_i cs_i.(v_i - w_i) and 2 sum_i a_i (v_i - w_i) zs_i^T."""
         V, lin = cache.average(weight)
         V -= self.W_vectors
@@ -135,7 +138,7 @@ class ScaledProblem:
         """G = 2 sum_i a_i (w_i - v_i) z_i^T, in the layout of Theta, from the moments in that of T."""
         return -self.layout(M / self.scale)
 
-    def rescaled(self, mu: float, cache: Cache) -> ScaledProblem:
+    def rescaled(self, mu: float, cache: Any) -> ScaledProblem:
         """Return the same with another proximal term; the cache is changed along."""
         other = ScaledProblem(self.Z, self.C, self.W, self.a, self.l1, self.l2, self.prior, mu)
         if self.shared:

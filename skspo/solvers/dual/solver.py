@@ -2,13 +2,17 @@
 
 Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
 
-    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), Newton's method or
-               conjugate gradients those of all samples together (``face``), until little is to be gained there
+    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), steps in the span
+               of the last changes (``recent_steps``), Newton's method or conjugate gradients (``face``) those of all
+               samples together, until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
     recentre   columns without a ridge have a proximal term; once its problem is solved well enough, the centre moves:
                the method of multipliers
+
+Regions that are a box with at most one linear constraint keep one point for each sample in place of decisions, and the
+sweeps project it (``points``).
 
 With a ridge (also with an l1 norm beside it) the coefficients are an explicit function of the weights (``problem``).
 Columns without one, that is the free intercept, all columns if alpha = 0, and those of a pure lasso, have the proximal
@@ -43,14 +47,8 @@ MOST_ITERATIONS, PATIENCE = 1000, 100
 #: sweeps of one outer iteration; every third goes over all samples, the others over those that moved
 SWEEPS, FULL_SWEEP = 30, 3
 
-#: pairwise steps on one sample's weights in a sweep
-PAIRS = 10
-
 #: gap on the cached decisions, as a share of the whole, at which an outer iteration calls the oracle again
 SHARE = 0.05
-
-#: outer iterations without weight after which a decision is dropped
-MAX_AGE = 5
 
 #: relative gap below which conjugate gradients are tried, their steps, and how many times as fast as the kernel's
 #: multiplications those of matrix products are
@@ -74,6 +72,9 @@ NEXT_MU, LEAST_MU = 0.3, 1e-3
 
 #: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
 EXPLORE = 0.1
+
+#: share of the gap to which points must have brought it before the oracle is called, and rounds at most
+CERTIFY, ROUNDS = 1.0, 10
 
 #: seconds that compiling takes for the first time, roughly
 COMPILATION = 10.0
@@ -207,7 +208,9 @@ class Ascent:
             reference, since = np.inf, 0
             while True:
                 self.improve()
-                while self.explore():
+                for _ in range(ROUNDS):
+                    if not self.explore():
+                        break
                     self.improve()
                 V, predictions = self.certify()
                 self.balance()
@@ -236,53 +239,39 @@ class Ascent:
     def begin(self) -> None:
         """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
         from .cache import Cache
+        from .points import Points, box_of, differ_little
 
         problem, objective = self.problem, self.objective
         if self.state is not None:
             self.cache = self.state.cache
+            self.points = isinstance(self.cache, Points)
             if problem.shared:
                 self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
             self.T = self.base + problem.moments(self.cache)[1]
             return
-        self.cache = Cache(problem.W_vectors, problem.W_lin)
         V = self.ask(objective.C - 2.0 * objective.design.predict(self.start))
-        new = np.flatnonzero((V != self.W).any(axis=1))
-        vectors, lin = problem.encode(V[new], new)
-        self.cache.add(new, vectors, lin)
-        added = self.cache.ptr[new] + 1
-        self.cache.weight[added], self.cache.weight[added - 1] = 1.0, 0.0
+        box = None if problem.shared or differ_little(V, self.W) else box_of(objective.region, problem.shape[0])
+        self.points = box is not None
+        self.cache = Points(box, problem, V) if box is not None else Cache.of(problem, V)
         constant, M = problem.moments(self.cache)
         slope = constant - float(np.vdot(problem.soft(self.base), M))
         t = min(max(slope / max(float(np.vdot(M, M)), 1e-300), 0.0), 1.0)
-        self.cache.weight[added], self.cache.weight[added - 1] = t, 1.0 - t
-        self.T = self.base + t * M
+        self.cache.mix(t)
+        self.T = self.base + problem.moments(self.cache)[1]
 
     def improve(self) -> None:
         """Move the weights of the cached decisions until little is to be gained."""
-        from . import kernels
+        from .recent_steps import RecentSteps
 
         problem, cache = self.problem, self.cache
         several = cache.several
         several = several[problem.a[several] > 0]
-        costs = np.diff(cache.blocks.cptr) * (2.0 * problem.shape[1] + 10.0 * np.diff(cache.ptr))
-        rest = np.inf
+        costs = cache.work(problem.shape[1])
+        rest, recent = np.inf, RecentSteps(problem, cache, self.T)
         for k in range(SWEEPS if self.n_iter else FULL_SWEEP):
             full = k % FULL_SWEEP == 0
             order = self.random.permutation(several if full else several[self.moved[several]])
-            gain = kernels.sweep(
-                order,
-                cache.blocks,
-                cache.weight,
-                self.T,
-                problem.thresholds,
-                problem.has_l1,
-                problem.features,
-                problem.zz,
-                problem.a,
-                PAIRS,
-                self.moved,
-                self.rest,
-            )
+            gain = cache.sweep(problem, order, self.T, self.moved, self.rest)
             if full:
                 rest, before = float(self.rest[order].sum()), rest
                 if rest <= self.target or not order.size:
@@ -292,8 +281,10 @@ class Ascent:
                 # Work until the target is reached, if sweeps go on as they do.
                 slow = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
                 ahead = FULL_SWEEP * slow * work
-            elif k % FULL_SWEEP == FULL_SWEEP - 1 and self.distance <= FACE_FROM:
-                self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
+            elif k % FULL_SWEEP == FULL_SWEEP - 1:
+                self.T = recent.ascend(self.T)
+                if self.distance <= FACE_FROM:
+                    self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
             if self.late():
                 break
 
@@ -307,7 +298,8 @@ class Ascent:
         face = Face(self.problem, self.cache)
         if not face.size:
             return
-        if face.newton_memory <= NEWTON_MEMORY and face.newton_work / BLAS_SPEED <= NEWTON_WORTH * ahead:
+        work, memory = face.newton_size
+        if memory <= NEWTON_MEMORY and work / BLAS_SPEED <= NEWTON_WORTH * ahead:
             self.newton(face)
         elif self.face_pays or self.face_wait <= 0:
             gain, work = self.conjugate_gradients(face)
@@ -321,17 +313,16 @@ class Ascent:
         x, steps = face.conjugate_gradients(self.T, FACE_STEPS)
         self.T, gain, _ = face.ascend(self.T, x)
         d, q = self.problem.shape
-        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.blocks.val.size)
+        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.size)
 
-    def newton(self, face: Any) -> tuple[float, float]:
-        """Damped Newton steps while they gain much: increase of the dual, and work."""
+    def newton(self, face: Any) -> None:
+        """Damped Newton steps while they gain much."""
         from .face import Face
 
-        total, work, first = 0.0, 0.0, 0.0
+        first = 0.0
         for _ in range(NEWTON_STEPS):
-            work += face.newton_work
             self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
-            total, first = total + gain, first or gain
+            first = first or gain
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
             change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
             self.damping = min(max(change * self.damping, LEAST_DAMPING), MOST_DAMPING)
@@ -340,7 +331,6 @@ class Ascent:
             face = Face(self.problem, self.cache)
             if not face.size:
                 break
-        return total, work
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
@@ -384,30 +374,31 @@ class Ascent:
         self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
 
-    def extend(self, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray | None = None) -> float:
-        """Add the decisions V of the rows (None: of all) that beat the cached ones; return by how much they do."""
-        problem = self.problem
-        rows = np.arange(problem.n) if rows is None else rows
-        vectors, lin = problem.encode(V, rows)
-        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions[rows])
-        margin = self.cache.margins(rows, found, self.cache.lin - 2.0 * self.cache.products(predictions))
-        new = np.flatnonzero((margin > 0.0) & (problem.a[rows] > 0.0))
-        self.recent = rows[new]
-        self.cache.add(self.recent, vectors[new], lin[new], MAX_AGE)
-        return float(problem.a[self.recent] @ margin[new])
+    def extend(self, V: np.ndarray, predictions: np.ndarray) -> None:
+        """Add the decisions V that beat the cached ones; points need to know where they may move only."""
+        if self.points:
+            self.cache.extend(self.problem, predictions)
+        else:
+            self.recent, _ = self.cache.extend(self.problem, V, predictions, np.arange(self.problem.n))
 
     def explore(self) -> bool:
-        """Where the oracle is a solver: ask only rows that had a new decision the last time.
+        """Whether to go on without a certificate: there is something new, found with few oracle calls or none.
 
-        Returns whether their new decisions promise enough to go on without a certificate.
+        If the oracle is a solver, only rows that had a new decision the last time are asked.
         """
-        region, few = self.objective.region, 2 * self.recent.size <= self.problem.n
-        if not (region.oracle_is_solver and 0 < self.recent.size and few and np.isfinite(self.gap)) or self.late():
+        region, problem = self.objective.region, self.problem
+        if self.late() or not np.isfinite(self.gap):
             return False
-        rows, predictions = self.recent, self.problem.predictions(self.problem.soft(self.T))
-        U = self.problem.arguments(self.T, predictions)[rows]
+        if self.points:
+            predictions = problem.predictions(problem.soft(self.T))
+            return self.cache.extend(problem, predictions) > CERTIFY * self.gap_proximal
+        if not (region.oracle_is_solver and 0 < 2 * self.recent.size <= problem.n):
+            return False
+        rows, predictions = self.recent, problem.predictions(problem.soft(self.T))
+        U = problem.arguments(self.T, predictions)[rows]
         V = np.ascontiguousarray(region.take(rows).solve_min(-U), dtype=np.float64)
-        return self.extend(V, predictions, rows) > EXPLORE * self.gap_proximal
+        self.recent, promise = self.cache.extend(problem, V, predictions, rows)
+        return promise > EXPLORE * self.gap_proximal
 
     def recentre(self) -> None:
         """Move the proximal centre."""
