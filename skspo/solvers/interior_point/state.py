@@ -50,9 +50,29 @@ class _Move:
 
 
 class State:
-    """Iterate and Newton system of the method."""
+    """Iterate and Newton system of the method.
 
-    def __init__(self, objective: InMemoryObjective, form: ReducedForm, Theta: np.ndarray, derived: Memory) -> None:
+    Parameters
+    ----------
+    objective : InMemoryObjective
+    form : ReducedForm
+        That of its region.
+    Theta : ndarray
+        Start.
+    derived : dict
+        Cache of what depends on the region only.
+    slope : ndarray, optional
+        Slope of a linear function that is added to the objective.
+    """
+
+    def __init__(
+        self,
+        objective: InMemoryObjective,
+        form: ReducedForm,
+        Theta: np.ndarray,
+        derived: Memory,
+        slope: np.ndarray | None = None,
+    ) -> None:
         self.objective, self.form = objective, form
         self.a = objective.weight
         self.A, self.U, self.h = form.A, form.bounded, form.h
@@ -111,6 +131,8 @@ class State:
             self.NSN = self.root.T @ self.root
         W = objective.W - form.offset
         self.target = self.basis.T @ design.adjoint(W * self.a[:, None])  # moments of the optimal decisions
+        if slope is not None:
+            self.target += 0.5 * self.basis.T @ slope @ self.back
 
         # P: reduced T = 2 Theta.  Start at the given coefficients, pinned down in the kept coordinates.
         full = 2.0 * Theta if objective.alpha > 0 else 2.0 * Theta @ np.linalg.pinv(self.back).T
@@ -259,7 +281,7 @@ class State:
         for block in self.blocks:
             check_time()
             block.prepare(self.P)
-        count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
+        count = float(self.a.sum()) * (self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1])
         mu = sum(block.complementarity() for block in self.blocks) / count
         curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
