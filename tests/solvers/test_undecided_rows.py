@@ -105,7 +105,7 @@ def test_chunks(shared):
         assert_allclose(found.constant, mine.constant, rtol=1e-10)
         assert_allclose(found.slope, mine.slope, atol=1e-12)
         assert objective.undecided_rows(Thetas, mine.rows.n_samples - 1) is None
-        Theta, value, bound = finish_with_undecided_rows(objective, Run(), Thetas, objective.value(Thetas[0]), 1e-6)
+        _, value, bound = finish_with_undecided_rows(objective, Run(), Thetas, objective.value(Thetas[0]), 1e-6)
     best = InteriorPointSolver(tol=1e-9).solve(whole, Run())
     assert objective.relative_gap(value, bound.value) <= 1e-6
     assert_allclose(value, best.objective, rtol=1e-6)

@@ -45,8 +45,8 @@ MAX_STEP = 1e9
 #: largest number of polished centres
 POLISHED = 5
 
-#: number of samples from which on undecided rows close the gap, the gap at which they are tried first, and the number of
-#: last points that are compared
+#: number of samples from which on undecided rows close the gap, the gap at which they are tried first, and how many
+#: of the last points are compared
 FINISH_FROM, FINISH_AT, LAST = 20_000, 1e-2, 8
 
 
