@@ -17,9 +17,9 @@ from .cycles import cycle_basis
 from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .reduced_form import ReducedForm
 
-#: size of the arrays of a block of samples: small enough for the processor's cache; that of the products of their
-#: features; and the multiplications of a block, between two looks at the clock
-CHUNK_ELEMENTS, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**22, 2e9
+#: size of the arrays of a block of samples, and of their dense matrices: small enough for the processor's cache; that of
+#: the products of their features; and the multiplications of a block, between two looks at the clock
+CHUNK_ELEMENTS, CHUNK_MATRICES, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**19, 2**22, 2e9
 
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
@@ -150,7 +150,9 @@ class State:
             # Many operations on arrays of few elements: samples are divided only to save memory.
             work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
             elements = max(1, N // 4)
-        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
+        dense = not (self.simple or design.shared or self.dual is not None)
+        most = (CHUNK_MATRICES if dense else CHUNK_PRODUCTS) // products
+        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, most, CHUNK_WORK / work)))
         Samples = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.normal = NormalMatrix(self.q, self.k)
