@@ -45,9 +45,9 @@ MAX_STEP = 1e9
 #: largest number of polished centres
 POLISHED = 5
 
-#: number of samples from which on undecided rows close the gap, the gap at which they are tried first, and how many
-#: of the last points are compared
-FINISH_FROM, FINISH_AT, LAST = 20_000, 1e-2, 8
+#: number of samples from which on undecided rows close the gap; number of passes after which they are tried, for one
+#: round; the gap at which they are tried again; and how many of the last points are compared
+FINISH_FROM, FIRST_TRY, FINISH_AT, LAST = 20_000, 12, 1e-2, 8
 
 
 class Phase(Enum):
@@ -152,7 +152,7 @@ class Search:
         self.balanced = True  # whether the last multipliers were balanced for the bound
         self.last: list[np.ndarray] = []  # where the oracle was called last
         self.can_finish = self.objective.n_samples >= FINISH_FROM and can_finish(self.objective)
-        self.tried = False  # whether undecided rows were tried before the end
+        self.tried = 0  # how often undecided rows were tried before the end
 
     def begin(self, start: np.ndarray | None) -> None:
         """Call the oracle at the start and at least squares."""
@@ -253,18 +253,21 @@ class Search:
             self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.centre))
 
     def finish_early(self) -> bool:
-        """Whether undecided rows close the gap; they are tried once, when it is not too large."""
-        if self.tried or self.gap() > FINISH_AT:
+        """Whether undecided rows close the gap: tried after some passes, and when it is not too large."""
+        if self.tried == 0 and self.n_iter >= FIRST_TRY:
+            self.tried = 1
+            return self.finish(1)
+        if self.tried == 2 or self.gap() > FINISH_AT:
             return False
-        self.tried = True
+        self.tried = 2
         return self.finish()
 
-    def finish(self) -> bool:
+    def finish(self, rounds: int | None = None) -> bool:
         """Minimise over the rows whose decisions differ between the last points; whether the gap is closed."""
         if not self.can_finish or not self.last:
             return False
         Thetas = [self.centre, *self.last]
-        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol)
+        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol, rounds)
         if found is None or not self.objective.relative_gap(found[1], found[2].value) < self.gap():
             return False
         self.centre, self.value, self.bound = found
