@@ -17,7 +17,7 @@ from .cycles import cycle_basis
 from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .reduced_form import ReducedForm
 
-#: size of the arrays of a block of samples, and of their dense matrices: small enough for the processor's cache; size of
+#: size of the arrays of a block of samples, and of their dense matrices: small enough for the processor's cache; of
 #: the products of their features; and the multiplications of a block, between two looks at the clock
 CHUNK_ELEMENTS, CHUNK_MATRICES, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**19, 2**22, 2e9
 
