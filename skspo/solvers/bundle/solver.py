@@ -36,6 +36,7 @@ from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status
+from ..interior_point.solver import is_simple
 from ..undecided_rows import can_finish, finish_with_undecided_rows
 from .cut_model import BALANCE_FROM, CutModel, Moments
 
@@ -152,7 +153,8 @@ class Search:
         self.balanced = True  # whether the last multipliers were balanced for the bound
         self.last: list[np.ndarray] = []  # where the oracle was called last
         self.can_finish = self.objective.n_samples >= FINISH_FROM and can_finish(self.objective)
-        self.tried = 0  # how often undecided rows were tried before the end
+        # How often undecided rows were tried before the end; the first time only where their iterations are fast.
+        self.tried = 0 if self.can_finish and is_simple(self.objective.region, self.objective.normals.shape[1]) else 1
 
     def begin(self, start: np.ndarray | None) -> None:
         """Call the oracle at the start and at least squares."""
