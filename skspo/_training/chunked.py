@@ -35,7 +35,7 @@ from ..regions.capabilities import has
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
 from .design import LinearDesign, SharedDesign, triangle
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
-from .objective import LinearObjective, Penalty, sample_step
+from .objective import LinearObjective, Penalty, Undecided, sample_step
 from .rows import ALL, Every, P, Rows, T, Task
 from .run import Memory
 from .survey import coordinates_of, survey_chunk
@@ -137,6 +137,29 @@ def part_sample(part: InMemoryObjective, start: int) -> RowSample:
     return RowSample(part.weight, part.design.Z, part.plain_costs, W, offset)
 
 
+class UndecidedRows(NamedTuple):
+    """Rows whose decisions differ between models, unless there are too many; and the cut of the others."""
+
+    most: int
+    found: int
+    sample: RowSample
+    constant: float
+    slope: np.ndarray
+
+    def __add__(self, other: UndecidedRows) -> UndecidedRows:  # type: ignore[override]
+        """Rows of both."""
+        found = self.found + other.found
+        sample = self.sample + other.sample if found <= self.most else RowSample(*(x[:0] for x in self.sample))
+        return UndecidedRows(self.most, found, sample, self.constant + other.constant, self.slope + other.slope)
+
+
+def part_undecided(part: InMemoryObjective, start: int, Thetas: list[np.ndarray], most: int) -> UndecidedRows:
+    """Rows whose decisions differ between models."""
+    rows, constant, slope = part.compare_decisions(Thetas)
+    sample = part_sample(part.take(rows[:most], 1.0), start)
+    return UndecidedRows(most, rows.size, sample, constant, slope)
+
+
 def part_weight(part: InMemoryObjective, start: int) -> float:
     """Total weight."""
     return float(part.weight.sum())
@@ -222,12 +245,22 @@ class ChunkedObjective(LinearObjective):
         if other.n_samples * (self.design.Z.shape[1] + 3 * d) > SAMPLE_ELEMENTS:
             other._reference_losses = {"zero": other._sum(part_start)[0]}
             return other
-        sample = other._sum(part_sample)
+        return self._in_memory(other._sum(part_sample), ALL_ROWS[::step])
+
+    def _in_memory(self, sample: RowSample, numbers: range = ALL_ROWS) -> InMemoryObjective:
+        """Return the problem on some rows."""
         design = copy(self.design)
         design.Z, design.weight = sample.Z, sample.weight
         offset = sample.offset if sample.offset.size else None
         W = sample.W if self.loss.needs_decisions else None
-        return self._template.with_design(design, sample.C, offset, W, ALL_ROWS[::step])
+        return self._template.with_design(design, sample.C, offset, W, numbers)
+
+    def undecided_rows(self, Thetas: list[np.ndarray], most: int) -> Undecided | None:
+        """Rows whose decisions differ between these models, by one pass."""
+        rows = self._sum(part_undecided, Thetas, most)
+        if rows.found > most:
+            return None
+        return Undecided(self._in_memory(rows.sample), rows.constant, rows.slope)
 
     def _sum(self, task: Task[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self._rows.reduce(self._every, task, *args, **kwargs)

@@ -164,7 +164,7 @@ class Design(ABC):
         """Number of columns of Theta."""
         return self.Z.shape[-1]
 
-    def thinned(self, rows: slice, weight: np.ndarray) -> Self:
+    def thinned(self, rows: slice | np.ndarray, weight: np.ndarray) -> Self:
         """Return the same map for some of the rows."""
         other = copy(self)
         other.Z, other.weight = self.Z[rows], weight

@@ -18,7 +18,7 @@ from .certificate import Bound, DecisionsAt, Dual
 from .design import Design, LinearDesign, SharedDesign
 from .merge import merge_rows
 from .mixture import mixed_bound
-from .objective import Coordinates, LinearObjective, Penalty, sample_step
+from .objective import Coordinates, LinearObjective, Penalty, Undecided, sample_step
 from .run import Memory
 from .sparse import SparseDesign
 
@@ -163,7 +163,7 @@ class InMemoryObjective(LinearObjective):
 
     # -- the same problem on other rows --------------------------------------------------------------------------------
 
-    def take(self, rows: slice, share: float) -> Self:
+    def take(self, rows: slice | np.ndarray, share: float) -> Self:
         """Return the same problem on some of the rows, in the same coordinates, their weights divided by ``share``."""
         weight = self.weight[rows] / share
         other = copy(self)
@@ -315,6 +315,29 @@ class InMemoryObjective(LinearObjective):
                 (rows, self.region if len(slices) == 1 else self.region.take(rows), {}) for rows in slices
             ]
         return memory["blocks"]
+
+    def undecided_rows(self, Thetas: list[np.ndarray], most: int) -> Undecided | None:
+        """Rows whose decisions differ between these models."""
+        differ, constant, slope = self.compare_decisions(Thetas)
+        if differ.size > most:
+            return None
+        return Undecided(self.take(differ, 1.0), constant, slope)
+
+    def compare_decisions(self, Thetas: list[np.ndarray]) -> tuple[np.ndarray, float, np.ndarray]:
+        """Rows whose decisions differ between these models; constant and slope of the cut of the others."""
+        found, constant, slope = [np.zeros(0, dtype=np.intp)], 0.0, np.zeros(self.shape)
+        for rows, region, _ in self._blocks({}):
+            C = self.C[rows]
+            first, *others = (region.solve_min(2.0 * self.design.predict(Theta, rows) - C) for Theta in Thetas)
+            differ = np.zeros(len(C), dtype=bool)
+            for V in others:
+                differ |= (V != first).any(axis=1)
+            found.append(rows.start + np.flatnonzero(differ))
+            difference = (first - self.W[rows]) * self.weight[rows, None]
+            difference[differ] = 0.0
+            constant += float(np.einsum("ij,ij->", C, difference))
+            slope -= 2.0 * self.design.adjoint(difference, rows)
+        return np.concatenate(found), constant, slope
 
     # -- the certificate -----------------------------------------------------------------------------------------------
 

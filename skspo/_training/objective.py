@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from ..regions.base import Region
 from .certificate import CERTIFICATE_RADIUS, DISTANCE_FACTOR, FREE_CHARGE, Bound, Dual, Moves
 from .design import Design, Standardization
 from .run import Memory
+
+if TYPE_CHECKING:
+    from .in_memory import InMemoryObjective
 
 #: number of samples from which a fit to a sample is used as a warm start.  The sample is every k-th row, with
 #: k = n // ENOUGH_SAMPLES between LEAST_STEP and SAMPLE_STEP.
@@ -79,6 +82,14 @@ class Penalty(NamedTuple):
     l1_ratio: float = 0.0
     prior: str = "zero"  # or "least_squares"
     standardized: bool = False  # whether alpha refers to standardised features and normalised costs
+
+
+class Undecided(NamedTuple):
+    """Some of the rows, and a cut below the loss of all others: loss(Theta) >= constant + <slope, Theta>."""
+
+    rows: InMemoryObjective  # their weights are those that they have among all rows
+    constant: float
+    slope: np.ndarray
 
 
 def sample_step(n: int) -> int | None:
@@ -186,6 +197,10 @@ class LinearObjective(ABC):
         b : ndarray of shape (g,)
         A : ndarray of shape (g, *Theta.shape)
         """
+
+    @abstractmethod
+    def undecided_rows(self, Thetas: list[np.ndarray], most: int) -> Undecided | None:
+        """Rows whose decisions w*(2 c_hat - c) differ between these models; None if there are more than ``most``."""
 
     @abstractmethod
     def moves(self, dual: Dual, Theta: np.ndarray) -> Moves:

@@ -24,12 +24,13 @@ from .._training.run import Run
 from .._utils.deadline import TimeIsUp
 from .base import Progress, Result, Solver, Status, combined, penalty_kind, rows_of
 from .bundle.solver import BundleSolver
+from .interior_point.intervals import IntervalSolver
 from .interior_point.solver import InteriorPointSolver
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
 
 #: solvers of a block, tried in this order until the gap is closed
-OF_BLOCKS = (NewtonSolver, LBFGSSolver, InteriorPointSolver, BundleSolver)
+OF_BLOCKS = (NewtonSolver, LBFGSSolver, IntervalSolver, InteriorPointSolver, BundleSolver)
 
 #: share of the tolerance that blocks are given.  The gap of the sum is relative to the larger one of two sums, its
 #: value and a share of the zero model's, and those of the blocks are relative to the larger one of two terms each.

@@ -18,6 +18,10 @@ bound holds far away or rounding errors stop it.  ``polish``: a shorter step, fo
 conditioned, gives a better centre, from which the proof is tried again.
 
 With many groups few passes are needed, but the quadratic program takes longer.
+
+Many samples.  Where the interior-point method can be used, it closes the last part of the gap on the few rows whose
+decisions differ between the last points (``undecided_rows``).  Without a ridge, and with an optimum far away from least
+squares, the slope of averaged cuts is too large for a proof there: cuts are sums over many rows.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status
+from ..interior_point.solver import is_simple
+from ..undecided_rows import can_finish, finish_with_undecided_rows
 from .cut_model import BALANCE_FROM, CutModel, Moments
 
 #: largest proximal step; subgradients and coefficients are of order one
@@ -39,6 +45,10 @@ MAX_STEP = 1e9
 
 #: largest number of polished centres
 POLISHED = 5
+
+#: number of samples from which on undecided rows close the gap; number of passes after which they are tried, for one
+#: round; the gap at which they are tried again; and how many of the last points are compared
+FINISH_FROM, FIRST_TRY, FINISH_AT, LAST = 20_000, 12, 1e-2, 8
 
 
 class Phase(Enum):
@@ -107,12 +117,13 @@ class BundleSolver(Solver):
             try:
                 while search.gap() > self.tol:
                     search.solve_program()
-                    if search.gap() <= self.tol:
+                    if search.gap() <= self.tol or search.finish_early():
                         break
                     if not search.solve_again():
                         search.call_oracle()
             except Stop as stop:
                 status, message = stop.status, str(stop)
+                search.finish()
             except TimeIsUp:
                 status, message = Status.TIME_LIMIT, run.deadline.message
             if status is not Status.CONVERGED:
@@ -140,6 +151,10 @@ class Search:
         self.polished = 0
         self.proved = -np.inf  # best bound of this proof
         self.balanced = True  # whether the last multipliers were balanced for the bound
+        self.last: list[np.ndarray] = []  # where the oracle was called last
+        self.can_finish = self.objective.n_samples >= FINISH_FROM and can_finish(self.objective)
+        # How often undecided rows were tried before the end; the first time only where their iterations are fast.
+        self.tried = 0 if self.can_finish and is_simple(self.objective.region, self.objective.normals.shape[1]) else 1
 
     def begin(self, start: np.ndarray | None) -> None:
         """Call the oracle at the start and at least squares."""
@@ -219,6 +234,7 @@ class Search:
             raise Stop(Status.ITERATION_LIMIT, f"max_iter={self.limit} passes were used up")
         new, n_cuts = self.model.add(self.trial)
         self.n_iter += 1
+        self.last = [*self.last[1 - LAST :], self.trial]
         proving = self.phase is not Phase.DESCEND
         if not proving and n_cuts == 0 and new >= self.value:
             raise Stop(Status.NUMERICAL_LIMIT, "the quadratic program reached machine precision")
@@ -237,3 +253,25 @@ class Search:
         """Improve the bound by the last multipliers, if they have not been balanced yet."""
         if not self.balanced:
             self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.centre))
+
+    def finish_early(self) -> bool:
+        """Whether undecided rows close the gap: tried after some passes, and when it is not too large."""
+        if self.tried == 0 and self.n_iter >= FIRST_TRY:
+            self.tried = 1
+            return self.finish(1)
+        if self.tried == 2 or self.gap() > FINISH_AT:
+            return False
+        self.tried = 2
+        return self.finish()
+
+    def finish(self, rounds: int | None = None) -> bool:
+        """Minimise over the rows whose decisions differ between the last points; whether the gap is closed."""
+        if not self.can_finish or not self.last:
+            return False
+        Thetas = [self.centre, *self.last]
+        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol, rounds)
+        if found is None or not self.objective.relative_gap(found[1], found[2].value) < self.gap():
+            return False
+        self.centre, self.value, self.bound = found
+        self.balanced = True  # nothing more to gain
+        return self.gap() <= self.tol

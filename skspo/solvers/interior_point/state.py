@@ -17,9 +17,9 @@ from .cycles import cycle_basis
 from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .reduced_form import ReducedForm
 
-#: size of the arrays of a block of samples: small enough for the processor's cache; that of the products of their
-#: features; and the multiplications of a block, between two looks at the clock
-CHUNK_ELEMENTS, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**22, 2e9
+#: size of the arrays of a block of samples, and of their dense matrices: small enough for the processor's cache; of
+#: the products of their features; and the multiplications of a block, between two looks at the clock
+CHUNK_ELEMENTS, CHUNK_MATRICES, CHUNK_PRODUCTS, CHUNK_WORK = 65_536, 2**19, 2**22, 2e9
 
 #: distance from the start, in typical costs, at which the pull back to it is as strong as the barrier; less for curved
 #: regions, whose oracles have a tolerance relative to the largest cost
@@ -50,9 +50,29 @@ class _Move:
 
 
 class State:
-    """Iterate and Newton system of the method."""
+    """Iterate and Newton system of the method.
 
-    def __init__(self, objective: InMemoryObjective, form: ReducedForm, Theta: np.ndarray, derived: Memory) -> None:
+    Parameters
+    ----------
+    objective : InMemoryObjective
+    form : ReducedForm
+        That of its region.
+    Theta : ndarray
+        Start.
+    derived : dict
+        Cache of what depends on the region only.
+    slope : ndarray, optional
+        Slope of a linear function that is added to the objective.
+    """
+
+    def __init__(
+        self,
+        objective: InMemoryObjective,
+        form: ReducedForm,
+        Theta: np.ndarray,
+        derived: Memory,
+        slope: np.ndarray | None = None,
+    ) -> None:
         self.objective, self.form = objective, form
         self.a = objective.weight
         self.A, self.U, self.h = form.A, form.bounded, form.h
@@ -111,6 +131,8 @@ class State:
             self.NSN = self.root.T @ self.root
         W = objective.W - form.offset
         self.target = self.basis.T @ design.adjoint(W * self.a[:, None])  # moments of the optimal decisions
+        if slope is not None:
+            self.target += 0.5 * self.basis.T @ slope @ self.back
 
         # P: reduced T = 2 Theta.  Start at the given coefficients, pinned down in the kept coordinates.
         full = 2.0 * Theta if objective.alpha > 0 else 2.0 * Theta @ np.linalg.pinv(self.back).T
@@ -128,7 +150,9 @@ class State:
             # Many operations on arrays of few elements: samples are divided only to save memory.
             work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
             elements = max(1, N // 4)
-        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, CHUNK_PRODUCTS // products, CHUNK_WORK / work)))
+        dense = not (self.simple or design.shared or self.dual is not None)
+        most = (CHUNK_MATRICES if dense else CHUNK_PRODUCTS) // products
+        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, most, CHUNK_WORK / work)))
         Samples = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.normal = NormalMatrix(self.q, self.k)
@@ -259,7 +283,7 @@ class State:
         for block in self.blocks:
             check_time()
             block.prepare(self.P)
-        count = self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1]
+        count = float(self.a.sum()) * (self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1])
         mu = sum(block.complementarity() for block in self.blocks) / count
         curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
