@@ -219,8 +219,9 @@ class Search:
         if self.phase is Phase.POLISH:
             self.phase = Phase.PROVE
             return False
-        if self.new_bound > self.proved and self.step < MAX_STEP:
-            # No predicted decrease nearby; enlarge the step so that the bound holds far away.
+        if (self.new_bound > self.proved or self.bound.value <= 0.0) and self.step < MAX_STEP:
+            # No predicted decrease nearby; enlarge the step so that the bound holds far away.  While nothing is proved,
+            # as after a warm start at the optimum, cuts from far away are missing, and a larger step finds them.
             self.proved, self.step = self.new_bound, min(10.0 * self.step, MAX_STEP)
             return True
         if self.polished == POLISHED:

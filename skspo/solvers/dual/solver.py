@@ -41,6 +41,9 @@ from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status, rows_of
 
+#: full sweeps until the target, at their present rate, from which on steps in the span of the last changes pay
+SLOW_SWEEPS = 12.0
+
 #: outer iterations by default, and those after which a gap that has hardly decreased will not close
 MOST_ITERATIONS, PATIENCE = 1000, 100
 
@@ -282,7 +285,8 @@ class Ascent:
                 slow = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
                 ahead = FULL_SWEEP * slow * work
             elif k % FULL_SWEEP == FULL_SWEEP - 1:
-                self.T = recent.ascend(self.T)
+                if slow > SLOW_SWEEPS:
+                    self.T = recent.ascend(self.T)
                 if self.distance <= FACE_FROM:
                     self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
             if self.late():
