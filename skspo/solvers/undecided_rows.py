@@ -29,8 +29,9 @@ from .interior_point.reduced_form import ReducedForm, region_form
 from .interior_point.solver import InteriorPointSolver, predicted_work
 from .interior_point.state import State
 
-#: largest number of undecided rows, of multiplications of an iteration, of iterations, and of rounds
-MOST_ROWS, MOST_WORK, ITERATIONS, ROUNDS = 100_000, 5e10, 60, 5
+#: largest number of undecided costs (rows times d), which take some 20 numbers each; of multiplications of an
+#: iteration, of iterations, and of rounds
+MOST_COSTS, MOST_WORK, ITERATIONS, ROUNDS = 250_000, 5e10, 60, 5
 
 #: growth of the coefficients at which iterations stop: the cut may be unbounded where no row is undecided
 GROWN = 30.0
@@ -78,7 +79,7 @@ def finish_with_undecided_rows(
     start, size = Thetas[0], max(value, GAP_FLOOR * objective.trivial_value())
     for _ in range(ROUNDS if rounds is None else rounds):
         try:
-            found = objective.undecided_rows(Thetas, MOST_ROWS)
+            found = objective.undecided_rows(Thetas, MOST_COSTS // objective.normals.shape[1])
             if found is None or found.rows.n_samples == 0 or predicted_work(found.rows, run) > MOST_WORK:
                 break
             Theta, V = _minimise(found, form, run, start, tol * size)

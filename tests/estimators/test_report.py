@@ -169,7 +169,7 @@ def test_two_stage_leaves_least_squares_of_large_data_to_the_user(monkeypatch):
     X, C = noise()
     report = TwoStageRegressor(region=Simplex()).fit(X, C).report(X, C)
     assert list(report.rows) == ["TwoStageRegressor", "constant prediction"]
-    assert "No least squares: TwoStageRegressor computes it" in str(report) and "X_train and C_train" in str(report)
+    assert "No least squares: it is computed at fit" in str(report) and "X_train and C_train" in str(report)
 
 
 def test_weights_equal_repetitions(data):

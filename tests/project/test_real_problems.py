@@ -15,7 +15,6 @@ import pytest
 from scipy import stats
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import Ridge
-from sklearn.preprocessing import StandardScaler
 
 from skspo import TopK, normalized_spo_loss, spo_loss
 
@@ -171,12 +170,6 @@ def test_interval(real):
     half = real.interval(a - b, 0.0)
     np.testing.assert_allclose([(a - b).mean() - half, (a - b).mean() + half], [expected.low, expected.high])
     assert real.interval(a - b, 1 / 3) == pytest.approx(half * np.sqrt(1 + 10 / 3))
-
-
-def test_per_item(real):
-    X = np.random.default_rng(0).normal(size=(7, 6))
-    Z = real.PerItem(StandardScaler(), 3).fit_transform(X)
-    np.testing.assert_allclose(Z.reshape(21, 2), StandardScaler().fit_transform(X.reshape(21, 2)))
 
 
 def test_kernel_features_of_items(real):
