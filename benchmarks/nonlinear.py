@@ -27,13 +27,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from exact import markdown, setting, write_section
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures
 
 from skspo import (
     NotCertifiedWarning,
     ShortestPath,
-    SPOPlusRegressorCV,
     SPOStackingRegressor,
     TwoStageRegressor,
     normalized_spo_loss,
@@ -47,7 +44,7 @@ NOISE, TEST = 0.5, 5_000
 WEIGHTS = ("decisions", "spo+", "least_squares", "equal")
 TWO_STAGE = ("ridge", "forest", "boosting")
 COLUMNS = (
-    "least squares", "ridge", "forest", "boosting", "best two-stage", "spo+", "spo+ kernel", "quadratic SPO+",
+    "least squares", "ridge", "forest", "boosting", "best two-stage", "spo+", "spo+ kernel", "spo+ quadratic",
     *(f"stack, {kind}" for kind in WEIGHTS),
 )  # fmt: skip
 
@@ -84,8 +81,6 @@ def run(n: int, degree: int, draw: int) -> dict[str, float]:
             row |= {name: regret(member.predict(X_test)) for name, member in model.named_estimators_.items()}
     row["best two-stage"] = min(row[name] for name in TWO_STAGE)
     row["least squares"] = regret(TwoStageRegressor(region=REGION).fit(X, C).predict(X_test))
-    quadratic = make_pipeline(PolynomialFeatures(2, include_bias=False), SPOPlusRegressorCV(REGION, prior="zero"))
-    row["quadratic SPO+"] = regret(quadratic.fit(X, C).predict(X_test))
     return row
 
 

@@ -11,8 +11,8 @@ days, and averages them with the weights that decide best.
 # Three kinds of members
 # ----------------------
 # Any regressor of scikit-learn can be a member.  Models of skspo get the region from the stack.  Without a list of
-# estimators the stack has five members: ridge regression, a random forest, histogram gradient boosting, SPO+, and SPO+
-# with kernel features.
+# estimators the stack has ridge regression, a random forest, histogram gradient boosting, SPO+, and SPO+ with kernel
+# features and with products of features.
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV

@@ -59,7 +59,8 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     estimators : list of (str, estimator) or None, default=None
         Members by name: regressors of scikit-learn, estimators of skspo, and pipelines that end with one of them.
         Estimators of skspo whose ``region`` is None get that of the stack.  None means ridge regression, a random
-        forest, histogram gradient boosting, :class:`SPOPlusRegressorCV`, and the same with Nystroem features.
+        forest, histogram gradient boosting, :class:`SPOPlusRegressorCV`, the same with Nystroem features, and, if there
+        are at most nine features, the same with their products.
     weights : {"decisions", "spo+", "least_squares", "equal"}, default="decisions"
         How the weights are chosen.  "decisions": by the SPO loss of held-out samples, the mean of the best among the
         members, equal weights, SPO+ weights and random weights.  "spo+": the minimiser of the SPO+ loss of held-out

@@ -19,7 +19,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 from sklearn.utils import get_tags
 
 from .._training.fitted import metadata_checked
@@ -34,12 +34,15 @@ from ._two_stage import TwoStageRegressor
 #: largest number of Nystroem features of the default members, and their share of the samples
 KERNEL_FEATURES, KERNEL_SHARE = 40, 0.5
 
+#: largest number of features that have a default member with all their products
+QUADRATIC = 9
+
 #: member by name, as users give it
 Named = tuple[str, BaseEstimator]
 
 
 def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
-    """Ridge, forest, gradient boosting, SPO+, and SPO+ on Nystroem features as well.
+    """Ridge, forest, gradient boosting, SPO+, SPO+ with Nystroem features, and SPO+ with products of few features.
 
     Parameters
     ----------
@@ -56,7 +59,7 @@ def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
         random_state=seed,
     )
     rich = FeatureUnion([("linear", FunctionTransformer()), ("kernel", kernel)])
-    return [
+    members = [
         ("ridge", make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))),
         ("forest", RandomForestRegressor(min_samples_leaf=3, random_state=seed)),
         (
@@ -67,6 +70,11 @@ def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
         # Least squares on many features overfits, so that it is not a good prior.
         ("spo+ kernel", make_pipeline(StandardScaler(), rich, SPOPlusRegressorCV(prior="zero", n_alphas=12))),
     ]
+    if n_features <= QUADRATIC:
+        products = PolynomialFeatures(2, include_bias=False)
+        model = make_pipeline(StandardScaler(), products, SPOPlusRegressorCV(prior="zero", n_alphas=12))
+        members.append(("spo+ quadratic", model))
+    return members
 
 
 class Member(NamedTuple):

@@ -253,7 +253,8 @@ def test_standard_errors():
 def test_default_members(paths):
     X, C, X_test, C_test = paths
     names = [name for name, _ in default_members(100, 4, 0)]
-    assert names == ["ridge", "forest", "boosting", "spo+", "spo+ kernel"]
+    assert names == ["ridge", "forest", "boosting", "spo+", "spo+ kernel", "spo+ quadratic"]
+    assert [name for name, _ in default_members(100, 10, 0)] == names[:5]
     model = SPOStackingRegressor(GRID, random_state=0, n_jobs=2).fit(X[:60], C[:60])
     assert list(model.named_estimators_) == names
     again = SPOStackingRegressor(GRID, random_state=0).fit(X[:60], C[:60])
@@ -278,7 +279,7 @@ def test_items():
     order = [1, 0, 2, 3, 4]
     swapped = X.reshape(-1, 5, 3)[:, order].reshape(X.shape)
     assert_allclose(model.predict(swapped), model.predict(X)[:, order])
-    assert SPOStackingRegressor(TopK(2), shared=True, random_state=0, cv=2).fit(X, C).weights_.shape == (5,)
+    assert SPOStackingRegressor(TopK(2), shared=True, random_state=0, cv=2).fit(X, C).weights_.shape == (6,)
     with pytest.raises(ValueError, match="consecutive blocks of features"):
         SPOStackingRegressor(TopK(2), members, shared=True).fit(X[:, :-1], C)
 
