@@ -85,7 +85,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     random_state : int, RandomState instance or None, default=None
         Random weights, and the default members.
     verbose : int, default=0
-        1 prints progress: each member with its seconds and held-out regret.
+        1 prints progress: each member with its seconds, and the choice; 2 also each fold.
 
     Attributes
     ----------
@@ -404,6 +404,8 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
                 held_out = np.isfinite(fit.predictions).all(axis=1)
                 np.add.at(predictions[k], fit.rows[held_out], fit.predictions[held_out])
                 np.add.at(counts[k], fit.rows[held_out], 1.0)
+            if self.verbose > 1 and fit.model is None and fit.rows is not None:
+                print(f"[stack] {name}, fold {(task.fold or 0) + 1} of {len(splits)}: {fit.seconds:.1f} s", flush=True)
             if fit.model is not None:
                 models[k] = fit.model
                 if self.verbose:

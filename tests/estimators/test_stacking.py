@@ -400,7 +400,9 @@ def test_progress(paths, capsys):
     X, C, _, _ = paths
     SPOStackingRegressor(GRID, MEMBERS[:2], verbose=1).fit(X, C)
     text = capsys.readouterr().out
-    assert "member 1 of 2, ridge" in text and "held-out regret of the stack" in text
+    assert "member 1 of 2, ridge" in text and "held-out regret of the stack" in text and "fold" not in text
+    SPOStackingRegressor(GRID, MEMBERS[:2], verbose=2).fit(X, C)
+    assert "[stack] tree, fold 5 of 5" in capsys.readouterr().out
 
 
 def test_report_lists_the_members(paths):
