@@ -35,7 +35,7 @@ def run(degree: int, draw: int, n: int) -> tuple[float, float, float, float, flo
     least_squares = TwoStageRegressor(region=region).fit(X, C)
     _, coefs, intercepts, _, _ = spo_plus_path(X, C, region, alphas=model.alphas_)
     path = [normalized_spo_loss(C_test, X_test @ B.T + b, region) for B, b in zip(coefs, intercepts, strict=True)]
-    by_spo_loss = path[np.argmin(model.cv_results_["mean_test_spo_loss"])]
+    by_spo_loss = path[np.nanargmin(model.cv_results_["mean_test_spo_loss"])]
     return -least_squares.score(X_test, C_test), -model.score(X_test, C_test), by_spo_loss, min(path), seconds
 
 

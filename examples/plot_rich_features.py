@@ -49,7 +49,8 @@ searches = {}
 for gamma in gammas:
     Z = features(gamma).fit_transform(X)
     searches[gamma] = SPOPlusRegressorCV(region, prior="zero", n_alphas=12, cv=folds).fit(Z, C)
-losses = {gamma: search.cv_results_["mean_test_spo_plus_loss"].min() for gamma, search in searches.items()}
+# The path ends where candidates get worse; the scores of those after it are NaN.
+losses = {gamma: np.nanmin(search.cv_results_["mean_test_spo_plus_loss"]) for gamma, search in searches.items()}
 best = min(losses, key=losses.get)
 for gamma, search in searches.items():
     print(f"gamma {gamma:6.3f}: alpha {search.alpha_:8.3g}, held-out SPO+ loss {losses[gamma]:.4f}")
