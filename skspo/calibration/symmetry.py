@@ -68,7 +68,7 @@ def symmetry_test(
         Costs.
     C_hat : array-like of shape (n_samples, d)
         Predictions of the conditional mean, by the best model at hand.  For a flexible model use predictions of
-        held-out samples (:func:`sklearn.model_selection.cross_val_predict`).
+        held-out samples (``sklearn.model_selection.cross_val_predict``).
     region : Region
         Feasible region of the decisions.
     shared : bool, default=False

@@ -315,8 +315,8 @@ class Region(VersionedState, BaseEstimator):
 
         If all decisions satisfy A w = b, adding a combination of the rows of A to the costs of a sample changes the
         costs of all its decisions by the same amount.  This method subtracts the orthogonal projection on these rows:
-        the mean over the d costs for :class:`Simplex` and :class:`TopK`, the means of rows and columns for
-        :class:`Assignment`, what only depends on the end nodes of an edge for :class:`ShortestPath`.
+        the mean over the d costs for ``Simplex`` and ``TopK``, the means of rows and columns for ``Assignment``, what
+        only depends on the end nodes of an edge for ``ShortestPath``.
 
         Parameters
         ----------
