@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from .._utils.versioning import VersionedState
 
 
-class ItemTransformer(VersionedState, MetaEstimatorMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class ItemTransformer(  # type: ignore[call-arg]
+    VersionedState, MetaEstimatorMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Apply a transformer to the features of each item, before a model with ``shared=True``.
 
     X has d consecutive blocks of q features, one block per item (see :func:`stack_items`).  The transformer sees one
