@@ -294,11 +294,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         check_ndim(y)
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
-        if not hasattr(X, "iloc"):
-            X = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=self, input_name="X")
+        X = self._as_rows(X)
         with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
             C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        check_consistent_length(X, C)
+        check_consistent_length(X, C, groups)
         n, n_features = np.shape(X)
         d = 1 if C.ndim == 1 else C.shape[1]
         if self.shared:
@@ -380,6 +379,12 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             )
         return self
 
+    def _as_rows(self, X: ArrayLike) -> Any:
+        """Features whose rows can be selected; values are checked by the members."""
+        if hasattr(X, "iloc"):  # members may need the names and types of columns
+            return X
+        return check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=self, input_name="X")
+
     def _fit_members(
         self,
         members: list[Member],
@@ -432,6 +437,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         check_metadata(self, "predict", offset=offset)
         if getattr(X, "ndim", 2) == 2:  # the members refuse anything else
             validate_data(self, X, reset=False, skip_check_array=True)
+        X = self._as_rows(X)
         factors = self.weights_ * self.scales_
         used = np.flatnonzero(factors)
         C_hat = sum(factors[k] * predict_member(self.estimators_[k], X) for k in used)

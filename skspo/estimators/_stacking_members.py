@@ -210,6 +210,8 @@ class Task(NamedTuple):
         model = fit_member(self.member, data.take(train), limit)
         with _named(self.member.name):
             predictions = predict_member(model, take_rows(data.X, test))
+            if not np.isfinite(predictions).all():
+                raise ValueError("The predictions for held-out samples contain NaN or infinity.")
         return Fitted(self.number, perf_counter() - start, test, predictions)
 
 

@@ -339,6 +339,20 @@ def test_data_frames_with_text():
         model.predict(frame.rename(columns={"x": "z"}))
 
 
+def test_polars():
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    frame = polars.DataFrame({"x": rng.normal(size=60), "z": rng.normal(size=60)})
+    C = rng.normal(size=(60, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SPOStackingRegressor(Simplex(), MEMBERS[:2], cv=3).fit(frame, C)
+        predicted = model.predict(frame)
+    expected = SPOStackingRegressor(Simplex(), MEMBERS[:2], cv=3).fit(frame.to_numpy(), C).predict(frame.to_numpy())
+    assert_allclose(predicted, expected)
+    assert list(model.feature_names_in_) == ["x", "z"]
+
+
 def test_parameters_of_members(paths):
     X, C, _, _ = paths
     model = SPOStackingRegressor(GRID, MEMBERS)
@@ -447,5 +461,22 @@ def test_errors_name_the_member(paths):
     with pytest.raises(ValueError, match="NaN") as caught:
         SPOStackingRegressor(GRID, MEMBERS).fit(X, C)
     assert "member 'ridge'" in "".join(caught.value.__notes__)
+
+    class Broken(RegressorMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.shape_ = y.shape[1]
+            return self
+
+        def predict(self, X):
+            return np.full((len(X), self.shape_), np.nan)
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.target_tags.multi_output = True
+            return tags
+
+    with pytest.raises(ValueError, match="contain NaN") as caught:
+        SPOStackingRegressor(GRID, [("broken", Broken())]).fit(paths[0], C)
+    assert "member 'broken'" in "".join(caught.value.__notes__)
     with pytest.raises(ValueError, match="does not accept sample_weight"):
         SPOStackingRegressor(GRID, [("knn", KNeighborsRegressor())]).fit(paths[0], C, sample_weight=np.ones(len(C)))
