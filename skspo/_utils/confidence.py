@@ -79,7 +79,10 @@ def group_terms(columns: np.ndarray, weight: np.ndarray | None, groups: ArrayLik
     if groups is not None:
         labels = column_or_1d(groups)
         check_consistent_length(columns, labels)
-        place = np.unique(labels, return_inverse=True)[1]
+        try:
+            place = np.unique(labels, return_inverse=True)[1]
+        except TypeError as error:
+            raise ValueError("groups must be labels of one type, such as integers or strings.") from error
         terms = np.column_stack([np.bincount(place, column) for column in terms.T])
     return terms[terms[:, 0] > 0]
 
