@@ -8,10 +8,10 @@ Betting.  For every share s in (0, 1] the product K_s(m) = prod_i (1 - s + s Y_i
 
     E K_s(mu) = prod_i (1 - s + s E[Y_i] / mu) <= (mean of these factors)^n = 1      geometric <= arithmetic mean
 
-A mean K of such products over shares fixed in advance has the same property, so P(K(mu) >= 1 / delta) <= delta by
-Markov's inequality.  K decreases in m: the m with K(m) = 1 / delta is a lower bound of mu with probability 1 - delta.
-This is the capital of a gambler who bets that the mean is larger than m (Waudby-Smith & Ramdas, 2024).  The order of
-the samples does not matter.
+A weighted mean K of such products, with shares and weights fixed in advance, has the same property, so that
+P(K(mu) >= 1 / delta) <= delta by Markov's inequality.  K decreases in m: the m with K(m) = 1 / delta is a lower bound
+of mu with probability 1 - delta.  This is the capital of a gambler who bets that the mean is larger than m
+(Waudby-Smith & Ramdas, 2024).  The order of the samples does not matter.
 
 Empirical Bernstein (Maurer & Pontil, 2009, Theorem 11).  If Y_i <= r, with the sample variance V,
 
@@ -96,13 +96,16 @@ def betting_lower(Y: np.ndarray, delta: float) -> float:
     if mean <= 0:
         return 0.0
     Y = Y / mean
-    # Shares around sqrt(2 log(1 / delta) / n) / (standard deviation / mean) are best; they must not depend on Y.
-    shares = 2.0 ** -np.arange(1 + np.ceil(0.5 * np.log2(len(Y))))
+    # Shares around sqrt(2 log(1 / delta) / n) / (standard deviation / mean) are best; they must not depend on Y.  Large
+    # ones have more weight, because for an upper bound of regrets far below their range the best share is near 1.
+    k = np.arange(1 + np.ceil(0.5 * np.log2(len(Y))))
+    shares, weights = 2.0**-k, 1.0 / (1.0 + k)
+    weights /= weights.sum()
 
     def log_capital(m: float) -> float:
         with np.errstate(divide="ignore"):  # a share of 1 loses everything at Y = 0
             logs = [np.log1p(s * (Y / m - 1.0)).sum() for s in shares]
-        return float(logsumexp(logs)) - float(np.log(len(shares))) + float(np.log(delta))
+        return float(logsumexp(logs, b=weights)) + float(np.log(delta))
 
     low = 1.0  # where the capital is at most 1: geometric <= arithmetic mean
     while log_capital(low) < 0:

@@ -218,10 +218,11 @@ def held_out_risk(
 
     Notes
     -----
-    "betting" inverts a mean of products 1 - s + s (b - l_i) / (b - risk) over fixed shares s, whose expectation is at
-    most 1 (Waudby-Smith & Ramdas, 2024).  "bernstein" is Theorem 11 of Maurer & Pontil (2009).  Its last term,
-    7 b log(2 / delta) / (3 (n - 1)), is large if typical regrets are far below b.  Both hold for independent samples or
-    groups that are not identically distributed.
+    "betting" inverts a weighted mean, over fixed shares s, of the products of 1 - s + s (b - l_i) / (b - risk), whose
+    expectation is at most 1; b is the bound or the cap, l_i the regret (Waudby-Smith & Ramdas, 2024).  "bernstein" is
+    Theorem 11 of Maurer & Pontil (2009).  Its last term, 7 b log(2 / delta) / (3 (n - 1)) with delta = 1 - level, is
+    large if typical regrets are far below b.  Both hold for independent samples or groups that are not identically
+    distributed.
 
     The bootstrap draws samples or groups with replacement, the same ones for both models, and corrects for bias and
     skewness (BCa).  More than 5,000 samples or groups are first added up at random to 5,000 sums.  It covers too rarely

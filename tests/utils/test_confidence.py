@@ -51,8 +51,9 @@ def test_exact_probability_of_failure_with_unequal_weights_and_distributions(met
 def test_betting_solves_its_equation():
     Y = np.random.default_rng(0).exponential(size=50)
     low = betting_lower(Y, 0.1)
-    shares = [1, 1 / 2, 1 / 4, 1 / 8]
-    assert np.mean([np.prod(1 - s + s * Y / low) for s in shares]) == pytest.approx(10.0, rel=1e-6)
+    shares, weights = [1, 1 / 2, 1 / 4, 1 / 8], [1, 1 / 2, 1 / 3, 1 / 4]
+    products = [np.prod(1 - s + s * Y / low) for s in shares]
+    assert np.average(products, weights=weights) == pytest.approx(10.0, rel=1e-6)
     assert betting_lower(Y[::-1], 0.1) == pytest.approx(low, rel=1e-12)
     assert betting_lower(1e30 * Y, 0.1) == pytest.approx(1e30 * low, rel=1e-9)
     assert betting_lower(np.zeros(3), 0.1) == 0.0
