@@ -194,12 +194,19 @@ class Bootstrap:
         size = float(np.abs(influence).max())
         if size <= 1e-12 * float(np.abs(tops).max()):
             return Interval(estimate, estimate)  # all equal
-        influence = influence / size
+        rest = bottom - bottoms
+        if (rest > 1e-9 * bottom).all():
+            # Jackknife: the estimate minus that without term i is influence_i / rest_i.
+            influence = influence / rest
+            influence -= influence.mean()
+        influence /= np.abs(influence).max()
         acceleration = float((influence**3).sum() / (6.0 * np.square(influence).sum() ** 1.5))
         tops, bottoms = self._columns(self.totals, numerator, denominator, minus)
         ratios = np.full(len(tops), np.inf)
         np.divide(tops, bottoms, out=ratios, where=bottoms > 0)
-        below = float((ratios < estimate).mean() + 0.5 * (ratios == estimate).mean())
+        # Ratios that are equal to the estimate differ from it by rounding.
+        slack = 1e-12 * (abs(estimate) + float(np.abs(tops).max()) / bottom)
+        below = float((ratios < estimate - slack).mean() + (ratios <= estimate + slack).mean()) / 2.0
         limit = 0.5 / len(ratios)
         bias = float(ndtri(np.clip(below, limit, 1.0 - limit)))
         normal = bias + ndtri([0.5 - self.level / 2.0, 0.5 + self.level / 2.0])

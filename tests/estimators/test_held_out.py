@@ -28,6 +28,7 @@ from skspo import (
     normalized_spo_loss,
     spo_loss,
 )
+from skspo._utils.confidence import mean_upper
 from skspo.datasets import make_shortest_path
 from skspo.estimators._held_out import regret_range
 
@@ -56,12 +57,31 @@ def test_figures_are_the_metrics(data):
     assert risk.normalized_loss == pytest.approx(normalized_spo_loss(C, model.predict(X), PATH))
     assert risk.difference == pytest.approx((own - against).mean())
     assert risk.ratio == pytest.approx(own.mean() / against.mean())
+    # The upper bound is one-sided; each side of the difference fails with half the probability.
+    share = np.full(len(X), 1 / len(X))
+    own, against = np.minimum(own, 5.0), np.minimum(against, 5.0)
+    assert risk.upper_bound == pytest.approx(mean_upper(own * share, share, 5.0, 0.05, "betting"))
+    above = mean_upper((own - against + 5.0) * share, share, 10.0, 0.025, "betting") - 5.0
+    assert risk.difference_bounds.high == pytest.approx(above)
     # Two-sided normal intervals are close to those of the bootstrap, and proved bounds are outside of them.
     half = 1.96 * (own - against).std() / np.sqrt(len(X))
     low, high = risk.difference_interval
     assert high - low == pytest.approx(2 * half, rel=0.2)
     assert risk.difference_bounds.low < low < risk.difference < high < risk.difference_bounds.high
     assert risk.mean_loss < risk.interval.high < risk.upper_bound < 5.0
+
+
+def test_the_cap_is_that_of_each_sample(data):
+    model, other, X, C = data
+    groups = np.arange(len(X)) // 2
+    losses = [spo_loss(C, m.predict(X), PATH, per_sample=True) for m in (model, other)]
+    own, against = (np.minimum(loss, 0.3).reshape(-1, 2).sum(axis=1) / len(X) for loss in losses)
+    assert losses[0].max() > 0.3
+    risk = held_out_risk(model, X, C, other=other, groups=groups, loss_cap=0.3)
+    share = np.full(250, 1 / 250)
+    assert risk.upper_bound == pytest.approx(mean_upper(own, share, 0.3, 0.05, "betting"))
+    below = 0.3 - mean_upper(against - own + 0.3 * share, share, 0.6, 0.025, "betting")
+    assert risk.difference_bounds.low == pytest.approx(below)
 
 
 def test_the_difference_is_antisymmetric_and_zero_for_the_same_model(data):
@@ -231,10 +251,11 @@ def test_range_is_a_bound(region, seed):
         assert bound == pytest.approx(exact, rel=1e-4)
 
 
-def test_range_is_exact_on_paths_and_simplices(monkeypatch):
+def test_range_is_exact_on_paths_simplices_and_their_complements(monkeypatch):
     monkeypatch.setattr("skspo.estimators._held_out.ORACLE_BLOCK", 30)  # several blocks
     assert regret_range(PATH, np.full(12, 1.0), np.full(12, 3.0)) == pytest.approx(4 * 2.0, rel=1e-4)
     assert regret_range(Simplex(), np.array([0.0, 2.0]), np.array([1.0, 5.0])) == pytest.approx(5.0, rel=1e-4)
+    assert regret_range(TopK(3), np.full(4, 1.0), np.full(4, 3.0)) == pytest.approx(2.0, rel=1e-4)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

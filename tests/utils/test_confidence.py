@@ -66,6 +66,11 @@ def test_bernstein_is_the_formula():
     expected = 1.125 + np.sqrt(2 * np.var(Y, ddof=1) * log / 4) + 7 * 5.0 * log / 9
     assert bernstein_upper(Y, 5.0, 0.2) == pytest.approx(expected, rel=1e-14)
     assert bernstein_upper(Y[:1], 5.0, 0.2) == 5.0
+    # With weights a_i, the variables are n a_i Y_i, and the largest one can be as large as n max(a_i) r.
+    weight = np.linspace(0.5, 1.5, 400) / 400
+    terms = weight * np.random.default_rng(0).uniform(size=400)
+    expected = 400 * terms.mean() + np.sqrt(2 * np.var(400 * terms, ddof=1) * log / 400) + 7 * 1.5 * log / (3 * 399)
+    assert mean_upper(terms, weight, 1.0, 0.2, "bernstein") == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -97,21 +102,37 @@ def test_betting_is_tighter_where_regrets_are_far_below_their_bound():
 # -- bootstrap ---------------------------------------------------------------------------------------------------------
 
 
+def scipy_ends(ratios, data, statistic):
+    """Ends of SciPy's BCa interval from given resamples."""
+    options = {"paired": True, "method": "BCa", "vectorized": True}
+    result = stats.bootstrap(data, statistic, n_resamples=10, **options)
+    result.bootstrap_distribution = ratios
+    return stats.bootstrap(data, statistic, n_resamples=0, bootstrap_result=result, **options).confidence_interval
+
+
 def test_bootstrap_agrees_with_scipy():
     rng = np.random.default_rng(0)
-    a, b = rng.exponential(size=150), 1 + rng.exponential(size=150)
-    ours = bootstrap(np.column_stack([a, b]), n_resamples=20_000)
+    a, b = np.exp(rng.normal(size=(2, 30)))
+    ours = bootstrap(np.column_stack([a, b]), n_resamples=50_000)
+    ones, tops, bottoms = ours.totals.T
+    np.testing.assert_allclose(ones, 1.0)
+    assert tops.std() == pytest.approx(a.std() / np.sqrt(30), rel=0.02)  # of the mean of 30 independent draws
     statistics = {
-        (1, 0): ((a,), lambda a, axis: a.mean(axis)),
-        (1, 2): ((a, b), lambda a, b, axis: a.mean(axis) / b.mean(axis)),
-        (1, 0, 2): ((a, b), lambda a, b, axis: (a - b).mean(axis)),
+        (1, 0): (tops, (a,), lambda a, axis: a.mean(axis)),
+        (1, 2): (tops / bottoms, (a, b), lambda a, b, axis: a.mean(axis) / b.mean(axis)),
+        (1, 0, 2): (tops - bottoms, (a, b), lambda a, b, axis: (a - b).mean(axis)),
     }
-    for key, (data, statistic) in statistics.items():
-        theirs = stats.bootstrap(
-            data, statistic, n_resamples=20_000, paired=True, method="BCa", vectorized=True, batch=1000, random_state=1
-        )
-        low, high = theirs.confidence_interval
-        np.testing.assert_allclose(ours.interval(*key), (low, high), rtol=0, atol=0.04 * (high - low))
+    for key, (ratios, data, statistic) in statistics.items():
+        low, high = scipy_ends(ratios, data, statistic)
+        np.testing.assert_allclose(ours.interval(*key), (low, high), rtol=0, atol=1e-3 * (high - low))
+
+
+def test_bootstrap_of_few_different_values_agrees_with_scipy():
+    loss = 1.0 * (np.arange(60) < 3)  # a fifth of the resamples has exactly the observed mean
+    ours = bootstrap(loss[:, None])
+    ratios = np.round(60 * ours.totals[:, 1]) / 60
+    low, high = scipy_ends(ratios, (loss,), lambda a, axis: a.mean(axis))
+    assert ours.interval(1, 0) == pytest.approx((low, high))
 
 
 def coverage(draw, mu, n, repetitions=400):
