@@ -19,6 +19,7 @@ from .estimators import (
     SPOStackingRegressor,
     TwoStageRegressor,
     decision_report,
+    held_out_risk,
     spo_plus_path,
 )
 from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
@@ -49,6 +50,7 @@ __all__ = [
     "UnboundedRegionError",
     "__version__",
     "decision_report",
+    "held_out_risk",
     "make_spo_scorer",
     "normalized_spo_loss",
     "spo_loss",

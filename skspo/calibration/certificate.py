@@ -140,6 +140,10 @@ def risk_certificate(
     -------
     certificate : RiskCertificate
 
+    See Also
+    --------
+    skspo.held_out_risk : A bound from samples that were not used for training, which is rarely vacuous.
+
     Notes
     -----
     The defaults are read off the data: ``radius`` from the model, the bounds from the largest rows.  The theorem does

@@ -1,6 +1,7 @@
 """Estimators of costs, for people who have to decide."""
 
 from ._cv import SPOPlusRegressorCV
+from ._held_out import HeldOutRisk, held_out_risk
 from ._mlp import SPOMLPRegressor
 from ._path import spo_plus_path
 from ._report import DecisionReport, decision_report
@@ -12,6 +13,7 @@ from ._two_stage import TwoStageRegressor
 
 __all__ = [
     "DecisionReport",
+    "HeldOutRisk",
     "SPOMLPRegressor",
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",
@@ -20,5 +22,6 @@ __all__ = [
     "SPOStackingRegressor",
     "TwoStageRegressor",
     "decision_report",
+    "held_out_risk",
     "spo_plus_path",
 ]

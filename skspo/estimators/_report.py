@@ -17,6 +17,8 @@ from .._training.fitted import (
     innermost_features,
     metadata_checked,
 )
+from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
+from .._utils.params import number
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_offset, check_weight
 from ..metrics import _spo_losses
@@ -35,6 +37,11 @@ Certificate: TypeAlias = dict[str, str | float]
 
 LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
 
+check_level = number(above=0.0, below=1.0)
+
+#: resamples of each bootstrap
+N_RESAMPLES = 2000
+
 
 class DecisionReport:
     """Result of :func:`~skspo.decision_report`: prints as a table, also in notebooks.
@@ -51,12 +58,28 @@ class DecisionReport:
         "solver", "objective", "lower_bound" and "duality_gap" of the fit; empty if the model has none.
     note : str
         What the baselines were fitted to.
+    intervals : dict of str to (float, float)
+        Bootstrap intervals of the model reported on: "spo_loss" and "normalized_spo_loss", and the ratio of its regret
+        to that of each baseline, by the name of the baseline.  They are approximate (see
+        :func:`~skspo.held_out_risk`).  NaN where there is none.
+    level : float
+        Level of these intervals.
     """
 
     def __init__(
-        self, rows: dict[str, dict[str, float]], *, n_samples: int, region: Region, certificate: Certificate, note: str
+        self,
+        rows: dict[str, dict[str, float]],
+        *,
+        n_samples: int,
+        region: Region,
+        certificate: Certificate,
+        note: str,
+        intervals: dict[str, Interval] | None = None,
+        level: float = 0.95,
     ) -> None:
         self.rows = rows
+        self.intervals = {} if intervals is None else intervals
+        self.level = level
         self.n_samples = n_samples
         self.region = region
         self.certificate = certificate
@@ -68,13 +91,15 @@ class DecisionReport:
         Returns
         -------
         report : dict
-            "models" (figures by model), "n_samples", "region" (as text) and "certificate".
+            "models" (figures by model), "n_samples", "region" (as text), "certificate", "intervals" and "level".
         """
         return {
             "models": {name: dict(row) for name, row in self.rows.items()},
             "n_samples": self.n_samples,
             "region": describe_region(self.region),
             "certificate": dict(self.certificate),
+            "intervals": {name: tuple(interval) for name, interval in self.intervals.items()},
+            "level": self.level,
         }
 
     def _table(self) -> list[tuple[str, list[str]]]:
@@ -88,12 +113,16 @@ class DecisionReport:
         name = next(iter(self.rows))
         own = self.rows[name]["spo_loss"]
         ratios = [
-            f"{own / self.rows[other]['spo_loss']:.2f} times that of {other}"
+            f"{own / self.rows[other]['spo_loss']:.2f} times that of {other}" + self._ends(other, " ({})", "{:.2f}")
             for other in (LEAST_SQUARES, CONSTANT)
             if other in self.rows and self.rows[other]["spo_loss"] > 0
         ]
         if ratios:
             remarks.append(f"Its regret is {' and '.join(ratios)}.")
+        ends = self._ends("spo_loss", "regret {}") + self._ends("normalized_spo_loss", ", {} of best cost", "{:.2%}")
+        if ends:
+            brackets = ", and in brackets" if any(other in self.intervals for other in self.rows) else ""
+            remarks.append(f"Approximate {100 * self.level:g} % intervals (bootstrap): {ends}{brackets}.")
         remarks.append(self.note)
         if self.certificate:
             remarks.append(
@@ -101,6 +130,11 @@ class DecisionReport:
                 "{duality_gap:.1e}.".format_map(self.certificate)
             )
         return remarks
+
+    def _ends(self, name: str, frame: str, form: str = "{:.4g}") -> str:
+        """Interval in a frame of words; empty if there is none."""
+        interval = self.intervals.get(name, NO_INTERVAL)
+        return "" if np.isnan(interval.low) else frame.format(interval.text(form))
 
     def _title(self) -> str:
         return f"Decisions on {self.n_samples:,} samples, {describe_region(self.region)}"
@@ -145,6 +179,8 @@ def decision_report(
     offset: ArrayLike | None = None,
     offset_train: ArrayLike | None = None,
     region_params: RegionParams | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> DecisionReport:
     """Report on the decisions of a fitted model, compared with least squares and a constant prediction.
 
@@ -172,16 +208,23 @@ def decision_report(
         Known part of the costs ``C`` and ``C_train``: models predict the rest.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+    groups : array-like of shape (n_samples,), optional
+        Labels of samples that depend on each other, such as those of one day: intervals are computed by drawing groups.
+    level : float, default=0.95
+        Level of the intervals.
 
     Returns
     -------
     report : DecisionReport
         Prints as a table.  For each model: the mean regret (SPO loss), its ratio to the mean best cost (normalized SPO
         loss), the share of samples with an optimal decision, and the root mean squared error of the predicted costs,
-        which may be large for a model that is trained for its decisions.
+        which may be large for a model that is trained for its decisions.  The intervals of the regret of the model, and
+        of its ratio to that of the baselines, are BCa bootstrap intervals with a fixed seed.  They are approximate and
+        assume samples that were not used for fitting; ten samples or groups are needed.
 
     See Also
     --------
+    held_out_risk : Proved bounds, and the comparison with any other model.
     skspo.plotting.RegretDisplay : The regret of each sample as a picture.
 
     Examples
@@ -199,7 +242,8 @@ def decision_report(
     least squares ...
     constant prediction ...
     <BLANKLINE>
-    Its regret is ... times that of least squares and ... times that of constant prediction.
+    Its regret is ... times that of least squares (...) and ... times that of constant prediction (...).
+    Approximate 95 % intervals (bootstrap): regret ... to ..., ...% to ...% of best cost, and in brackets.
     The baselines were fitted to the same data as the model.
     Fit: interior-point, objective ..., lower bound ..., relative gap ...
     >>> sorted(report.to_dict()["models"]["least squares"])
@@ -207,20 +251,21 @@ def decision_report(
     """
     if (X_train is None) != (C_train is None):
         raise ValueError("X_train and C_train must be given together.")
+    check_level("level", level)
     inner = innermost(estimator)
-    check_metadata(estimator, "report", offset=offset, region_params=region_params)
-    check_cost_names(estimator, C, "C")
-    with metadata_checked():  # the offset is added below, for all models
-        C_hat = estimator.predict(X)
-    C_arr, C_hat = check_costs(C, C_hat)
+    C_arr, C_hat = predict_costs(estimator, X, C, "report", offset=offset, region_params=region_params)
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
     weight = check_weight(sample_weight, C_arr)
     known = check_offset(offset, C_arr.shape)
 
-    def figures(predicted: np.ndarray) -> dict[str, float]:
-        return _figures(C_arr, predicted, region, weight, known, region_params)
+    rows: dict[str, dict[str, float]] = {}
+    losses: dict[str, np.ndarray] = {}
 
-    rows = {type(inner).__name__ if name is None else name: figures(C_hat)}
+    def add(name: str, predicted: np.ndarray) -> np.ndarray:
+        rows[name], losses[name], size = _figures(C_arr, predicted, region, weight, known, region_params)
+        return size
+
+    size = add(type(inner).__name__ if name is None else name, C_hat)
     baselines: Baselines | None
     if X_train is not None and C_train is not None:
         check_cost_names(estimator, C_train, "C_train")
@@ -248,9 +293,42 @@ def decision_report(
             if X_train is None:
                 note += " X_train and C_train, the data that the model was fitted to, are another way to get it."
         else:
-            rows[LEAST_SQUARES] = figures(baselines.least_squares(innermost_features(estimator, X)))
-        rows[CONSTANT] = figures(np.broadcast_to(baselines.mean, C_arr.shape))
-    return DecisionReport(rows, n_samples=len(C_arr), region=region, certificate=certificate_of(inner), note=note)
+            add(LEAST_SQUARES, baselines.least_squares(innermost_features(estimator, X)))
+        add(CONSTANT, np.broadcast_to(baselines.mean, C_arr.shape))
+    terms = group_terms(np.column_stack([size, *losses.values()]), weight, groups)
+    return DecisionReport(
+        rows,
+        n_samples=len(C_arr),
+        region=region,
+        certificate=certificate_of(inner),
+        note=note,
+        intervals=_intervals(list(losses)[1:], terms, level),
+        level=float(level),
+    )
+
+
+def predict_costs(
+    estimator: Predictor,
+    X: ArrayLike,
+    C: ArrayLike,
+    method: str,
+    *,
+    offset: ArrayLike | None,
+    region_params: RegionParams | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Checked true costs, and predictions without the offset."""
+    check_metadata(estimator, method, offset=offset, region_params=region_params)
+    check_cost_names(estimator, C, "C")
+    with metadata_checked():  # the caller adds the offset
+        C_hat = estimator.predict(X)
+    return check_costs(C, C_hat)
+
+
+def _intervals(others: list[str], terms: np.ndarray, level: float) -> dict[str, Interval]:
+    """Bootstrap intervals of the first model; columns of ``terms``: weight, best cost, its regret, that of others."""
+    bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(0))
+    intervals = {"spo_loss": bootstrap.interval(2, 0), "normalized_spo_loss": bootstrap.interval(2, 1)}
+    return intervals | {other: bootstrap.interval(2, 3 + k) for k, other in enumerate(others)}
 
 
 def figures_of(
@@ -265,7 +343,7 @@ def figures_of(
     """Figures of predictions that do not include the offset; arguments as in :func:`decision_report`."""
     C_arr, predicted = check_costs(C, C_hat)
     weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)
-    return _figures(C_arr, predicted, region, weight, known, region_params)
+    return _figures(C_arr, predicted, region, weight, known, region_params)[0]
 
 
 def _figures(
@@ -275,8 +353,8 @@ def _figures(
     weight: np.ndarray | None,
     offset: np.ndarray | None,
     region_params: RegionParams | None,
-) -> dict[str, float]:
-    """Figures of one model, which predicts the costs less the offset."""
+) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
+    """Figures of one model, which predicts the costs less the offset; regret and absolute best cost of each sample."""
     C_hat = C_hat.reshape(C.shape)
     loss, z = _spo_losses(C, C_hat, region, "oracle", offset, region_params)
     C_hat = C_hat if offset is None else C_hat + offset
@@ -284,12 +362,13 @@ def _figures(
     # Costs of two equal decisions differ by rounding.
     optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C).max(axis=1))
     mean = np.average(loss, weights=weight)
-    return {
+    figures = {
         "spo_loss": float(mean),
         "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
         "share_optimal": float(np.average(optimal, weights=weight)),
         "rmse": float(np.sqrt(np.average(np.square(C_hat - C).mean(axis=1), weights=weight))),
     }
+    return figures, loss, np.abs(z)
 
 
 def describe_region(region: Region) -> str:

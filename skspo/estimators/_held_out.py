@@ -1,0 +1,430 @@
+"""Risk of a fitted model, from samples that were not used for training: proved bounds and bootstrap intervals.
+
+Conventions
+-----------
+    l_i regret (SPO loss) of sample i, or the smaller of it and a cap b      a_i weights, sum 1      0 <= l_i <= b
+    risk = sum_i a_i E[l_i]; without weights, and for samples of one distribution, it is the expected regret
+
+    1 - delta = level      risk <= upper bound of sum_i a_i l_i                         with probability 1 - delta
+    D_i = l_i - l'_i of two models, -b <= D_i <= b: one bound on each side, each with probability 1 - delta / 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from .._training.fitted import fitted_region, innermost
+from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_upper
+from .._utils.params import integer, number, one_of
+from .._utils.types import Predictor, RandomState, RegionParams
+from ..losses import check_offset, check_weight
+from ..metrics import _spo_losses
+from ..regions.base import Region
+from ..regions.check import check_region
+from ._report import N_RESAMPLES, check_level, describe_region, predict_costs
+
+check_loss_bound = number(above=0.0)
+check_method = one_of("betting", "bernstein")
+check_resamples = integer(100)
+
+#: oracles of conic regions have tolerances; the range of a box of costs is enlarged by this share of its terms
+ORACLE_TOLERANCE = 1e-6
+
+#: numbers in one call of the oracle
+ORACLE_BLOCK = 1 << 21
+
+
+@dataclass(frozen=True)
+class HeldOutRisk:
+    """Result of :func:`~skspo.held_out_risk`: prints plainly.
+
+    Intervals and bounds are pairs ``(low, high)``.  Figures that do not exist are NaN.
+
+    Attributes
+    ----------
+    name, other_name : str
+        Class of the model, and of the one it is compared with ("" if there is none).
+    mean_loss, normalized_loss : float
+        Mean regret (SPO loss), and its ratio to the mean absolute best cost.
+    interval, normalized_interval : (float, float)
+        Bootstrap intervals of both: approximate.
+    upper_bound : float
+        Proved upper bound of the risk, the expected regret.
+    other_mean_loss : float
+        Mean regret of the other model.
+    difference : float
+        Mean regret minus that of the other model; negative if this model is better.
+    difference_interval : (float, float)
+        Bootstrap interval of the difference: approximate.
+    difference_bounds : (float, float)
+        Proved interval of the difference of the two risks.
+    ratio : float
+        Mean regret divided by that of the other model.
+    ratio_interval : (float, float)
+        Bootstrap interval of the ratio: approximate.
+    loss_bound : float
+        Assumed upper bound on the regret of any sample, or the cap.
+    capped : bool
+        Whether the proved bounds are for regrets that are capped at ``loss_bound``.
+    level : float
+        Probability with which each statement holds on its own.
+    method : str
+        Which inequality proves the bounds.
+    n_samples, n_groups : int
+        Number of samples with a positive weight, and of independent groups of them.
+    region : Region
+        Where decisions were made.
+    assumptions : list of str
+        What the proved bounds rest on.
+    """
+
+    name: str
+    other_name: str
+    mean_loss: float
+    normalized_loss: float
+    interval: Interval
+    normalized_interval: Interval
+    upper_bound: float
+    other_mean_loss: float
+    difference: float
+    difference_interval: Interval
+    difference_bounds: Interval
+    ratio: float
+    ratio_interval: Interval
+    loss_bound: float
+    capped: bool
+    level: float
+    method: str
+    n_samples: int
+    n_groups: int
+    region: Region
+    assumptions: list[str]
+
+    def __str__(self) -> str:
+        title = f"Held-out risk of {self.name}, {self.n_samples:,} samples"
+        if self.n_groups != self.n_samples:
+            title += f" in {self.n_groups:,} groups"
+        rows = [("mean regret", self.mean_loss, "{:.4g}", self.interval)]
+        rows.append(("of best cost", self.normalized_loss, "{:.2%}", self.normalized_interval))
+        if self.other_name:
+            rows.append((f"mean regret of {self.other_name}", self.other_mean_loss, "{:.4g}", NO_INTERVAL))
+            rows.append(("difference", self.difference, "{:.4g}", self.difference_interval))
+            rows.append(("ratio", self.ratio, "{:.3f}", self.ratio_interval))
+        table = [
+            (label, form.format(value), "" if np.isnan(ends.low) else ends.text(form))
+            for label, value, form, ends in rows
+            if not np.isnan(value)
+        ]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        percent = f"{100 * self.level:g} %"
+        lines = [f"{title}, {describe_region(self.region)}"]
+        for label, value, ends in table:
+            lines.append(f"  {label:<{widths[0]}}  {value:>{widths[1]}}  {ends}".rstrip())
+        if np.isnan(self.interval.low):
+            lines.append("There are too few samples or groups for intervals by bootstrap.")
+        elif self.interval.low == self.interval.high:
+            lines.append("All regrets are equal, so a bootstrap cannot say how much they vary; use the proved bound.")
+        else:
+            lines.append(f"Intervals: {percent}, BCa bootstrap, approximate.")
+        if np.isnan(self.upper_bound):
+            return "\n".join([*lines, "No proved bound: it needs loss_bound, cost_bounds or loss_cap."])
+        lines.append(f"Proved, each with probability {percent} ({self.method}):")
+        cap = f", capped at {self.loss_bound:.6g}," if self.capped else ""
+        lines.append(f"  expected regret{cap} <= {self.upper_bound:.4g}")
+        if self.other_name:
+            low, high = self.difference_bounds
+            lines.append(f"  {low:.4g} <= difference of expected regrets{cap} <= {high:.4g}")
+        return "\n".join([*lines, "if", *(f"  - {assumption}" for assumption in self.assumptions)])
+
+    __repr__ = __str__
+
+
+def held_out_risk(
+    estimator: Predictor,
+    X: ArrayLike,
+    C: ArrayLike,
+    *,
+    other: Predictor | None = None,
+    region: Region | None = None,
+    loss_bound: float | None = None,
+    cost_bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    loss_cap: float | None = None,
+    level: float = 0.95,
+    method: str = "betting",
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: RegionParams | None = None,
+    n_resamples: int = N_RESAMPLES,
+    random_state: RandomState = 0,
+) -> HeldOutRisk:
+    """Bound the expected regret of a fitted model, and its difference to another model, from held-out samples.
+
+    There are two kinds of statements.  *Bounds* are proved: they hold with probability ``level`` for every distribution
+    of bounded regrets.  *Intervals* are from a bootstrap: they need no bound on the regret and are shorter, but
+    approximate.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Any regressor of costs, also in a pipeline or a search.
+    X : array-like of shape (n_samples, n_features)
+        Features of samples that were not used for training, tuning or choosing the model.
+    C : array-like of shape (n_samples, d)
+        True costs.
+    other : fitted estimator or None, default=None
+        Model to compare with, on the same samples and in the same region.
+    region : Region or None, default=None
+        Where decisions are made; None means the estimator's own ``region_``.
+    loss_bound : float or None, default=None
+        Number that no regret exceeds, neither here nor in the future: the largest value of max c.w - min c.w over the
+        decisions w.  It has to be known, not read off these data.
+    cost_bounds : tuple (low, high) of floats or array-likes of shape (d,), optional
+        Box that contains all cost vectors, now and in the future.  A bound on the regret is computed from it.
+    loss_cap : float or None, default=None
+        If no bound is known: regrets above this number count as this number in the proved bounds, which then assume
+        nothing about costs.  To be chosen before the data are seen.  At most one of the three may be given; without
+        any there are no proved bounds.
+    level : float, default=0.95
+        Probability with which each statement holds.  The bound on the risk is one-sided.
+    method : {"betting", "bernstein"}, default="betting"
+        Inequality of the proved bounds, to be chosen before the data are seen.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, which must not depend on the regrets.  With them the risk is the weighted mean of the expected regrets.
+    groups : array-like of shape (n_samples,), optional
+        Labels of samples that depend on each other, such as those of one day; only groups are independent.
+    offset : array-like of shape (n_samples, d) or (d,), optional
+        Known part of the costs: models predict the rest.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+    n_resamples : int, default=2000
+        Number of resamples of the bootstrap.
+    random_state : int, RandomState or None, default=0
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    risk : HeldOutRisk
+        Prints the figures and the assumptions.
+
+    See Also
+    --------
+    decision_report : Comparison with least squares and a constant prediction.
+    skspo.calibration.risk_certificate : Bound from the training data, which is usually vacuous.
+
+    Notes
+    -----
+    "betting" inverts a weighted mean, over fixed shares s, of the products of 1 - s + s (b - l_i) / (b - risk), whose
+    expectation is at most 1; b is the bound or the cap, l_i the regret (Waudby-Smith & Ramdas, 2024).  "bernstein" is
+    Theorem 11 of Maurer & Pontil (2009).  Its last term, 7 b log(2 / delta) / (3 (n - 1)) with delta = 1 - level, is
+    large if typical regrets are far below b.  Both hold for independent samples or groups that are not identically
+    distributed.
+
+    The bootstrap draws samples or groups with replacement, the same ones for both models, and corrects for bias and
+    skewness (BCa).  More than 5,000 samples or groups are first added up at random to 5,000 sums.  It covers too rarely
+    if few samples determine the mean, that is if large regrets are rare.
+
+    Examples
+    --------
+    >>> from skspo import ShortestPath, SPOPlusRegressor, TwoStageRegressor, held_out_risk
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(1200, grid=(3, 3), degree=6, random_state=0)
+    >>> region = ShortestPath.grid(3, 3)
+    >>> model = SPOPlusRegressor(region).fit(X[:200], C[:200])
+    >>> least_squares = TwoStageRegressor(region=region).fit(X[:200], C[:200])
+    >>> risk = held_out_risk(model, X[200:], C[200:], other=least_squares, loss_bound=40.0)
+    >>> print(risk)
+    Held-out risk of SPOPlusRegressor, 1,000 samples, ShortestPath, 12 variables
+      mean regret ...
+      of best cost ...
+      mean regret of TwoStageRegressor ...
+      difference ...
+      ratio ...
+    Intervals: 95 %, BCa bootstrap, approximate.
+    Proved, each with probability 95 % (betting):
+      expected regret <= ...
+      ... <= difference of expected regrets <= ...
+    if
+      - the 1,000 samples are independent of each other and of the choice of the model
+      - no regret exceeds 40, which was given
+    >>> risk.difference < 0 < risk.mean_loss < risk.upper_bound
+    True
+    """
+    check_level("level", level)
+    check_method("method", method)
+    check_resamples("n_resamples", n_resamples)
+    models = [estimator] if other is None else [estimator, other]
+    pairs = [
+        predict_costs(model, X, C, "held_out_risk", offset=offset, region_params=region_params) for model in models
+    ]
+    C_arr = pairs[0][0]
+    region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
+    weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)
+    evaluated = [_spo_losses(C_arr, C_hat, region, "oracle", known, region_params) for _, C_hat in pairs]
+    best, losses = np.abs(evaluated[0][1]), np.column_stack([loss for loss, _ in evaluated])
+    largest, reason = _range(region, C_arr, loss_bound, cost_bounds, loss_cap, region_params)
+    worst = float(losses.max())
+    if loss_cap is None and worst > largest * (1.0 + 1e-6):
+        raise ValueError(f"loss_bound is {largest:.6g}, but a sample has a regret of {worst:.6g}: it is no bound.")
+
+    terms = group_terms(np.column_stack([best, losses]), weight, groups)
+    sums = terms.sum(axis=0)
+    size, own, against = float(sums[1]), float(sums[2]), float(sums[3]) if other is not None else np.nan
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    bootstrap = Bootstrap(terms, level, n_resamples, rng)
+    proved = bool(np.isfinite(largest))
+    upper, bounds = np.nan, NO_INTERVAL
+    if proved:
+        upper, bounds = _proved(group_terms(np.minimum(losses, largest), weight, groups), largest, 1.0 - level, method)
+    return HeldOutRisk(
+        name=type(innermost(estimator)).__name__,
+        other_name="" if other is None else type(innermost(other)).__name__,
+        mean_loss=own,
+        normalized_loss=own / size if size > 0 else np.nan,
+        interval=bootstrap.interval(2, 0),
+        normalized_interval=bootstrap.interval(2, 1),
+        upper_bound=upper,
+        other_mean_loss=against,
+        difference=own - against,
+        difference_interval=NO_INTERVAL if other is None else bootstrap.interval(2, 0, minus=3),
+        difference_bounds=bounds,
+        ratio=own / against if against > 0 else np.nan,
+        ratio_interval=NO_INTERVAL if other is None else bootstrap.interval(2, 3),
+        loss_bound=largest if proved else np.nan,
+        capped=loss_cap is not None,
+        level=float(level),
+        method=method,
+        n_samples=len(terms) if groups is None else len(C_arr) if weight is None else int(np.count_nonzero(weight)),
+        n_groups=len(terms),
+        region=region,
+        assumptions=_assumptions(len(terms), region, reason, weight is not None, groups is not None) if proved else [],
+    )
+
+
+def _proved(terms: np.ndarray, largest: float, delta: float, method: str) -> tuple[float, Interval]:
+    """Bounds of the risk, and of its difference to that of another model.
+
+    Columns of ``terms``: weights, regrets of at most ``largest``, and those of the other model, if there is one.
+    """
+    share, own = terms[:, 0], terms[:, 1]
+    upper = mean_upper(own, share, largest, delta, method)
+    if terms.shape[1] == 2:
+        return upper, NO_INTERVAL
+    shift, difference = largest * share, own - terms[:, 2]
+    low, high = (
+        mean_upper(shift + signed, share, 2.0 * largest, delta / 2.0, method) - largest
+        for signed in (-difference, difference)
+    )
+    return upper, Interval(-low, high)
+
+
+def _assumptions(n: int, region: Region, reason: str, weighted: bool, grouped: bool) -> list[str]:
+    """What the proved bounds rest on, in words."""
+    assumptions = [
+        f"the {n:,} {'groups' if grouped else 'samples'} are independent of each other and of the choice of the model",
+        reason,
+    ]
+    if weighted:
+        assumptions.append("the weights do not depend on the regrets; expected regrets are averaged with them")
+    if region.may_be_inexact or region.fault is not None:
+        assumptions.append("the oracle, which may be inexact, finds the best costs")
+    return assumptions
+
+
+# -- range of the regret -----------------------------------------------------------------------------------------------
+
+
+def _range(
+    region: Region,
+    C: np.ndarray,
+    loss_bound: float | None,
+    cost_bounds: tuple[ArrayLike, ArrayLike] | None,
+    loss_cap: float | None,
+    region_params: RegionParams | None,
+) -> tuple[float, str]:
+    """Upper bound on the regret, infinite if there is none, and the assumption behind it."""
+    if sum(given is not None for given in (loss_bound, cost_bounds, loss_cap)) > 1:
+        raise ValueError("Give at most one of loss_bound, cost_bounds and loss_cap.")
+    if loss_cap is not None:
+        check_loss_bound("loss_cap", loss_cap)
+        return float(loss_cap), f"the cap {loss_cap:.6g} was chosen without these samples"
+    if loss_bound is not None:
+        check_loss_bound("loss_bound", loss_bound)
+        return float(loss_bound), f"no regret exceeds {loss_bound:.6g}, which was given"
+    if cost_bounds is None:
+        return np.inf, ""
+    if region_params is not None:
+        raise ValueError(
+            "cost_bounds cannot be used with region_params, because future regions are unknown. Pass loss_bound."
+        )
+    if region.may_be_inexact or region.fault is not None:
+        raise ValueError(
+            f"cost_bounds needs an exact oracle, and that of {region.label} may be inexact. Pass loss_bound."
+        )
+    low, high = _check_box(cost_bounds, C)
+    bound = regret_range(region, low, high)
+    ends = f"[{low.min():.6g}, {high.max():.6g}]"
+    box = (
+        f"costs are in {ends}"
+        if np.ptp(low) == 0 and np.ptp(high) == 0
+        else f"costs are in the box given, within {ends}"
+    )
+    return bound, f"all {box}; then no regret exceeds {bound:.6g}"
+
+
+def _check_box(cost_bounds: tuple[ArrayLike, ArrayLike], C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the box of costs, of shape (d,); it must contain the costs of these samples."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), C.shape[1:]) for end in cost_bounds)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"cost_bounds must be a pair (low, high) of numbers, or of arrays of shape ({C.shape[1]},)."
+        ) from error
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        raise ValueError("cost_bounds must be finite, and low must not exceed high.")
+    outside = (C < low) | (C > high)
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise ValueError(
+            f"The cost {C[row, column]:.6g} of sample {row}, column {column}, is outside of cost_bounds "
+            f"[{low[column]:.6g}, {high[column]:.6g}]."
+        )
+    return low, high
+
+
+def regret_range(region: Region, low: np.ndarray, high: np.ndarray) -> float:
+    """Upper bound of c.w - c.v over decisions w, v and costs c between ``low`` and ``high``.
+
+    Let l <= w <= u hold for all decisions, and c = m + e with the centre m and |e| <= h.  Each of these is a bound:
+
+        high.(w - l) - low.(v - l)           because w - l and v - l are not negative
+        high.(u - v) - low.(u - w)           the same for u - v and u - w
+        m.(w - v) + h.(u - l)                because |w - v| <= u - l
+
+    The first is attained on simplices and paths.
+    """
+    d = len(low)
+    centre, half = (low + high) / 2.0, (high - low) / 2.0
+
+    def support(V: np.ndarray) -> np.ndarray:
+        """Largest v.w of each row."""
+        return np.einsum("ij,ij->i", V, region.solve_min(-V))
+
+    least, most = np.empty(d), np.empty(d)
+    for start in range(0, d, rows := max(1, ORACLE_BLOCK // d)):
+        part = slice(start, min(start + rows, d))
+        E = np.eye(part.stop - part.start, d, k=start)
+        most[part], least[part] = support(E), -support(-E)
+    V = np.array([high, low, centre])
+    top, bottom = support(V), -support(-V)
+    bounds = [
+        (top[0] - high @ least) - (bottom[1] - low @ least),
+        (high @ most - bottom[0]) - (low @ most - top[1]),
+        top[2] - bottom[2] + half @ (most - least),
+    ]
+    scale = np.maximum(np.abs(low), np.abs(high)) @ np.maximum(np.abs(least), np.abs(most))
+    return float(min(bounds)) + ORACLE_TOLERANCE * float(scale)
