@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from exact import markdown, write_section
 from real_data import Problem
 from real_problems import ENERGY, PROBLEMS
 from scipy import stats
@@ -232,6 +233,25 @@ def show(problem: Problem, lines: list[tuple[str, ...]]) -> None:
         print(f"  {line[0]:18}", *(f"{cell:>{width}}" for cell, width in zip(line[1:], (9, 6, 8, 16, 8), strict=True)))
 
 
+def overview(tables: dict[str, tuple[Problem, dict[str, dict[str, Row]]]], n_splits: int) -> str:
+    """One line per problem with all splits: mean regrets, and the stack compared with the baseline."""
+    names = [name for name in MODELS if all(name in results for _, results in tables.values())]
+    lines, ratios = [], []
+    for key, (problem, results) in tables.items():
+        if any(len(results.get(name, {})) < n_splits for name in (BASELINE, "stack")):
+            continue
+        means = {name: np.mean([row["regret"] for row in results[name].values()]) for name in names}
+        ratios.append(means["stack"] / means[BASELINE])
+        shown = {name: results[name] for name in (BASELINE, "stack")}
+        *_, difference, verdict = summary(problem, shown, n_splits)[1]
+        n, d = problem.C.shape
+        figures = [f"{means[name]:.2f}" for name in names]
+        lines.append((key, f"{n:,}", str(d), *figures, f"{ratios[-1]:.3f}", difference, verdict))
+    table = markdown(("problem", "n", "d", *names, "stack / chosen", "difference", "verdict"), lines)
+    mean, worst = float(np.mean(ratios)), float(np.max(ratios))
+    return f"{table}\n\nMean ratio of the {len(ratios)} problems {mean:.3f}, largest {worst:.3f}."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="PROBLEM", choices=PROBLEMS, default=list(PROBLEMS))
@@ -240,18 +260,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help=f"two splits of {QUICK} samples")
     parser.add_argument("--seconds", type=float, default=np.inf, help="start no split after this many seconds")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="results; those that are there are kept")
+    parser.add_argument("--table", metavar="FILE.md", help="also write an overview into this file")
     args = parser.parse_args()
     n_splits = args.splits or (2 if args.quick else 10)
-    setting = {"splits": n_splits, "quick": args.quick}
-    saved: dict[str, Any] = {"setting": setting, "results": {}}
+    options = {"splits": n_splits, "quick": args.quick}
+    saved: dict[str, Any] = {"setting": options, "results": {}}
     if args.out and args.out.exists():
         saved = json.loads(args.out.read_text())
-        if saved["setting"] != setting:
-            parser.error(f"{args.out} has results of {saved['setting']}, not of {setting}; name another file.")
+        if saved["setting"] != options:
+            parser.error(f"{args.out} has results of {saved['setting']}, not of {options}; name another file.")
     if "energy60" not in PROBLEMS:
         print(f"The energy problems are left out: {ENERGY} is not a folder with energy_prices.npz.")
     warnings.simplefilter("ignore", UndefinedMetricWarning)  # where the best cost is zero, the largest cost divides
-    start = time.monotonic()
+    start, tables = time.monotonic(), {}
     for key in args.only:
         problem = quick(PROBLEMS[key]()) if args.quick else PROBLEMS[key]()
         results = saved["results"].setdefault(key, {})
@@ -267,7 +288,12 @@ def main() -> None:
             figures = ", ".join(f"{name} {row['regret']:.2f}" for name, row in rows.items())
             print(f"[{time.monotonic() - start:.0f} s] {key}, split {k + 1} of {n_splits}: {figures}", flush=True)
         shown = {name: results[name] for name in MODELS if name in args.models and name in results}
-        show(problem, summary(problem, shown, n_splits))
+        if shown:
+            show(problem, summary(problem, shown, n_splits))
+            tables[key] = problem, shown
+    if args.table:
+        text = f"{setting('skspo', 'scikit-learn', 'numpy')}.\n\n{overview(tables, n_splits)}"
+        write_section(args.table, "real", text)
 
 
 if __name__ == "__main__":
