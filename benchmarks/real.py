@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exact import markdown, write_section
+from exact import markdown, setting, write_section
 from real_data import Problem
 from real_problems import ENERGY, PROBLEMS
 from scipy import stats
