@@ -1,0 +1,181 @@
+"""Samples with a quadratic constraint u^T S u <= 1, as a second-order cone.
+
+Conventions
+-----------
+    S = G^T G.  The slack and the multiplier of a sample are vectors t = (1, G u) and r of the cone x_0 >= |x_1|,
+
+        dual feasibility     f = A^T y + s + G^T r_1
+        complementarity      t o r = (t.r, t_0 r_1 + r_0 t_1) = (mu, 0)
+
+    Both are linear but for the product, which is linearised at the scaled point of Nesterov and Todd (1997),
+
+        point = W^{-1} t = W r,     W = eta (2 w w^T - J)^{1/2},     w_0^2 - |w_1|^2 = 1,     J = diag(1, -1, ..., -1)
+
+    so that D^{-1} becomes D^{-1} + G^T [W^{-2}]_11 G = D^{-1} + eta^{-2} (S + 2 (G^T w_1)(G^T w_1)^T).
+
+Steps of t and r are kept scaled, W^{-1} dt and W dr, in the place of the relative steps of upper bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .blocks import Block, SharedBlock, outliers
+
+
+class QuadraticBlock(Block):
+    """Some of the samples, with a quadratic constraint and without upper bounds."""
+
+    @property
+    def degree(self) -> int:
+        """Number of complementarity products of a sample."""
+        return int(self.u.shape[1]) + 1
+
+    def room(self, u: np.ndarray) -> np.ndarray:
+        """Slacks t = (1, G u)."""
+        return np.concatenate([np.ones((u.shape[0], 1)), u @ self.shared.G.T], axis=1)
+
+    def lifted(self, du: np.ndarray) -> np.ndarray:
+        """Steps of t."""
+        return np.concatenate([np.zeros((du.shape[0], 1)), du @ self.shared.G.T], axis=1)
+
+    def add_barrier(self, u: np.ndarray, mu: float, g: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Add the gradient of -mu/2 log(1 - u^T S u) in place; return its curvature."""
+        size = determinant(self.room(u))[:, None]
+        slope = u @ self.shared.S / size
+        g += mu * slope
+        return mu / size, np.sqrt(2.0 * mu) * slope
+
+    def loss_of_room(self, u: np.ndarray, du: np.ndarray) -> np.ndarray:
+        """Relative decrease of the slack of each sample along a step."""
+        return decrease(self.room(u), self.lifted(du))
+
+    def multipliers(self, u: np.ndarray, du: np.ndarray, mu: float) -> np.ndarray:
+        """Multipliers at u + du, to first order, where t o r = (mu, 0) at u."""
+        t, dt = self.room(u), self.lifted(du)
+        size = determinant(t)[:, None]
+        r = mirrored(t) * (mu / size)
+        first = r + (mirrored(dt) - 2.0 * mirrored(t) * product(mirrored(t), dt)[:, None] / size) * (mu / size)
+        inside = (first[:, 0] > 0) & (determinant(first) > 1e-3 * determinant(r))
+        return np.where(inside[:, None], first, r)
+
+    def scale_upper(self) -> tuple[np.ndarray, ...]:
+        """Scaled point, and the curvature that the constraint adds."""
+        size_t, size_r = (np.sqrt(determinant(x))[:, None] for x in (self.t, self.r))
+        w = self.t / size_t
+        v = self.r / size_r
+        half = np.sqrt(0.5 + 0.5 * product(w, v))[:, None]
+        self.w = (w + mirrored(v)) / (2.0 * half)
+        self.eta = np.sqrt(size_t / size_r)
+        self.point = self.scaled(self.r, 1.0)
+        self.residual -= self.r[:, 1:] @ self.shared.G
+        return self.eta**-2.0, np.sqrt(2.0) / self.eta * (self.w[:, 1:] @ self.shared.G)
+
+    def scaled(self, x: np.ndarray, power: float) -> np.ndarray:
+        """W x, or W^{-1} x for the power -1."""
+        w = self.w if power > 0 else mirrored(self.w)
+        out = np.empty_like(x)
+        along = np.einsum("ij,ij->i", w[:, 1:], x[:, 1:])
+        out[:, 0] = w[:, 0] * x[:, 0] + along
+        out[:, 1:] = x[:, 1:] + (x[:, 0] + along / (1.0 + w[:, 0]))[:, None] * w[:, 1:]
+        out *= self.eta if power > 0 else 1.0 / self.eta
+        return out
+
+    def divided(self, x: np.ndarray) -> np.ndarray:
+        """Solution y of point o y = x."""
+        point = self.point
+        y = np.empty_like(x)
+        y[:, 0] = product(mirrored(point), x) / determinant(point)
+        y[:, 1:] = (x[:, 1:] - y[:, :1] * point[:, 1:]) / point[:, :1]
+        return y
+
+    def predictor(self) -> tuple[Any, Any]:
+        """Targets of a step to complementarity zero."""
+        return -1.0, -self.point
+
+    def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
+        """First half of a direction for targets rc (of u s, relative) and rt (of the sum of the scaled steps)."""
+        x = self.s * rc + self.scaled(rt, -1.0)[:, 1:] @ self.shared.G
+        return self.aim_at(x, (rc, rt), feasibility)
+
+    def upper_step(self, du: np.ndarray) -> np.ndarray:
+        """Scaled step of t."""
+        return self.scaled(self.lifted(du), -1.0)
+
+    def decrease(self, du: np.ndarray, dt: np.ndarray) -> float:
+        """Largest relative decrease of u and t."""
+        return max(-float(du.min()), float(decrease(self.point, dt).max()))
+
+    def dual_decrease(self, ds: np.ndarray, dr: np.ndarray) -> float:
+        """Largest relative decrease of s and r."""
+        return max(-float(ds.min()), float(decrease(self.point, dr).max()))
+
+    def second_order(self, move: tuple[np.ndarray, ...], goal: float) -> tuple[Any, Any]:
+        """Targets of Mehrotra's corrector."""
+        du, ds, dt, dr = move
+        target = -jordan(dt, dr)
+        target[:, 0] += goal
+        return goal / self.us - du * ds, self.divided(target)
+
+    def centrality(self, move: tuple[np.ndarray, ...], ap: float, ad: float, goal: float) -> tuple[Any, Any]:
+        """Targets of Gondzio's corrector, for the two eigenvalues of the product."""
+        du, ds, dt, dr = move
+        rc = outliers(self.us * (1.0 + ap * du) * (1.0 + ad * ds), goal) / self.us
+        target = jordan(self.point + ap * dt, self.point + ad * dr)
+        length = np.linalg.norm(target[:, 1:], axis=1)
+        high, low = outliers(target[:, 0] + length, goal), outliers(target[:, 0] - length, goal)
+        target[:, 1:] *= (0.5 * (high - low) / np.maximum(length, 1e-300))[:, None]
+        target[:, 0] = 0.5 * (high + low)
+        return rc, self.divided(target)
+
+    def upper_after(self, dt: np.ndarray, dr: np.ndarray, ap: float, ad: float) -> np.ndarray:
+        """t.r of every sample after a step."""
+        return product(self.point + ap * dt, self.point + ad * dr)
+
+    def advance_upper(self, dt: np.ndarray, dr: np.ndarray, ap: float, ad: float) -> None:
+        """Take a step of t and r."""
+        self.t = self.room(self.u)
+        self.r = self.r + ad * self.scaled(dr, -1.0)
+
+
+class SharedQuadraticBlock(QuadraticBlock, SharedBlock):
+    """The same for one shared model."""
+
+
+# -- vectors of the second-order cone, one in each row -----------------------------------------------------------------
+
+
+def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x.y of every row."""
+    return np.einsum("ij,ij->i", x, y)
+
+
+def mirrored(x: np.ndarray) -> np.ndarray:
+    """J x: all but the first entry change their sign."""
+    y = -x
+    y[:, 0] = x[:, 0]
+    return y
+
+
+def determinant(x: np.ndarray) -> np.ndarray:
+    """x_0^2 - |x_1|^2, as a product that keeps its digits near the boundary."""
+    length = np.linalg.norm(x[:, 1:], axis=1)
+    return (x[:, 0] - length) * (x[:, 0] + length)
+
+
+def jordan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x o y = (x.y, x_0 y_1 + y_0 x_1)."""
+    out = x[:, :1] * y + y[:, :1] * x
+    out[:, 0] = product(x, y)
+    return out
+
+
+def decrease(x: np.ndarray, dx: np.ndarray) -> np.ndarray:
+    """One over the longest step from x along dx inside the cone, of every row; at most zero if there is no longest."""
+    size = np.sqrt(determinant(x))[:, None]
+    x = x / size
+    first = product(mirrored(x), dx)[:, None]
+    rest = dx[:, 1:] - (first + dx[:, :1]) / (1.0 + x[:, :1]) * x[:, 1:]
+    return (np.linalg.norm(rest, axis=1) - first[:, 0]) / size[:, 0]
