@@ -66,8 +66,7 @@ class Block:
     def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> np.ndarray:
         """What ``apply`` needs of every sample: 1 / (A D A^T) for one equality, else R^{-1}.
 
-        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.  With a quadratic
-        constraint and its ``curvature`` (weight, slope), D^{-1} becomes D^{-1} + weight S + slope slope^T.
+        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.
         """
         shared = self.shared
         if shared.simple:
@@ -76,23 +75,12 @@ class Block:
         F = np.empty((D.shape[0], k, k))
         # While the scaling is moderate the normal equations are accurate enough, and cheaper than an orthogonal factor.
         moderate = D.max(axis=1) < MODERATE * D.min(axis=1)
-        if curvature:
-            weight, lowered = curvature[0], curvature[1] @ shared.null
-            # At the boundary of the constraint one direction outweighs the others.
-            moderate &= np.square(lowered).sum(axis=1) * D.max(axis=1) < MODERATE
         if moderate.any():
             G = ((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k)
-            if curvature:
-                low = lowered[moderate]
-                G += weight[moderate][:, :, None] * shared.NSN + low[:, :, None] * low[:, None, :]
             F[moderate] = inverse_lower(np.linalg.cholesky(G)).transpose(0, 2, 1)
         if not moderate.all():
             rest = ~moderate
-            rows = shared.null / np.sqrt(D[rest])[:, :, None]
-            if curvature:
-                more = np.sqrt(weight[rest])[:, :, None] * shared.root
-                rows = np.concatenate([rows, more, lowered[rest][:, None, :]], axis=1)
-            R: Any = np.linalg.qr(rows, mode="r")
+            R: Any = np.linalg.qr(shared.null / np.sqrt(D[rest])[:, :, None], mode="r")
             F[rest] = inverse_lower(R.transpose(0, 2, 1)).transpose(0, 2, 1)
         return F
 

@@ -11,7 +11,11 @@ Conventions
 
         point = W^{-1} t = W r,     W = eta (2 w w^T - J)^{1/2},     w_0^2 - |w_1|^2 = 1,     J = diag(1, -1, ..., -1)
 
-    so that D^{-1} becomes D^{-1} + G^T [W^{-2}]_11 G = D^{-1} + eta^{-2} (S + 2 (G^T w_1)(G^T w_1)^T).
+    so that D^{-1} becomes B = D^{-1} + G^T [W^{-2}]_11 G = D^{-1} + eta^{-2} (S + 2 (G^T w_1)(G^T w_1)^T).
+
+    The only equality is sum u = 1.  N is the basis of sum u = 0 without the variable of the largest D, whose row is
+    (-1, ..., -1); N^T B N is then B with multiples of (1, ..., 1) added to its rows and columns, and graded like D.
+    M = N (N^T B N)^{-1} N^T is formed, since the coupled system needs it.
 
 Steps of t and r are kept scaled, W^{-1} dt and W dr, in the place of the relative steps of upper bounds.
 """
@@ -22,11 +26,80 @@ from typing import Any
 
 import numpy as np
 
-from .blocks import Block, SharedBlock, outliers
+from .blocks import Block, SharedBlock, inverse_lower, outliers
+from .normal_matrix import FeatureSums
+
+#: smallest pivot of a sample's matrix, relative to its diagonal, down to which a Cholesky factor is accurate enough
+SMALL = 1e-10
 
 
 class QuadraticBlock(Block):
-    """Some of the samples, with a quadratic constraint and without upper bounds."""
+    """Some of the samples, with a quadratic constraint, sum u = 1, and no upper bounds."""
+
+    # -- linear algebra of one sample, batched -------------------------------------------------------------------------
+
+    def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> np.ndarray:
+        """M of every sample, for B = D^{-1} + weight S + slope slope^T and the ``curvature`` (weight, slope)."""
+        (weight, slope), S = curvature, self.shared.S
+        rows, pivot = np.arange(D.shape[0]), D.argmax(axis=1)
+        slope = slope - slope[rows, pivot, None]
+        ones = np.ones_like(D)
+        edge = 0.5 * (weight * S[pivot, pivot, None] + 1.0 / D[rows, pivot, None]) - weight * S[pivot]
+        H = np.matmul(np.stack([edge, ones, slope], axis=2), np.stack([ones, edge, slope], axis=1))
+        H += weight[:, :, None] * S
+        diagonal = np.einsum("ijj->ij", H)
+        diagonal += 1.0 / D
+        # The pivot's row and column stay in their place, but empty.
+        H[rows, pivot] = 0.0
+        H[rows, :, pivot] = 0.0
+        diagonal[rows, pivot] = 1.0
+        try:
+            L = np.linalg.cholesky(H)
+            rest = np.flatnonzero((np.square(np.einsum("ijj->ij", L)) < SMALL * diagonal).any(axis=1))
+        except np.linalg.LinAlgError:
+            L, rest = H, rows
+        if rest.size:
+            L[rest] = self.orthogonal_factor(D[rest], weight[rest], slope[rest], pivot[rest])
+        F = inverse_lower(L)
+        F[rows, :, pivot] = 0.0
+        F[rows, :, pivot] = -F.sum(axis=2)
+        return np.matmul(F.transpose(0, 2, 1), F)
+
+    def orthogonal_factor(
+        self, D: np.ndarray, weight: np.ndarray, slope: np.ndarray, pivot: np.ndarray
+    ) -> np.ndarray:
+        """The same Cholesky factor without forming the matrix, which squares its condition."""
+        n, N = D.shape
+        rows, G = np.arange(n), self.shared.G
+        parts = np.zeros((n, N + G.shape[0] + 2, N))
+        np.einsum("ijj->ij", parts[:, :N])[:] = 1.0 / np.sqrt(D)
+        parts[rows, pivot] = -1.0 / np.sqrt(D[rows, pivot, None])
+        parts[:, N:-2] = np.sqrt(weight)[:, :, None] * (G - G[:, pivot].T[:, :, None])
+        parts[:, -2] = slope
+        parts[rows, :, pivot] = 0.0
+        parts[rows, -1, pivot] = 1.0
+        R: Any = np.linalg.qr(parts, mode="r")
+        return np.asarray(R.transpose(0, 2, 1))
+
+    def apply(self, F: np.ndarray, D: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """M x of every sample."""
+        # M (1, ..., 1) = 0; what is left is small where M is large.
+        x = x - x[np.arange(D.shape[0]), D.argmax(axis=1), None]
+        return np.matmul(x[:, None, :], F)[:, 0]
+
+    def restore(self, F: np.ndarray, D: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Small step of the largest variable that makes sum u = 1 again."""
+        du = np.zeros_like(u)
+        rows, pivot = np.arange(D.shape[0]), D.argmax(axis=1)
+        du[rows, pivot] = self.shared.b - u.sum(axis=1)
+        return du
+
+    def products(self, D: np.ndarray, F: np.ndarray, rows: slice) -> np.ndarray:
+        """M_i of some samples, packed, (N (N + 1) / 2, n)."""
+        M = F[rows]
+        return np.take(M.reshape(M.shape[0], -1), self.shared.packed, axis=1).T
+
+    # -- the constraint: slacks t, multipliers r -----------------------------------------------------------------------
 
     @property
     def degree(self) -> int:
@@ -142,6 +215,12 @@ class QuadraticBlock(Block):
 
 class SharedQuadraticBlock(QuadraticBlock, SharedBlock):
     """The same for one shared model."""
+
+    def add_to(self, sums: FeatureSums, D: np.ndarray, F: np.ndarray) -> None:
+        """Add sum_i a_i Y_i^T M_i Y_i."""
+        q = self.Y.shape[2]
+        K = (self.Y * self.a[:, None, None]).reshape(-1, q).T @ np.matmul(F, self.Y).reshape(-1, q)
+        sums.sums += K[np.tril_indices(q)][:, None]
 
 
 # -- vectors of the second-order cone, one in each row -----------------------------------------------------------------

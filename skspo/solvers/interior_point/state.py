@@ -124,14 +124,15 @@ class State:
             self.ZZ = packed_squares(self.EZ.T, self.EZ.T).T
         else:
             self.A_pinv = np.linalg.pinv(self.A)
-            if self.dual is None:
+            if self.dual is None and form.S is None:
                 self.NN = _row_products(self.null)
         if form.S is not None:
             values, vectors = np.linalg.eigh(form.S)
             some = values > 1e-14 * values[-1]
             self.G = (np.sqrt(values[some]) * vectors[:, some]).T  # u^T S u = |G u|^2
-            self.root = self.G @ self.null
-            self.NSN = self.root.T @ self.root
+            if not design.shared:
+                self.square, self.from_faces = packed_indices(N), self.EZ
+                self.packed = np.ravel_multi_index(np.tril_indices(N), (N, N))
         W = objective.W - form.offset
         self.target = self.basis.T @ design.adjoint(W * self.a[:, None])  # moments of the optimal decisions
         if slope is not None:
