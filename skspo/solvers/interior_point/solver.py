@@ -82,7 +82,7 @@ def predicted_work(objective: LinearObjective, run: Run) -> float:
     A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
     N, k = A.shape[1], d - objective.normals.shape[0]
     null = max(N - A.shape[0], k)
-    small = N * k**2 if A.shape[0] == 1 and not curved else 2 * N * null**2 + 2 * null**3
+    small = N**3 if curved else N * k**2 if A.shape[0] == 1 else 2 * N * null**2 + 2 * null**3
     if null == k and not objective.design.shared and large_enough(objective.n_samples, null):
         if "planar" not in run.derived:
             # The rows of all nodes add up to zero: one too many.

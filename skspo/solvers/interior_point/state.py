@@ -29,6 +29,11 @@ PULL, CURVED_PULL = 10_000.0, 100.0
 #: number of faces times the larger of the numbers of samples and faces from which banded matrices pay
 PLANAR_WORK = 4_000
 
+#: mu of the first iterate in typical costs, and the share of the way to the boundary that a step uses at most; less for
+#: curved regions, whose boundaries are where several samples' steps end
+START, CURVED_START = 0.3, 0.1
+MOST, CURVED_MOST = 0.995, 0.95
+
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
 
@@ -163,7 +168,7 @@ class State:
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.normal = NormalMatrix(self.q, self.k)
         self.scratch = np.empty((2, min(size, self.a.size), N))
-        self.restart(0.3)
+        self.restart(START if form.S is None else CURVED_START)
 
     def restart(self, size: float) -> None:
         """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
@@ -326,7 +331,7 @@ class State:
             return failed
         if not all(np.isfinite(x).all() for part in move.blocks for x in part):
             return failed
-        ap, ad = self._lengths(move, most=0.995)[0]
+        ap, ad = self._lengths(move, most=MOST if self.S is None else CURVED_MOST)[0]
         self.P = self.P + ad * move.dP
         for block, part in zip(self.blocks, move.blocks, strict=True):
             block.advance(part, ap, ad)
