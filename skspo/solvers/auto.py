@@ -13,6 +13,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.objective import MANY_SAMPLES, LinearObjective
 from .._training.run import Run
 from .._utils.warn import warn_once
+from ..regions.capabilities import has
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
@@ -169,6 +170,8 @@ class Case:
         if self.serves("interior-point"):
             least = DUAL_FROM_SIMPLE if is_simple(self.region, self.d) else DUAL_FROM
             least = least if self.penalty == "ridge" else DUAL_FROM_WITHOUT_RIDGE
+            if not has(self.region, "standard_form"):
+                least = INTERIOR_POINT_LIMIT  # no finite number of decisions of a curved region is enough for dual
             return interior_point_work(self.objective, self.run) > least
         return self.n_coef > (DUAL_COEFFICIENTS_SLOW_ORACLE if self.region.oracle_is_solver else DUAL_COEFFICIENTS)
 

@@ -40,7 +40,8 @@ class QuadraticBlock(Block):
 
     def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> np.ndarray:
         """M of every sample, for B = D^{-1} + weight S + slope slope^T and the ``curvature`` (weight, slope)."""
-        (weight, slope), S = curvature, self.shared.S
+        S: Any = self.shared.S
+        weight, slope = curvature
         rows, pivot = np.arange(D.shape[0]), D.argmax(axis=1)
         slope = slope - slope[rows, pivot, None]
         ones = np.ones_like(D)
@@ -65,9 +66,7 @@ class QuadraticBlock(Block):
         F[rows, :, pivot] = -F.sum(axis=2)
         return np.matmul(F.transpose(0, 2, 1), F)
 
-    def orthogonal_factor(
-        self, D: np.ndarray, weight: np.ndarray, slope: np.ndarray, pivot: np.ndarray
-    ) -> np.ndarray:
+    def orthogonal_factor(self, D: np.ndarray, weight: np.ndarray, slope: np.ndarray, pivot: np.ndarray) -> np.ndarray:
         """The same Cholesky factor without forming the matrix, which squares its condition."""
         n, N = D.shape
         rows, G = np.arange(n), self.shared.G
@@ -142,18 +141,18 @@ class QuadraticBlock(Block):
         half = np.sqrt(0.5 + 0.5 * product(w, v))[:, None]
         self.w = (w + mirrored(v)) / (2.0 * half)
         self.eta = np.sqrt(size_t / size_r)
-        self.point = self.scaled(self.r, 1.0)
+        self.point = self.scaled(self.r)
         self.residual -= self.r[:, 1:] @ self.shared.G
         return self.eta**-2.0, np.sqrt(2.0) / self.eta * (self.w[:, 1:] @ self.shared.G)
 
-    def scaled(self, x: np.ndarray, power: float) -> np.ndarray:
-        """W x, or W^{-1} x for the power -1."""
-        w = self.w if power > 0 else mirrored(self.w)
+    def scaled(self, x: np.ndarray, inverse: bool = False) -> np.ndarray:
+        """W x, or W^{-1} x."""
+        w = mirrored(self.w) if inverse else self.w
         out = np.empty_like(x)
         along = np.einsum("ij,ij->i", w[:, 1:], x[:, 1:])
         out[:, 0] = w[:, 0] * x[:, 0] + along
         out[:, 1:] = x[:, 1:] + (x[:, 0] + along / (1.0 + w[:, 0]))[:, None] * w[:, 1:]
-        out *= self.eta if power > 0 else 1.0 / self.eta
+        out *= 1.0 / self.eta if inverse else self.eta
         return out
 
     def divided(self, x: np.ndarray) -> np.ndarray:
@@ -170,12 +169,12 @@ class QuadraticBlock(Block):
 
     def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
         """First half of a direction for targets rc (of u s, relative) and rt (of the sum of the scaled steps)."""
-        x = self.s * rc + self.scaled(rt, -1.0)[:, 1:] @ self.shared.G
+        x = self.s * rc + self.scaled(rt, inverse=True)[:, 1:] @ self.shared.G
         return self.aim_at(x, (rc, rt), feasibility)
 
     def upper_step(self, du: np.ndarray) -> np.ndarray:
         """Scaled step of t."""
-        return self.scaled(self.lifted(du), -1.0)
+        return self.scaled(self.lifted(du), inverse=True)
 
     def decrease(self, du: np.ndarray, dt: np.ndarray) -> float:
         """Largest relative decrease of u and t."""
@@ -210,7 +209,7 @@ class QuadraticBlock(Block):
     def advance_upper(self, dt: np.ndarray, dr: np.ndarray, ap: float, ad: float) -> None:
         """Take a step of t and r."""
         self.t = self.room(self.u)
-        self.r = self.r + ad * self.scaled(dr, -1.0)
+        self.r = self.r + ad * self.scaled(dr, inverse=True)
 
 
 class SharedQuadraticBlock(QuadraticBlock, SharedBlock):
@@ -245,7 +244,7 @@ def determinant(x: np.ndarray) -> np.ndarray:
 
 
 def jordan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x o y = (x.y, x_0 y_1 + y_0 x_1)."""
+    """Product x o y = (x.y, x_0 y_1 + y_0 x_1) of every row."""
     out = x[:, :1] * y + y[:, :1] * x
     out[:, 0] = product(x, y)
     return out

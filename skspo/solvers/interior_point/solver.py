@@ -25,8 +25,7 @@ Conventions
 
     An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
 
-A quadratic constraint u^T S u <= 1 adds a slack tau = (1 - u^T S u) / 2 with a multiplier lam, lam tau = mu, the term
-lam S u to dual feasibility, and lam S + lam / tau (S u)(S u)^T to D^{-1}, which is then no longer diagonal.
+A quadratic constraint u^T S u <= 1 is a second-order cone (``quadratic``); D^{-1} is then no longer diagonal.
 
 Where the loss is flat, as in the cost of something that is never chosen, nothing holds the coefficients, and the set of
 decisions with the right moments has no interior.  A proximal term mu / PULL^2 |T - start|^2 / 2 holds them; it vanishes
