@@ -22,7 +22,7 @@ Steps of t and r are kept scaled, W^{-1} dt and W dr, in the place of the relati
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,21 +32,37 @@ from .normal_matrix import FeatureSums
 #: smallest pivot of a sample's matrix, relative to its diagonal, down to which a Cholesky factor is accurate enough
 SMALL = 1e-10
 
+#: curvature along the slope, relative to that without it, from which on M is kept as F^T F: its products with vectors
+#: would lose digits
+FACTORED = 1e4
+
+
+class _Inverse(NamedTuple):
+    """M of every sample, or F with M = F^T F, and the variable that was eliminated."""
+
+    matrix: np.ndarray
+    pivot: np.ndarray
+    factored: bool
+
+    def products(self, rows: slice = slice(None)) -> np.ndarray:
+        """M of some samples."""
+        F = self.matrix[rows]
+        return np.matmul(F.transpose(0, 2, 1), F) if self.factored else F
+
 
 class QuadraticBlock(Block):
     """Some of the samples, with a quadratic constraint, sum u = 1, and no upper bounds."""
 
     # -- linear algebra of one sample, batched -------------------------------------------------------------------------
 
-    def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> np.ndarray:
-        """M of every sample, for B = D^{-1} + weight S + slope slope^T and the ``curvature`` (weight, slope)."""
+    def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> Any:
+        """Inverses of B = D^{-1} + weight S + slope slope^T, for the ``curvature`` (weight, slope)."""
         S: Any = self.shared.S
         weight, slope = curvature
         rows, pivot = np.arange(D.shape[0]), D.argmax(axis=1)
-        slope = slope - slope[rows, pivot, None]
         ones = np.ones_like(D)
         edge = 0.5 * (weight * S[pivot, pivot, None] + 1.0 / D[rows, pivot, None]) - weight * S[pivot]
-        H = np.matmul(np.stack([edge, ones, slope], axis=2), np.stack([ones, edge, slope], axis=1))
+        H = np.matmul(np.stack([edge, ones], axis=2), np.stack([ones, edge], axis=1))
         H += weight[:, :, None] * S
         diagonal = np.einsum("ijj->ij", H)
         diagonal += 1.0 / D
@@ -60,42 +76,51 @@ class QuadraticBlock(Block):
         except np.linalg.LinAlgError:
             L, rest = H, rows
         if rest.size:
-            L[rest] = self.orthogonal_factor(D[rest], weight[rest], slope[rest], pivot[rest])
+            L[rest] = self.orthogonal_factor(D[rest], weight[rest], pivot[rest])
         F = inverse_lower(L)
         F[rows, :, pivot] = 0.0
         F[rows, :, pivot] = -F.sum(axis=2)
-        return np.matmul(F.transpose(0, 2, 1), F)
+        # With the slope, F^T F becomes F^T (I - v v^T / (1 + |v|^2)) F with v = F slope, whose root is simple.  At the
+        # boundary of the constraint v is so large that the sum would have lost the rest.
+        v = np.matmul(F, (slope - slope[rows, pivot, None])[:, :, None])
+        size = np.square(v).sum(axis=1, keepdims=True)
+        F -= v * (np.matmul(v.transpose(0, 2, 1), F) / (1.0 + size + np.sqrt(1.0 + size)))
+        factored = bool(size.max() > FACTORED)
+        return _Inverse(F if factored else np.matmul(F.transpose(0, 2, 1), F), pivot, factored)
 
-    def orthogonal_factor(self, D: np.ndarray, weight: np.ndarray, slope: np.ndarray, pivot: np.ndarray) -> np.ndarray:
+    def orthogonal_factor(self, D: np.ndarray, weight: np.ndarray, pivot: np.ndarray) -> np.ndarray:
         """The same Cholesky factor without forming the matrix, which squares its condition."""
         n, N = D.shape
         rows, G = np.arange(n), self.shared.G
-        parts = np.zeros((n, N + G.shape[0] + 2, N))
+        parts = np.zeros((n, N + G.shape[0] + 1, N))
         np.einsum("ijj->ij", parts[:, :N])[:] = 1.0 / np.sqrt(D)
         parts[rows, pivot] = -1.0 / np.sqrt(D[rows, pivot, None])
-        parts[:, N:-2] = np.sqrt(weight)[:, :, None] * (G - G[:, pivot].T[:, :, None])
-        parts[:, -2] = slope
+        parts[:, N:-1] = np.sqrt(weight)[:, :, None] * (G - G[:, pivot].T[:, :, None])
         parts[rows, :, pivot] = 0.0
         parts[rows, -1, pivot] = 1.0
         R: Any = np.linalg.qr(parts, mode="r")
         return np.asarray(R.transpose(0, 2, 1))
 
-    def apply(self, F: np.ndarray, D: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def apply(self, F: Any, D: np.ndarray, x: np.ndarray) -> np.ndarray:
         """M x of every sample."""
+        rows = np.arange(D.shape[0])
         # M (1, ..., 1) = 0; what is left is small where M is large.
-        x = x - x[np.arange(D.shape[0]), D.argmax(axis=1), None]
-        return np.matmul(x[:, None, :], F)[:, 0]
-
-    def restore(self, F: np.ndarray, D: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Small step of the largest variable that makes sum u = 1 again."""
-        du = np.zeros_like(u)
-        rows, pivot = np.arange(D.shape[0]), D.argmax(axis=1)
-        du[rows, pivot] = self.shared.b - u.sum(axis=1)
+        y = (x - x[rows, F.pivot, None])[:, None, :]
+        if F.factored:
+            y = np.matmul(y, F.matrix.transpose(0, 2, 1))
+        du = np.matmul(y, F.matrix)[:, 0]
+        du[rows, F.pivot] -= du.sum(axis=1)
         return du
 
-    def products(self, D: np.ndarray, F: np.ndarray, rows: slice) -> np.ndarray:
+    def restore(self, F: Any, D: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Small step of the largest variable that makes sum u = b again."""
+        du = np.zeros_like(u)
+        du[np.arange(D.shape[0]), F.pivot] = self.shared.b - u.sum(axis=1)
+        return du
+
+    def products(self, D: np.ndarray, F: Any, rows: slice) -> np.ndarray:
         """M_i of some samples, packed, (N (N + 1) / 2, n)."""
-        M = F[rows]
+        M = F.products(rows)
         return np.take(M.reshape(M.shape[0], -1), self.shared.packed, axis=1).T
 
     # -- the constraint: slacks t, multipliers r -----------------------------------------------------------------------
@@ -215,10 +240,10 @@ class QuadraticBlock(Block):
 class SharedQuadraticBlock(QuadraticBlock, SharedBlock):
     """The same for one shared model."""
 
-    def add_to(self, sums: FeatureSums, D: np.ndarray, F: np.ndarray) -> None:
+    def add_to(self, sums: FeatureSums, D: np.ndarray, F: Any) -> None:
         """Add sum_i a_i Y_i^T M_i Y_i."""
         q = self.Y.shape[2]
-        K = (self.Y * self.a[:, None, None]).reshape(-1, q).T @ np.matmul(F, self.Y).reshape(-1, q)
+        K = (self.Y * self.a[:, None, None]).reshape(-1, q).T @ np.matmul(F.products(), self.Y).reshape(-1, q)
         sums.sums += K[np.tril_indices(q)][:, None]
 
 
