@@ -174,3 +174,17 @@ def test_auto_prefers_interior_point_for_curved_regions(monkeypatch):
         X, C = rng.normal(size=(30, 3)), rng.random((30, d))
         first[type(region)] = choose_solvers(InMemoryObjective(SPOPlusLoss(region), X, C, alpha=0.01))[0]
     assert first == {Markowitz: "interior-point", ShortestPath: "dual"}
+
+
+def test_auto_uses_newton_for_diversified_portfolios_that_are_too_large(monkeypatch):
+    """They move smoothly with the costs, if the limit of the risk asks for many assets."""
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(30, 3)), rng.random((30, 40))
+
+    def first(max_risk):
+        return choose_solvers(InMemoryObjective(SPOPlusLoss(Markowitz(np.eye(40), max_risk)), X, C))[0]
+
+    assert first(0.03) == first(0.9) == "interior-point"
+    monkeypatch.setattr(auto, "interior_point_work", lambda objective, run: 1e12)
+    assert first(0.03) == "newton"
+    assert first(0.9) == "dual"
