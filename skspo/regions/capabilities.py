@@ -41,10 +41,7 @@ class HasStandardForm(Protocol):
 
 
 class HasQuadraticForm(Protocol):
-    """The region is a polyhedron in standard form with one more constraint w^T Q w <= limit, Q positive semidefinite.
-
-    All lower bounds of the standard form are zero.
-    """
+    """The region is {u >= 0, sum u = b} with one more constraint w^T Q w <= limit, Q positive semidefinite."""
 
     def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
         """Return the matrices and a strictly feasible point, if there is one."""
@@ -148,7 +145,7 @@ class HasAudit(Protocol):
 _TABLE: dict[str, tuple[str, type[object]]] = {
     "standard_form": ("the region as {u : A u = b, lower <= u <= upper}", HasStandardForm),
     "quadratic_form": (
-        "the region as {u : A u = b, lower <= u <= upper} with one convex quadratic constraint",
+        "the region as {u : u >= 0, sum u = b} with one convex quadratic constraint",
         HasQuadraticForm,
     ),
     "support_epigraph": ("the support function in cone form, for CVXPY", HasSupportEpigraph),

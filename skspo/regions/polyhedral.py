@@ -46,7 +46,7 @@ class StandardForm(NamedTuple):
 
 
 class QuadraticForm(NamedTuple):
-    """A polyhedron in standard form with w^T Q w <= limit, and a strictly feasible point u (None: there is none)."""
+    """{u >= 0, sum u = b} in standard form with w^T Q w <= limit, and a strictly feasible u (None: there is none)."""
 
     standard: StandardForm
     Q: np.ndarray

@@ -13,6 +13,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.objective import MANY_SAMPLES, LinearObjective
 from .._training.run import Run
 from .._utils.warn import warn_once
+from ..regions.capabilities import has
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
@@ -48,12 +49,9 @@ INTERIOR_POINT_LIMIT = 2e11
 #: largest number of coefficients for which a Newton step takes no longer than a few gradients
 NEWTON_FIRST = 100
 
-#: assets that best portfolios hold on average from which on "auto" tries newton before interior point, and the steps
-#: that it gives it: with fewer assets, most samples are at kinks of the loss
+#: assets that best portfolios hold on average from which on "auto" tries newton if interior point cannot be used, and
+#: the steps that it gives it: with fewer assets, most samples are at kinks of the loss
 DIVERSIFIED, NEWTON_STEPS = 12, 40
-
-#: multiplications of an interior-point iteration below which it is faster than newton for such portfolios
-NEWTON_FROM = 2e8
 
 #: iteration limit of lbfgs if newton comes next; a smooth problem needs fewer
 LBFGS_FIRST = 200
@@ -124,12 +122,13 @@ class Case:
 
     @cached_property
     def diversified(self) -> bool:
-        """Whether decisions can be smoothed and best ones hold many assets: the loss is then nearly smooth."""
-        if self.smooth or not self.newton or not isinstance(self.objective, InMemoryObjective):
+        """Whether decisions can be smoothed and best ones hold many assets: the loss is then nearly smooth.
+
+        Interior point is faster, where its iterations are affordable.
+        """
+        if self.smooth or not self.newton or self.interior_point or not isinstance(self.objective, InMemoryObjective):
             return False
         if not self.objective.loss.needs_decisions or self.objective.undecided:
-            return False
-        if self.interior_point and interior_point_work(self.objective, self.run) < NEWTON_FROM:
             return False
         W = self.objective.W
         return int(np.count_nonzero(W > 1e-6)) >= DIVERSIFIED * len(W)
@@ -169,6 +168,8 @@ class Case:
         if self.serves("interior-point"):
             least = DUAL_FROM_SIMPLE if is_simple(self.region, self.d) else DUAL_FROM
             least = least if self.penalty == "ridge" else DUAL_FROM_WITHOUT_RIDGE
+            if not has(self.region, "standard_form"):
+                least = INTERIOR_POINT_LIMIT  # no finite number of decisions of a curved region is enough for dual
             return interior_point_work(self.objective, self.run) > least
         return self.n_coef > (DUAL_COEFFICIENTS_SLOW_ORACLE if self.region.oracle_is_solver else DUAL_COEFFICIENTS)
 
@@ -217,7 +218,7 @@ RULES = [
     ),
     Rule("lbfgs", lambda case: case.smooth, "the loss is smooth almost everywhere"),
     Rule("newton", lambda case: case.smooth and case.newton, "continues where lbfgs stalls"),
-    Rule("newton", lambda case: case.diversified, "needs fewer steps, which take less time"),
+    Rule("newton", lambda case: case.diversified, "the loss is nearly smooth, and interior point too slow"),
     Rule(
         "bundle",
         lambda case: not case.smooth and case.many_samples and not case.fast_interior_point,

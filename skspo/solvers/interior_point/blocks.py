@@ -66,8 +66,7 @@ class Block:
     def factor(self, D: np.ndarray, curvature: tuple[np.ndarray, ...] = ()) -> np.ndarray:
         """What ``apply`` needs of every sample: 1 / (A D A^T) for one equality, else R^{-1}.
 
-        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.  With a quadratic
-        constraint, its slack tau and its multiplier lam, D^{-1} becomes D^{-1} + lam S + lam / tau (S u)(S u)^T.
+        R is the triangular factor of D^{-1/2} null, so that M = null R^{-1} R^{-T} null^T.
         """
         shared = self.shared
         if shared.simple:
@@ -76,62 +75,55 @@ class Block:
         F = np.empty((D.shape[0], k, k))
         # While the scaling is moderate the normal equations are accurate enough, and cheaper than an orthogonal factor.
         moderate = D.max(axis=1) < MODERATE * D.min(axis=1)
-        if curvature:
-            tau, lam, g = curvature
-            lowered = (np.sqrt(lam / tau) * g) @ shared.null
-            # At the boundary of the constraint one direction outweighs the others.
-            moderate &= np.square(lowered).sum(axis=1) * D.max(axis=1) < MODERATE
         if moderate.any():
             G = ((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k)
-            if curvature:
-                low = lowered[moderate]
-                G += lam[moderate][:, :, None] * shared.NSN + low[:, :, None] * low[:, None, :]
             F[moderate] = inverse_lower(np.linalg.cholesky(G)).transpose(0, 2, 1)
         if not moderate.all():
             rest = ~moderate
-            rows = shared.null / np.sqrt(D[rest])[:, :, None]
-            if curvature:
-                more = np.sqrt(lam[rest])[:, :, None] * shared.root
-                rows = np.concatenate([rows, more, lowered[rest][:, None, :]], axis=1)
-            R: Any = np.linalg.qr(rows, mode="r")
+            R: Any = np.linalg.qr(shared.null / np.sqrt(D[rest])[:, :, None], mode="r")
             F[rest] = inverse_lower(R.transpose(0, 2, 1)).transpose(0, 2, 1)
         return F
 
-    # -- upper bounds and the quadratic constraint: slacks t, multipliers r --------------------------------------------
+    # -- upper bounds: slacks t, multipliers r -------------------------------------------------------------------------
 
-    def spread(self, y: np.ndarray) -> np.ndarray:
-        """Gradients of the upper constraints, times y."""
-        shared = self.shared
-        x = np.zeros_like(self.u)
-        x[:, shared.U] = y[:, : shared.U.size]
-        return x if shared.S is None else x + y[:, -1:] * self.g
-
-    def rises(self, du: np.ndarray) -> np.ndarray:
-        """By how much the left sides of the upper constraints rise, to first order."""
-        rise = du[:, self.shared.U]
-        if self.shared.S is None:
-            return rise
-        return np.concatenate([rise, np.einsum("ij,ij->i", self.g, du)[:, None]], axis=1)
+    @property
+    def degree(self) -> int:
+        """Number of complementarity products of a sample."""
+        return int(self.u.shape[1] + self.shared.U.size)
 
     def room(self, u: np.ndarray) -> np.ndarray:
         """Slacks t of decisions u."""
-        t = self.shared.h - u[:, self.shared.U]
-        if self.shared.S is None:
-            return t
-        return np.concatenate([t, 0.5 - 0.5 * np.einsum("ij,ij->i", u @ self.shared.S, u)[:, None]], axis=1)
+        return self.shared.h - u[:, self.shared.U]
 
-    def decrease(self, du: np.ndarray, dt: np.ndarray, u: np.ndarray, t: np.ndarray) -> float:
-        """Largest relative decrease of u and t along relative steps; that of the quadratic is one over its root."""
-        worst = -float(du.min())
-        if not t.shape[1]:
-            return worst
-        worst = max(worst, -float(dt[:, : self.shared.U.size].min(initial=0.0)))
-        if self.shared.S is not None:
-            step = du * u
-            half = -0.5 * dt[:, -1]
-            bend = 0.5 * np.einsum("ij,ij->i", step @ self.shared.S, step) / t[:, -1]
-            worst = max(worst, float((half + np.sqrt(half * half + bend)).max()))
-        return worst
+    def add_barrier(self, u: np.ndarray, mu: float, g: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Add gradient and curvature of the upper constraints' barrier in place; return curvature off the diagonal."""
+        t, U = self.room(u), self.shared.U
+        g[:, U] += mu / t
+        inverse[:, U] += mu / (t * t)
+        return ()
+
+    def loss_of_room(self, u: np.ndarray, du: np.ndarray) -> np.ndarray:
+        """Largest relative decrease of the slacks of each sample along a step."""
+        return (du[:, self.shared.U] / self.room(u)).max(axis=1, initial=0.0)
+
+    def multipliers(self, u: np.ndarray, du: np.ndarray, mu: float) -> np.ndarray:
+        """Multipliers of the upper constraints at u + du, to first order, where their products are mu at u."""
+        t = self.room(u)
+        return mu / t * np.maximum(1.0 + du[:, self.shared.U] / t, 1e-3)
+
+    def spread(self, y: np.ndarray) -> np.ndarray:
+        """Gradients of the upper constraints, times y."""
+        x = np.zeros_like(self.u)
+        x[:, self.shared.U] = y
+        return x
+
+    def decrease(self, du: np.ndarray, dt: np.ndarray) -> float:
+        """Largest relative decrease of u and t along relative steps."""
+        return max(-float(du.min()), -float(dt.min(initial=0.0)))
+
+    def dual_decrease(self, ds: np.ndarray, dr: np.ndarray) -> float:
+        """Largest relative decrease of s and r along relative steps."""
+        return max(-float(ds.min()), -float(dr.min(initial=0.0)))
 
     def apply(self, F: np.ndarray, D: np.ndarray, x: np.ndarray) -> np.ndarray:
         """M x of every sample."""
@@ -196,40 +188,25 @@ class Block:
 
     def center(self, mu: float) -> None:
         """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
-        f, U, S = self.costs(self.shared.P), self.shared.U, self.shared.S
+        f = self.costs(self.shared.P)
         u = np.tile(self.shared.form.center, (f.shape[0], 1))
         todo = np.arange(f.shape[0])
-        s, r = np.empty_like(u), np.empty((u.shape[0], U.size + (S is not None)))
+        s, r = np.empty_like(u), np.empty_like(self.room(u))
         for last in [False] * 25 + [True]:
             check_time()
             uu = u[todo]
             g, inverse = f[todo] - mu / uu, mu / (uu * uu)
-            tt = self.room(uu)
-            bounds = tt[:, : U.size]
-            g[:, U] += mu / bounds
-            inverse[:, U] += mu / (bounds * bounds)
+            curvature = self.add_barrier(uu, mu, g, inverse)
             D = 1.0 / inverse
-            curvature: tuple[np.ndarray, ...] = ()
-            if S is not None:
-                slope, tau = uu @ S, tt[:, -1:]
-                g += mu / tau * slope
-                curvature = tau, mu / tau, slope
             du = -self.apply(self.factor(D, curvature), D, g)
-            rise = du[:, U]
-            if S is not None:
-                rise = np.concatenate([rise, np.einsum("ij,ij->i", slope, du)[:, None]], axis=1)
-            ratio = np.maximum((-du / uu).max(axis=1), (rise / tt).max(axis=1, initial=0.0))
-            if S is not None:
-                half = 0.5 * rise[:, -1] / tau[:, 0]
-                bend = 0.5 * np.einsum("ij,ij->i", du @ S, du) / tau[:, 0]
-                ratio = np.maximum(ratio, half + np.sqrt(half * half + bend))
+            ratio = np.maximum((-du / uu).max(axis=1), self.loss_of_room(uu, du))
             decrement = np.sqrt(np.maximum(-(du * g).sum(axis=1), 0.0) / mu)
             done = (decrement < 0.3) & (ratio < 0.9) if not last else np.ones(todo.size, dtype=bool)
             if done.any():
                 # First-order dual slacks: exactly dual feasible.
                 i = todo[done]
                 s[i] = mu / uu[done] * np.maximum(1.0 - du[done] / uu[done], 1e-3)
-                r[i] = mu / tt[done] * np.maximum(1.0 + rise[done] / tt[done], 1e-3)
+                r[i] = self.multipliers(uu[done], du[done], mu)
             step = np.where(ratio > 0.9, 0.9 / np.maximum(ratio, 1e-300), 1.0)
             u[todo] = np.where(done[:, None], uu, uu + step[:, None] * du)
             todo = todo[~done]
@@ -253,45 +230,57 @@ class Block:
 
     def prepare(self, P: np.ndarray) -> None:
         """Scaling and factors at the iterate."""
-        U, u, s = self.shared.U, self.u, self.s
-        self.us, self.tr = u * s, self.t * self.r
-        inverse = s / u
-        self.residual = self.costs(P) - s
-        if U.size:
-            inverse[:, U] += self.r[:, : U.size] / self.t[:, : U.size]
-        self.D = 1.0 / inverse
-        curvature: tuple[np.ndarray, ...] = ()
-        if self.shared.S is not None:
-            self.g = u @ self.shared.S
-            curvature = self.t[:, -1:], self.r[:, -1:], self.g
-        if self.t.shape[1]:
-            self.residual += self.spread(self.r)
+        self.us = self.u * self.s
+        self.residual = self.costs(P) - self.s
+        self.D = self.s / self.u
+        curvature = self.scale_upper()
+        np.divide(1.0, self.D, out=self.D)
         self.F = self.factor(self.D, curvature)
         if self.shared.simple and self.shared.A.size:
             # The component along A is in the kernel of M; without it there is nothing to cancel.
             A = self.shared.A
             self.residual -= (self.residual @ (A.T / np.sum(A * A))) @ A
 
+    def scale_upper(self) -> tuple[np.ndarray, ...]:
+        """Part of the upper constraints in ``prepare``, where D is still inverse; return curvature off the diagonal."""
+        self.tr = self.t * self.r
+        if self.t.shape[1]:
+            self.D[:, self.shared.U] += self.r / self.t
+            self.residual += self.spread(self.r)
+        return ()
+
+    def predictor(self) -> tuple[Any, Any]:
+        """Targets of a step to complementarity zero."""
+        return -1.0, -1.0
+
     def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
         """First half of a direction for relative complementarity targets rc (of u s) and rt (of t r)."""
         x = self.s * rc
         if self.t.shape[1]:
             x -= self.spread(self.r * rt)
+        return self.aim_at(x, (rc, rt), feasibility)
+
+    def aim_at(self, x: np.ndarray, targets: tuple[Any, Any], feasibility: bool) -> np.ndarray:
+        """Second part of ``aim``, for the right-hand side of the targets."""
         if feasibility:
             x -= self.residual
         self.base = self.apply(self.F, self.D, x)
         if feasibility:
             self.base += self.restore(self.F, self.D, self.u)
-        self.targets = rc, rt
+        self.targets = targets
         return self.moments(self.base)
 
     def complete(self, dP: np.ndarray) -> tuple[np.ndarray, ...]:
         """Second half, once the step of the coefficients is known."""
         rc, rt = self.targets
         du = self.base - self.apply(self.F, self.D, self.slopes(dP))
-        dt = -self.rises(du) / self.t
+        dt = self.upper_step(du)
         du /= self.u
         return du, rc - du, dt, rt - dt
+
+    def upper_step(self, du: np.ndarray) -> np.ndarray:
+        """Relative step of t."""
+        return -du[:, self.shared.U] / self.t
 
     def second_order(self, move: tuple[np.ndarray, ...], goal: float) -> tuple[Any, Any]:
         """Targets of Mehrotra's corrector."""
@@ -311,17 +300,23 @@ class Block:
         du, ds, dt, dr = move
         total = (self.us * (1.0 + ap * du) * (1.0 + ad * ds)).sum(axis=1)
         if self.t.shape[1]:
-            total += (self.tr * (1.0 + ap * dt) * (1.0 + ad * dr)).sum(axis=1)
+            total += self.upper_after(dt, dr, ap, ad)
         return float(self.a @ total)
+
+    def upper_after(self, dt: np.ndarray, dr: np.ndarray, ap: float, ad: float) -> np.ndarray:
+        """Sum of t r of every sample after a step."""
+        return (self.tr * (1.0 + ap * dt) * (1.0 + ad * dr)).sum(axis=1)
 
     def advance(self, move: tuple[np.ndarray, ...], ap: float, ad: float) -> None:
         """Take a step, of lengths ``ap`` for u and t and ``ad`` for s and r."""
         du, ds, dt, dr = move
         self.u = self.u * (1.0 + ap * du)
         self.s = self.s * (1.0 + ad * ds)
-        tau = self.room(self.u)[:, self.shared.U.size :]
+        self.advance_upper(dt, dr, ap, ad)
+
+    def advance_upper(self, dt: np.ndarray, dr: np.ndarray, ap: float, ad: float) -> None:
+        """The same for t and r."""
         self.t = self.t * (1.0 + ap * dt)  # not h - u, which would lose its last digits near the bound
-        self.t[:, self.shared.U.size :] = tau
         self.r = self.r * (1.0 + ad * dr)
 
 

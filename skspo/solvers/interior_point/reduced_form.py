@@ -33,6 +33,8 @@ def region_form(region: Any, d: int) -> ReducedForm | None:
         return None
     # Nothing is fixed, shifted or mirrored: there is a point strictly inside, and all lower bounds are zero.
     form = reduce_form(quadratic.standard, region, d)
+    if form.bounded.size or form.A.shape[0] != 1 or not (form.A == 1.0).all():
+        raise ValueError(f"quadratic_form of {type(region).__name__}: the polyhedron must be {{u >= 0, sum u = b}}.")
     return form._replace(center=quadratic.inside, S=form.E.T @ quadratic.Q @ form.E / quadratic.limit)
 
 

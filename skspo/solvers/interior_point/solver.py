@@ -25,8 +25,7 @@ Conventions
 
     An l1 penalty enters through Theta - prior = p - n with p, n >= 0 and multipliers l1 - g, l1 + g >= 0.
 
-A quadratic constraint u^T S u <= 1 adds a slack tau = (1 - u^T S u) / 2 with a multiplier lam, lam tau = mu, the term
-lam S u to dual feasibility, and lam S + lam / tau (S u)(S u)^T to D^{-1}, which is then no longer diagonal.
+A quadratic constraint u^T S u <= 1 is a second-order cone (``quadratic``); D^{-1} is then no longer diagonal.
 
 Where the loss is flat, as in the cost of something that is never chosen, nothing holds the coefficients, and the set of
 decisions with the right moments has no interior.  A proximal term mu / PULL^2 |T - start|^2 / 2 holds them; it vanishes
@@ -82,7 +81,7 @@ def predicted_work(objective: LinearObjective, run: Run) -> float:
     A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
     N, k = A.shape[1], d - objective.normals.shape[0]
     null = max(N - A.shape[0], k)
-    small = N * k**2 if A.shape[0] == 1 and not curved else 2 * N * null**2 + 2 * null**3
+    small = N**3 if curved else N * k**2 if A.shape[0] == 1 else 2 * N * null**2 + 2 * null**3
     if null == k and not objective.design.shared and large_enough(objective.n_samples, null):
         if "planar" not in run.derived:
             # The rows of all nodes add up to zero: one too many.

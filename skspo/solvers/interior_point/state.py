@@ -15,6 +15,7 @@ from .banded import DualGraph
 from .blocks import Block, PlanarBlock, SharedBlock, outliers
 from .cycles import cycle_basis
 from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
+from .quadratic import QuadraticBlock, SharedQuadraticBlock
 from .reduced_form import ReducedForm
 
 #: size of the arrays of a block of samples, and of their dense matrices: small enough for the processor's cache; of
@@ -27,6 +28,11 @@ PULL, CURVED_PULL = 10_000.0, 100.0
 
 #: number of faces times the larger of the numbers of samples and faces from which banded matrices pay
 PLANAR_WORK = 4_000
+
+#: mu of the first iterate in typical costs, and the largest share of the way to the boundary that a step uses; with the
+#: smaller ones curved regions need a third fewer iterations
+START, CURVED_START = 0.3, 0.1
+MOST, CURVED_MOST = 0.995, 0.95
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
@@ -123,12 +129,15 @@ class State:
             self.ZZ = packed_squares(self.EZ.T, self.EZ.T).T
         else:
             self.A_pinv = np.linalg.pinv(self.A)
-            if self.dual is None:
+            if self.dual is None and form.S is None:
                 self.NN = _row_products(self.null)
         if form.S is not None:
             values, vectors = np.linalg.eigh(form.S)
-            self.root = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ self.null
-            self.NSN = self.root.T @ self.root
+            some = values > 1e-14 * values[-1]
+            self.G = (np.sqrt(values[some]) * vectors[:, some]).T  # u^T S u = |G u|^2
+            if not design.shared:
+                self.square, self.from_faces = packed_indices(N), self.EZ
+                self.packed = np.ravel_multi_index(np.tril_indices(N), (N, N))
         W = objective.W - form.offset
         self.target = self.basis.T @ design.adjoint(W * self.a[:, None])  # moments of the optimal decisions
         if slope is not None:
@@ -140,8 +149,8 @@ class State:
         self.prior = 2.0 * self.basis.T @ (objective.prior if objective.alpha > 0 else np.zeros_like(full))
         l2 = objective.l2 if objective.alpha > 0 else np.zeros(self.q)
         self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
-        # With a ridge the coefficients stand on both sides, with a quadratic the decisions: the two steps must be one.
-        self.one_step = bool(self.l2.any()) or form.S is not None
+        # With a ridge the coefficients stand on both sides: the two steps must be one.
+        self.one_step = bool(self.l2.any())
         null, q = self.null.shape[1], self.q
         work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
         # What a block computes for each sample: iterates, and the entries of its matrix.
@@ -153,11 +162,13 @@ class State:
         dense = not (self.simple or design.shared or self.dual is not None)
         most = (CHUNK_MATRICES if dense else CHUNK_PRODUCTS) // products
         size = int(max(1.0, min(CHUNK_ELEMENTS // elements, most, CHUNK_WORK / work)))
-        Samples = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
+        Samples: Any = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
+        if form.S is not None:
+            Samples = SharedQuadraticBlock if design.shared else QuadraticBlock
         self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
         self.normal = NormalMatrix(self.q, self.k)
         self.scratch = np.empty((2, min(size, self.a.size), N))
-        self.restart(0.3)
+        self.restart(START if form.S is None else CURVED_START)
 
     def restart(self, size: float) -> None:
         """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
@@ -245,15 +256,13 @@ class State:
 
         Du_i = -M_i E^T Y z_i cancels the moment residual exactly; M_i is small wherever u or t is.
         """
-        U, scalings = self.U, []
+        scalings = []
         for block in self.blocks:
             check_time()
-            D = block.u * block.u
-            bounds = block.t[:, : U.size]
-            D[:, U] = 1.0 / (1.0 / D[:, U] + 1.0 / (bounds * bounds))
-            tau = block.t[:, -1:]
-            F = block.factor(D, () if self.S is None else (tau, 1.0 / tau, block.u @ self.S))
-            scalings.append((D, F))
+            inverse = 1.0 / (block.u * block.u)
+            curvature = block.add_barrier(block.u, 1.0, np.zeros_like(inverse), inverse)
+            D = 1.0 / inverse
+            scalings.append((D, block.factor(D, curvature)))
         solvable = self.assemble(scalings) and self.normal.factor()
         decisions = [block.u for block in self.blocks]
         R = self.moments()
@@ -265,7 +274,7 @@ class State:
             for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
                 du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
                 steps.append(du)
-                worst = max(worst, float((-du / u).max()), float((du[:, U] / block.t[:, : U.size]).max(initial=0.0)))
+                worst = max(worst, float((-du / u).max()), float(block.loss_of_room(block.u, du).max()))
             length = min(1.0, 0.9 / max(worst, 1e-300))
             trial = [u + length * du for u, du in zip(decisions, steps, strict=True)]
             R_trial = self.moments(trial)
@@ -283,7 +292,7 @@ class State:
         for block in self.blocks:
             check_time()
             block.prepare(self.P)
-        count = float(self.a.sum()) * (self.blocks[0].u.shape[1] + self.blocks[0].t.shape[1])
+        count = float(self.a.sum()) * self.blocks[0].degree
         mu = sum(block.complementarity() for block in self.blocks) / count
         curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
@@ -295,7 +304,7 @@ class State:
         self.R = self.moments()
 
         lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
-        move = self._direction([(-1.0, -1.0)] * len(self.blocks), -lpn[0], -lpn[1], feasibility=True)
+        move = self._direction([block.predictor() for block in self.blocks], -lpn[0], -lpn[1], feasibility=True)
         ap, ad = self._lengths(move)[0]
         after = sum(block.after(part, ap, ad) for block, part in zip(self.blocks, move.blocks, strict=True)) / count
         goal = min(max((after / mu) ** 3, 1e-6), 1.0) * mu
@@ -322,7 +331,7 @@ class State:
             return failed
         if not all(np.isfinite(x).all() for part in move.blocks for x in part):
             return failed
-        ap, ad = self._lengths(move, most=0.995)[0]
+        ap, ad = self._lengths(move, most=MOST if self.S is None else CURVED_MOST)[0]
         self.P = self.P + ad * move.dP
         for block, part in zip(self.blocks, move.blocks, strict=True):
             block.advance(part, ap, ad)
@@ -380,8 +389,7 @@ class State:
                 else:
                     u, s, t, r = du, ds, dt, dr
                 primal, dual = worst[i]
-                primal = max(primal, block.decrease(u, t, block.u, block.t))
-                worst[i] = primal, max(dual, -float(s.min()), -float(r.min(initial=0.0)))
+                worst[i] = max(primal, block.decrease(u, t)), max(dual, block.dual_decrease(s, r))
         if self.lasso:
             for i, share in enumerate(shares):
                 more = move.l1 if extra is None else extra.l1
