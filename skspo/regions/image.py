@@ -23,7 +23,7 @@ a linear program finds one, and the inner region must have a standard form.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
+from ._linear_map import Directions, Maps, analyse
 from ._oracles.enumeration import diameter_of_points, width_of_points
 from ._oracles.highs import solve_rows
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
@@ -40,58 +41,6 @@ from .polyhedron import read_numbers
 
 if TYPE_CHECKING:
     import cvxpy as cp
-
-#: singular values below this share of the largest one, for rows of norm one, count as zero
-RANK = 1e-10
-
-
-class _Maps(NamedTuple):
-    """The validated map.  Sparse products are computed row by row: a decision does not depend on the other rows."""
-
-    matrix: sp.csr_array  # (d, m), without the known cost
-    full: sp.csr_array  # K: with the known cost as last row, if there is one
-    transposed: sp.csr_array  # K^T
-    scales: np.ndarray | None  # the entries of K, if it is square and diagonal without zeros
-
-    @staticmethod
-    def of(matrix: sp.csr_array, known: np.ndarray | None) -> _Maps:
-        full = matrix if known is None else sp.vstack([matrix, sp.csr_array(known[None])], format="csr")
-        full = sp.csr_array(full)
-        full.eliminate_zeros()
-        diagonal = full.shape[0] == full.shape[1] == full.nnz and full.diagonal().all()
-        return _Maps(matrix, full, sp.csr_array(full.T), full.diagonal() if diagonal else None)
-
-
-class _Directions(NamedTuple):
-    """The map on the directions in which decisions of the inner region vary."""
-
-    normals: np.ndarray  # orthonormal rows E with E u constant
-    low: float  # at most the smallest singular value that is not zero
-    high: float  # at least the largest one
-    injective: bool
-    lift: np.ndarray | sp.csr_array  # (m, d): z - z' = lift (u - u') if the map is injective
-
-
-def _analyse(maps: _Maps, E: np.ndarray) -> _Directions:
-    """Compute what is constant, and singular values; E are the equalities of the inner region."""
-    K, (d, m) = maps.full, maps.full.shape
-    if maps.scales is not None:
-        normals = np.linalg.qr((E / maps.scales).T)[0].T if E.shape[0] else np.zeros((0, d))
-        size = np.abs(maps.scales)
-        back = sp.csr_array(sp.diags_array(1.0 / maps.scales))
-        return _Directions(normals, float(size.min()), float(size.max()), True, back)
-    dense = K.toarray()
-    B = dense - (dense @ E.T) @ E
-    # Rows of very different units: ranks are decided for rows of norm one.
-    norms = np.linalg.norm(dense, axis=1)
-    norms[norms == 0] = 1.0
-    U, s, Vt = np.linalg.svd(B / norms[:, None])
-    rank = int((s > RANK).sum())
-    constant = U[:, rank:].T / norms
-    normals = np.linalg.qr(constant.T)[0].T if constant.shape[0] else np.zeros((0, d))
-    lift = (Vt[:rank].T / s[:rank]) @ (U[:, :rank].T / norms)
-    values = np.linalg.svd(B, compute_uv=False)[:rank] if rank else np.ones(1)
-    return _Directions(normals, float(values[-1]), float(values[0]), rank == m - E.shape[0], lift)
 
 
 def _inner_has(name: str) -> Callable[[LinearImage], bool]:
@@ -194,9 +143,9 @@ class LinearImage(Region):
         return int(self._read_matrix().shape[0]) + (self.known_cost is not None)
 
     def _read_matrix(self) -> np.ndarray | sp.sparray | sp.spmatrix:
-        if np.iscomplexobj(self.matrix):
-            raise ValueError("LinearImage: matrix must have real entries, got complex ones.")
         given: Any = self.matrix
+        if np.issubdtype(getattr(given, "dtype", float), np.complexfloating):
+            raise ValueError("LinearImage: matrix must have real entries, got complex ones.")
         matrix = given if sp.issparse(given) else read_numbers("LinearImage: matrix", given)
         if len(matrix.shape) != 2 or 0 in matrix.shape:
             raise ValueError(
@@ -244,7 +193,7 @@ class LinearImage(Region):
             )
         return super().resolve_dim(n_dim)
 
-    def _prepare(self, d: int) -> _Maps:
+    def _prepare(self, d: int) -> Maps:
         M = sp.csr_array(self._read_matrix(), dtype=np.float64)
         M.sum_duplicates()
         m = M.shape[1]
@@ -267,7 +216,7 @@ class LinearImage(Region):
             if not np.isfinite(known).all():
                 raise ValueError("LinearImage: known_cost must be finite; forbid a variable in the inner region.")
         self.region._data(m)  # checks its parameters
-        return _Maps.of(M, known)
+        return Maps.of(M, known)
 
     def _inner(self) -> tuple[Region, int]:
         """Inner region and the number of its variables."""
@@ -290,7 +239,7 @@ class LinearImage(Region):
             return np.ascontiguousarray((maps.full @ Z.T).T)
         return np.column_stack([(maps.matrix @ Z.T).T, np.einsum("ij,ij->i", self._rows_known, Z)])
 
-    def _directions(self) -> _Directions:
+    def _directions(self) -> Directions:
         """Singular values and constant directions (cached until a parameter is replaced, also of the inner region)."""
         d = self.resolve_dim()
         inner, m = self._inner()
@@ -301,12 +250,12 @@ class LinearImage(Region):
             self._cache["directions"] = cached
         return cached[1]
 
-    def _directions_for(self, E: np.ndarray) -> _Directions:
+    def _directions_for(self, E: np.ndarray) -> Directions:
         maps = self._data(self.resolve_dim())
         if self._rows_known is None:
-            return _analyse(maps, E)
+            return analyse(maps, E)
         # The last entry differs from sample to sample: only what is constant without it is constant.
-        found = _analyse(_Maps.of(maps.matrix, None), E)
+        found = analyse(Maps.of(maps.matrix, None), E)
         return found._replace(normals=np.pad(found.normals, ((0, 0), (0, 1))))
 
     # -- the oracle ----------------------------------------------------------------------------------------------------
@@ -591,7 +540,7 @@ class _RowImage(LinearImage):
         """Name in error messages."""
         return f"{self.image.label} that varies by sample (region_params)"
 
-    def _prepare(self, d: int) -> _Maps:
+    def _prepare(self, d: int) -> Maps:
         return self.image._data(d)
 
     def take(self, rows: slice | np.ndarray) -> _RowImage:
