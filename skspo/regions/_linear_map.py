@@ -59,3 +59,20 @@ def analyse(maps: Maps, E: np.ndarray) -> Directions:
     lift = (Vt[:rank].T / s[:rank]) @ (U[:, :rank].T / norms)
     values = np.linalg.svd(B, compute_uv=False)[:rank] if rank else np.ones(1)
     return Directions(normals, float(values[-1]), float(values[0]), rank == m - E.shape[0], lift)
+
+
+def rows_of_blocks(K: sp.csr_array, columns: list[np.ndarray]) -> list[np.ndarray] | None:
+    """Rows of K that belong to each block of columns; None if a row has entries in several blocks.
+
+    Rows of zeros belong to the first block.
+    """
+    block = np.zeros(K.shape[1], dtype=np.intp)
+    for number, own in enumerate(columns):
+        block[own] = number
+    found, filled = np.zeros(K.shape[0], dtype=np.intp), np.diff(K.indptr) > 0
+    if filled.any():
+        blocks, first = block[K.indices], K.indptr[:-1][filled]
+        found[filled] = np.minimum.reduceat(blocks, first)
+        if (np.maximum.reduceat(blocks, first) != found[filled]).any():
+            return None
+    return [np.flatnonzero(found == number) for number in range(len(columns))]

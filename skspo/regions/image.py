@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from ._linear_map import Directions, Maps, analyse
+from ._linear_map import Directions, Maps, analyse, rows_of_blocks
 from ._oracles.enumeration import diameter_of_points, width_of_points
 from ._oracles.highs import solve_rows
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
@@ -333,6 +333,23 @@ class LinearImage(Region):
     def _always_hidden(self, d: int) -> np.ndarray:
         inner, m = self._inner()
         return self._directions_for(inner._always_hidden(m)).normals
+
+    @available_if(lambda image: image._rows_of_blocks() is not None)
+    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
+        """Images of the factors of the inner region, if no row of the matrix has entries for several of them."""
+        K, rows = self._data(self.resolve_dim(n_dim)).full, self._rows_of_blocks()
+        inner: Any
+        inner, m = self._inner()
+        assert rows is not None
+        factors = zip(rows, inner.blocks(m), strict=True)
+        return [(own, LinearImage(factor, K[own][:, columns])) for own, (columns, factor) in factors if own.size]
+
+    def _rows_of_blocks(self) -> list[np.ndarray] | None:
+        inner: Any
+        inner, m = self._inner()
+        if not has(inner, "blocks") or self._varies:
+            return None
+        return rows_of_blocks(self._data(self.resolve_dim()).full, [columns for columns, _ in inner.blocks(m)])
 
     @available_if(_can_lift)
     def repair(self, W: np.ndarray) -> np.ndarray:

@@ -211,6 +211,25 @@ def test_diagonal_images_keep_the_fast_forms():
     assert_reaches(image, training_truth(corners(3) * [2.0, 1.0, 0.5], X, C))
 
 
+def test_products_are_trained_one_factor_at_a_time():
+    inner = sk.Product([sk.Simplex(), sk.TopK(1), sk.Simplex()], [3, 2, 2])
+    M = np.zeros((5, 7))
+    M[[3, 0], :3], M[2, 3:5], M[4, 5:] = [[1, 2, 0], [0, 1, 1]], [1, -1], [2, 1]  # row 1 is zero
+    region = sk.LinearImage(inner, M)
+    assert [columns.tolist() for columns, _ in region.blocks()] == [[0, 1, 3], [2], [4]]
+    C, W = random_costs(5), np.zeros((40, 5))
+    for columns, factor in region.blocks():
+        W[:, columns] = factor.argmin(C[:, columns])
+    assert_array_equal(W, region.argmin(C))
+    X, C = small_data(5)
+    model = sk.SPOPlusRegressor(region).fit(X, C)
+    assert model.solver_ == "separable"
+    assert_reaches(model, sk.SPOPlusRegressor(region, solver="bundle").fit(X, C).objective_)
+    M[4, 0] = 1.0
+    assert not has(region.set_params(matrix=M.copy()), "blocks")
+    assert not has(sk.LinearImage(sk.Box(), np.eye(40), np.ones(40)), "blocks")
+
+
 SMOOTH = {
     "tall": sk.LinearImage(sk.Ellipsoid(radius=2), np.vstack([SQUARE, [[1, 1, 1]]])),
     "square": sk.LinearImage(sk.EntropySimplex(-0.7), SQUARE),
