@@ -33,7 +33,7 @@ from sklearn.utils.validation import check_array
 
 from ._linear_map import Directions, Maps, analyse, rows_of_blocks
 from ._oracles.enumeration import diameter_of_points, width_of_points
-from ._oracles.highs import solve_rows
+from ._oracles.highs import coordinate_bounds, solve_rows
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
 from .capabilities import Memory, equalities_of, has
 from .polyhedral import InequalityForm, Matrix, QuadraticForm, StandardForm
@@ -239,16 +239,20 @@ class LinearImage(Region):
             return np.ascontiguousarray((maps.full @ Z.T).T)
         return np.column_stack([(maps.matrix @ Z.T).T, np.einsum("ij,ij->i", self._rows_known, Z)])
 
-    def _directions(self) -> Directions:
-        """Singular values and constant directions (cached until a parameter is replaced, also of the inner region)."""
-        d = self.resolve_dim()
+    def _cached(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return what depends on the parameters, also on those of the inner region, and is kept until one changes."""
         inner, m = self._inner()
-        entries = (self._data(d), inner._entry(m))
-        cached = self._cache.get("directions")
+        entries = (self._data(self.resolve_dim()), inner._entry(m))
+        cached = self._cache.get(name)  # read once: another thread may replace it
         if cached is None or any(a is not b for a, b in zip(cached[0], entries, strict=True)):
-            cached = (entries, self._directions_for(equalities_of(inner, m)))
-            self._cache["directions"] = cached
+            cached = (entries, compute())
+            self._cache[name] = cached
         return cached[1]
+
+    def _directions(self) -> Directions:
+        """Singular values and constant directions."""
+        inner, m = self._inner()
+        return self._cached("directions", lambda: self._directions_for(equalities_of(inner, m)))
 
     def _directions_for(self, E: np.ndarray) -> Directions:
         maps = self._data(self.resolve_dim())
@@ -383,16 +387,20 @@ class LinearImage(Region):
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
         """Standard form of the inner region in which every variable has a bound, and the map from it to z."""
+        return self._cached("inner form", self._bounded_form)
+
+    def _bounded_form(self) -> tuple[StandardForm, sp.csr_array]:
         inner: Any
         inner, m = self._inner()
         form: StandardForm = inner.standard_form(m)
         N = form.A.shape[1]
         free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
-        if free.any():  # bounds that cannot be active; those of z are only known in terms of z
-            low, high = inner.bounding_box(m)
+        if free.any():  # solvers would ask for the bounding box of z; bounds that cannot be active change nothing
+            low, high = coordinate_bounds(
+                InequalityForm.build(N, A_eq=form.A, b_eq=form.b, lower=form.lower, upper=form.upper)
+            )
             room = 1.0 + (high - low)
-            lower, upper = form.lower.copy(), form.upper.copy()
-            lower[free], upper[free] = (low - room)[free[:m]], (high + room)[free[:m]]
+            lower, upper = np.where(free, low - room, form.lower), np.where(free, high + room, form.upper)
             form = form._replace(lower=lower, upper=upper)
         project = sp.eye_array(m, N, format="csr") if form.project is None else form.project
         return form, sp.csr_array(project)

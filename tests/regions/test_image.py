@@ -1,5 +1,6 @@
 """LinearImage against its inner region, enumeration, and training problems written for CVXPY."""
 
+import itertools
 import os
 import pickle
 import warnings
@@ -136,6 +137,15 @@ POLYHEDRAL = {
     "product": (sk.LinearImage(sk.Product([sk.Simplex(), sk.Box()], [2, 1]), SQUARE[[0, 2]]),
                 np.array([[a, 1 - a, b] for a in (0, 1) for b in (0, 1)]) @ SQUARE[[0, 2]].T),
 }  # fmt: skip
+
+
+def test_free_variables_within_a_product():
+    """The polyhedron has slacks and no bounds, so that its variables are not the first ones of the standard form."""
+    region = sk.LinearImage(sk.Product([sk.Simplex(), FREE, FREE], [2, 3, 3]), np.ones((2, 8)) - np.eye(2, 8, 4))
+    one = [np.concatenate(parts) for parts in itertools.product(np.eye(2), TRIANGLE, TRIANGLE)]
+    X, C = small_data(2, n=20)
+    truth = training_truth(np.array(one) @ region.matrix.T, X, C)
+    assert_reaches(sk.SPOPlusRegressor(region, solver="interior-point").fit(X, C), truth)
 
 
 def fractional_points():
