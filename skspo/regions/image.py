@@ -60,7 +60,7 @@ def _keeps_quadratic(image: LinearImage) -> bool:
     if not has(image.region, "quadratic_form") or image._rows_known is not None:
         return False
     K = image._data(image.n_dim).full
-    return K.shape[0] >= K.shape[1] and np.linalg.matrix_rank(K.toarray(), tol=None) == K.shape[1]
+    return K.shape[0] >= K.shape[1] and np.linalg.matrix_rank(K.toarray()) == K.shape[1]
 
 
 class LinearImage(Region):
