@@ -12,6 +12,7 @@ from typing import NamedTuple
 import cvxpy as cp
 import networkx as nx
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint
 from small_sets import capped, cheapest, dearest, packings
 
@@ -128,6 +129,24 @@ def whole_points(least=0):
     return points[(points @ WHOLE.T <= ROOM).all(axis=1) & (points @ WHOLE[0] >= least)]
 
 
+PAIRS, SUMS, WIDE = np.kron(np.eye(2), [[1.0, 1.0]]), [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [[1, 2, 0], [0, -1, 0.5]]
+TALL = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 0.5], [1.0, 0.0, 0.0], [0.3, 0.2, 0.1]])
+MIX, FEES = np.array([[1, 2, 0, -1, 0.5, 2], [0, 1, 1, 0, 0, 3]]), [0.3, -0.2, 1, 4, 0, -2.5]
+
+
+def in_units(w):
+    return [w[0] >= 0, w[1] <= 0, w[2] >= 0, w[0] / 2 - w[1] + 2 * w[2] == 1]
+
+
+def wide_ball(w):
+    return [cp.quad_form(w, np.linalg.inv(np.dot(WIDE, np.transpose(WIDE)))) <= 4]
+
+
+def tall_ball(w):
+    back = np.linalg.pinv(TALL)
+    return [TALL @ back @ w == w, cp.norm(back @ w) <= 2]
+
+
 LIMITED = sk.Markowitz(COVARIANCE, 0.9, sense="max")
 
 REGIONS = [
@@ -170,6 +189,17 @@ REGIONS = [
     Case("markowitz-at-most", sk.Markowitz(COVARIANCE, 0.4, budget="at_most", sense="max"), 4, portfolio(0.4, False)),
     Case("product", sk.Product([sk.Simplex(), sk.Box(-1, 2)], [3, 2]), 5, side_by_side),
     Case("product-max", sk.Product([sk.TopK(2, sense="max"), LIMITED], [3, 4], sense="max"), 7, top_and_limited),
+    Case("image-units", sk.LinearImage(sk.Simplex(), np.diag([2, -1, 0.5])), 3, in_units),
+    Case("image-pairs", sk.LinearImage(sk.TopK(2), PAIRS), 2, lambda w: [w >= 0, cp.sum(w) == 2]),
+    Case(
+        "image-max",
+        sk.LinearImage(sk.Polyhedron([[1, 2, 3]], [4], sense="max"), sp.csr_array(SUMS)),
+        2,
+        lambda w: [w >= 0, w @ [1, 2] <= 4],
+    ),
+    Case("image-known", sk.LinearImage(sk.Knapsack(W1, 16), MIX, FEES), 3, packings(W1, 16) @ np.vstack([MIX, FEES]).T),
+    Case("image-wide", sk.LinearImage(sk.LqBall(2, 2.0), WIDE), 2, wide_ball),
+    Case("image-tall", sk.LinearImage(sk.Ellipsoid(radius=2, sense="max"), TALL), 4, tall_ball),
     Case("cvxpy", sk.CvxpyRegion(capped, 4), 4, capped),
     Case("cvxpy-max", sk.CvxpyRegion(cut_ball, 3, sense="max"), 3, cut_ball),
     Case("oracle", sk.OracleRegion(cheapest, 4), 4, simplex),

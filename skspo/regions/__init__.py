@@ -5,6 +5,7 @@ from .balls import Ellipsoid, L1Ball, LqBall
 from .base import CertifiedFloat, Region, StrongConvexity
 from .check import check_region
 from .graphs import Assignment, ShortestPath
+from .image import LinearImage
 from .integer import Knapsack, MixedInteger
 from .level_sets import EntropySimplex, LogBarrierSimplex
 from .markowitz import Markowitz
@@ -22,6 +23,7 @@ __all__ = [
     "EntropySimplex",
     "Knapsack",
     "L1Ball",
+    "LinearImage",
     "LogBarrierSimplex",
     "LqBall",
     "Markowitz",

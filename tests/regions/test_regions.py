@@ -68,7 +68,7 @@ def sampled(case, n=400, seed=3):
 
 def few(case):
     """Number of samples that a solver call for each row can afford."""
-    solved = ("path-cyclic", "knapsack-real", "knapsack-fractional-two")
+    solved = ("path-cyclic", "knapsack-real", "knapsack-fractional-two", "image-max")
     kinds = (sk.CvxpyRegion, sk.Markowitz, sk.MixedInteger, sk.Polyhedron)
     return 15 if isinstance(case.region, kinds) or case.id in solved else 200
 
@@ -210,6 +210,11 @@ def test_costs_that_are_wrong(case):
             case.region.argmin(np.ones((2, case.d + 1)))
 
 
+def sense_of(region):
+    """Parameter that is the sense."""
+    return "region__sense" if isinstance(region, sk.LinearImage) else "sense"
+
+
 @every
 def test_max_is_min_of_the_negative(case):
     C = costs(case.d, seed=2)
@@ -218,9 +223,9 @@ def test_max_is_min_of_the_negative(case):
         other.sense = "min" if case.region.sense == "max" else "max"
     else:
         other = clone(case.region)
-        # The regions of a product have its sense.
+        # The regions of a product have its sense, and an image has that of its region.
         for region in (other, *getattr(other, "regions", ())):
-            region.set_params(sense="min" if case.region.sense == "max" else "max")
+            region.set_params(**{sense_of(region): "min" if case.region.sense == "max" else "max"})
     assert_array_equal(other.argmin(-C), case.region.argmin(C))
 
 
@@ -263,7 +268,7 @@ def test_repr_shows_the_class_and_can_be_html(case):
 def test_changing_the_sense_is_noticed(case):
     region, C = clone(case.region), costs(case.d)
     region.argmin(C)
-    region.set_params(sense="Max")
+    region.set_params(**{sense_of(region): "Max"})
     with pytest.raises(ValueError, match="sense must be"):
         region.argmin(C)
 

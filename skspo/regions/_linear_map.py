@@ -1,0 +1,78 @@
+"""A linear map K of the decisions z of a region: products, rank, and what is constant; see ``image.py``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+#: singular values below this share of the largest one, for rows of norm one, count as zero
+RANK = 1e-10
+
+
+class Maps(NamedTuple):
+    """The validated map.  Sparse products are computed row by row: a decision does not depend on the other rows."""
+
+    matrix: sp.csr_array  # (d, m), without the known cost
+    full: sp.csr_array  # K: with the known cost as last row, if there is one
+    transposed: sp.csr_array  # K^T
+    scales: np.ndarray | None  # the entries of K, if it is square and diagonal without zeros
+
+    @staticmethod
+    def of(matrix: sp.csr_array, known: np.ndarray | None) -> Maps:
+        """Append the known cost as last row, if there is one."""
+        full = matrix if known is None else sp.vstack([matrix, sp.csr_array(known[None])], format="csr")
+        full = sp.csr_array(full)
+        full.eliminate_zeros()
+        diagonal = full.shape[0] == full.shape[1] == full.nnz and full.diagonal().all()
+        return Maps(matrix, full, sp.csr_array(full.T), full.diagonal() if diagonal else None)
+
+
+class Directions(NamedTuple):
+    """The map on the directions in which decisions of the inner region vary."""
+
+    normals: np.ndarray  # orthonormal rows E with E u constant
+    low: float  # at most the smallest singular value that is not zero
+    high: float  # at least the largest one
+    injective: bool
+    lift: np.ndarray | sp.csr_array  # (m, d): z - z' = lift (u - u') if the map is injective
+
+
+def analyse(maps: Maps, E: np.ndarray) -> Directions:
+    """Compute what is constant, and singular values; E are the equalities of the inner region."""
+    K, (d, m) = maps.full, maps.full.shape
+    if maps.scales is not None:
+        normals = np.linalg.qr((E / maps.scales).T)[0].T if E.shape[0] else np.zeros((0, d))
+        size = np.abs(maps.scales)
+        back = sp.csr_array(sp.diags_array(1.0 / maps.scales))
+        return Directions(normals, float(size.min()), float(size.max()), True, back)
+    dense = K.toarray()
+    B = dense - (dense @ E.T) @ E
+    # Rows of very different units: ranks are decided for rows of norm one.
+    norms = np.linalg.norm(dense, axis=1)
+    norms[norms == 0] = 1.0
+    U, s, Vt = np.linalg.svd(B / norms[:, None], full_matrices=d > m)  # all of U is needed, not all of V
+    rank = int((s > RANK).sum())
+    constant = U[:, rank:].T / norms
+    normals = np.linalg.qr(constant.T)[0].T if constant.shape[0] else np.zeros((0, d))
+    lift = (Vt[:rank].T / s[:rank]) @ (U[:, :rank].T / norms)
+    values = np.linalg.svd(B, compute_uv=False)[:rank] if rank else np.ones(1)
+    return Directions(normals, float(values[-1]), float(values[0]), rank == m - E.shape[0], lift)
+
+
+def rows_of_blocks(K: sp.csr_array, columns: list[np.ndarray]) -> list[np.ndarray] | None:
+    """Rows of K that belong to each block of columns; None if a row has entries in several blocks.
+
+    Rows of zeros belong to the first block.
+    """
+    block = np.zeros(K.shape[1], dtype=np.intp)
+    for number, own in enumerate(columns):
+        block[own] = number
+    found, filled = np.zeros(K.shape[0], dtype=np.intp), np.diff(K.indptr) > 0
+    if filled.any():
+        blocks, first = block[K.indices], K.indptr[:-1][filled]
+        found[filled] = np.minimum.reduceat(blocks, first)
+        if (np.maximum.reduceat(blocks, first) != found[filled]).any():
+            return None
+    return [np.flatnonzero(found == number) for number in range(len(columns))]

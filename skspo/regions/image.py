@@ -1,0 +1,580 @@
+"""Decisions that enter the cost through a linear map: images of regions.
+
+Conventions
+-----------
+    z (m,) in the inner region      u = M z (d,) the decision that is paid for      c (d,) costs of u, to be predicted
+
+    min_z c.(M z) + k.z     k (m,) a cost of z that is known
+    K = M without k, and (M; k^T) with it: the decision (M z, k.z) has d + 1 entries and the costs (c, 1)
+
+With a known cost the cost of a sample is not linear in u, but it is linear in (u, k.z).  So the region is the image of
+the inner one under K, the last cost is 1, and nothing else in the package needs to know: losses, bounds and metrics are
+those of any region.  ``extend`` appends the 1 to costs, ``offset`` is the known part of predictions, (0, ..., 0, 1).
+
+Every capability is that of the inner region, composed with K:
+
+    support_S(v) = support_inner(K^T v)        E u is constant if K^T E^T is a combination of the inner equalities
+    diameter <= s_max diameter_inner           s_min, s_max: extreme singular values of K on the inner directions
+
+``repair`` needs a z for a given u.  If K is injective on the directions of the inner region there is only one.  If not,
+a linear program finds one, and the inner region must have a standard form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array
+
+from ._linear_map import Directions, Maps, analyse, rows_of_blocks
+from ._oracles.enumeration import diameter_of_points, width_of_points
+from ._oracles.highs import coordinate_bounds, solve_rows
+from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
+from .capabilities import Memory, equalities_of, has
+from .polyhedral import InequalityForm, Matrix, QuadraticForm, StandardForm
+from .polyhedron import read_numbers
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+def _inner_has(name: str) -> Callable[[LinearImage], bool]:
+    """Whether the inner region has a capability."""
+    return lambda image: has(image.region, name)
+
+
+def _can_lift(image: LinearImage) -> bool:
+    """Whether a z can be found for a given decision."""
+    return has(image.region, "repair") and (
+        image._directions().injective or (has(image.region, "standard_form") and image._rows_known is None)
+    )
+
+
+def _keeps_quadratic(image: LinearImage) -> bool:
+    """Whether a quadratic constraint on z is one on the decision: K has full column rank."""
+    if not has(image.region, "quadratic_form") or image._rows_known is not None:
+        return False
+    K = image._data(image.n_dim).full
+    return K.shape[0] >= K.shape[1] and np.linalg.matrix_rank(K.toarray()) == K.shape[1]
+
+
+class LinearImage(Region):
+    """Decisions u = M z for z in another region, and a cost of z that is known.
+
+    Predict the costs of what is paid for, and decide about something else: prices per period and a schedule of tasks,
+    prices of goods and baskets of known weight, costs of some variables while those of the others are known, one
+    price for several variables.  The inner problem is min over z of (M^T c + k).z.
+
+    With ``known_cost`` the decision has one more entry, k.z, whose cost is 1.  Pass ``y=region.extend(C)`` and
+    ``offset=region.offset`` to the methods of an estimator.
+
+    Parameters
+    ----------
+    region : Region
+        The inner region, of z.  Its ``sense`` is that of the image.
+    matrix : array-like or sparse matrix of shape (d, m)
+        One row for each cost that is predicted, one column for each variable of the inner region.
+    known_cost : array-like of shape (m,), default=None
+        Cost (or value, if ``sense="max"``) of each variable of the inner region that need not be predicted.  It may
+        vary by sample, with ``region_params={"known_cost": ...}`` in the methods of an estimator.
+
+    Notes
+    -----
+    The training problem is that of d + 1 costs, the last of which is predicted by 1 plus a linear model, as with every
+    offset.  Loss and bound are those of this model.  With ``shared=True``, ``fit_intercept=False`` and zeros as
+    features of the last cost, its prediction is exactly 1.
+
+    Parameters of the inner region that may vary by sample are those of the image, too.
+
+    Examples
+    --------
+    Two tasks of one hour, in three hours, not at the same time; the first one needs 2 kW and the second one 5 kW.
+    z has an entry for each task and hour, a price is predicted for each hour:
+
+    >>> import numpy as np
+    >>> from skspo import LinearImage, MixedInteger
+    >>> once = np.kron(np.eye(2), np.ones((1, 3)))
+    >>> together = np.kron(np.ones((1, 2)), np.eye(3))
+    >>> tasks = MixedInteger(A_ub=together, b_ub=np.ones(3), A_eq=once, b_eq=np.ones(2), bounds=(0, 1))
+    >>> region = LinearImage(tasks, np.kron([[2.0, 5.0]], np.eye(3)))
+    >>> prices = [[30.0, 10.0, 20.0]]
+    >>> region.argmin(prices)
+    array([[0., 5., 2.]])
+    >>> region.inner_argmin(prices).reshape(2, 3)
+    array([[0., 0., 1.],
+           [0., 1., 0.]])
+
+    A fee of 25 for the second task in the second hour is known:
+
+    >>> region = LinearImage(tasks, region.matrix, known_cost=[0, 0, 0, 0, 25, 0])
+    >>> region.argmin(region.extend(prices))
+    array([[ 0.,  5.,  2., 25.]])
+    >>> region.set_params(known_cost=[0, 0, 0, 0, 35, 0]).argmin(region.extend(prices))
+    array([[0., 2., 5., 0.]])
+    """
+
+    #: whether parameters vary by sample, and the known cost of each row if it does
+    _varies: bool = False
+    _rows_known: np.ndarray | None = None
+
+    def __init__(self, region: Region, matrix: Matrix, known_cost: ArrayLike | None = None) -> None:
+        self.region = region
+        self.matrix = matrix
+        self.known_cost = known_cost
+
+    # -- what the map is -----------------------------------------------------------------------------------------------
+
+    @property
+    def sense(self) -> str:  # type: ignore[override]
+        """That of the inner region."""
+        if not isinstance(self.region, Region):
+            hint = " Did you forget the parentheses?" if isinstance(self.region, type) else ""
+            raise TypeError(f"LinearImage: region must be a Region such as Knapsack(...), got {self.region!r}.{hint}")
+        return self.region.sense
+
+    @property
+    def n_dim(self) -> int | None:
+        """Number of rows of the matrix, and one more with a known cost."""
+        return int(self._read_matrix().shape[0]) + (self.known_cost is not None)
+
+    def _read_matrix(self) -> np.ndarray | sp.sparray | sp.spmatrix:
+        given: Any = self.matrix
+        if np.issubdtype(getattr(given, "dtype", float), np.complexfloating):
+            raise ValueError("LinearImage: matrix must have real entries, got complex ones.")
+        matrix = given if sp.issparse(given) else read_numbers("LinearImage: matrix", given)
+        if len(matrix.shape) != 2 or 0 in matrix.shape:
+            raise ValueError(
+                "LinearImage: matrix must have shape (d, m), one row for each predicted cost and one column for each "
+                f"variable of the inner region; got shape {matrix.shape}."
+            )
+        return matrix
+
+    @property
+    def offset(self) -> np.ndarray | None:
+        """Known part of a prediction: (0, ..., 0, 1), or None without a known cost."""
+        return None if self.known_cost is None else np.eye(self.resolve_dim())[-1]
+
+    def extend(self, C: ArrayLike) -> np.ndarray:
+        """Append the cost 1 of the known cost to costs or predictions.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Costs or values, one for each row of ``matrix``.
+
+        Returns
+        -------
+        C : ndarray of shape (n_samples, d + 1) or (d + 1,)
+            Without ``known_cost`` the costs as they are.
+        """
+        C_arr = np.asarray(C, dtype=np.float64)
+        d = self._data(self.resolve_dim()).matrix.shape[0]
+        if C_arr.ndim not in (1, 2) or C_arr.shape[-1] != d:
+            raise ValueError(
+                f"LinearImage.extend needs one cost for each of the {d} rows of matrix, got shape {C_arr.shape}."
+            )
+        if self.known_cost is None:
+            return C_arr
+        return np.concatenate([C_arr, np.ones((*C_arr.shape[:-1], 1))], axis=-1)
+
+    def resolve_dim(self, n_dim: int | None = None) -> int:
+        """Number of entries of a decision; the argument must agree."""
+        own = self.n_dim
+        if n_dim is not None and own is not None and self.known_cost is not None and n_dim == own - 1:
+            raise ValueError(
+                f"LinearImage with a known_cost has {own} decision variables, the last of which is the known cost, but "
+                f"the costs have {n_dim} columns. There must be one cost per decision variable: extend(C) appends the "
+                "last one, and offset=region.offset is passed to the methods of an estimator."
+            )
+        return super().resolve_dim(n_dim)
+
+    def _prepare(self, d: int) -> Maps:
+        M = sp.csr_array(self._read_matrix(), dtype=np.float64)
+        M.sum_duplicates()
+        m = M.shape[1]
+        if not np.isfinite(M.data).all():
+            raise ValueError("LinearImage: matrix must be finite, without NaN or infinity.")
+        own = self.region.n_dim
+        if own is not None and own != m:
+            raise ValueError(
+                f"LinearImage: matrix must have one column for each of the {own} variables of the inner region "
+                f"{self.region.label}, got shape {M.shape}."
+            )
+        known = None
+        if self.known_cost is not None:
+            known = read_numbers("LinearImage: known_cost", self.known_cost)
+            if known.shape != (m,):
+                raise ValueError(
+                    f"LinearImage: known_cost must have one entry for each of the {m} variables of the inner region, "
+                    f"that is shape ({m},), got shape {known.shape}. One for each sample is passed as region_params."
+                )
+            if not np.isfinite(known).all():
+                raise ValueError("LinearImage: known_cost must be finite; forbid a variable in the inner region.")
+        self.region._data(m)  # checks its parameters
+        return Maps.of(M, known)
+
+    def _inner(self) -> tuple[Region, int]:
+        """Inner region and the number of its variables."""
+        return self.region, int(self._data(self.resolve_dim()).full.shape[1])
+
+    def _pull(self, C: np.ndarray) -> np.ndarray:
+        """Costs of z, K^T c, of each row."""
+        maps = self._data(C.shape[1])
+        if self._rows_known is None:
+            return np.ascontiguousarray((maps.transposed @ C.T).T)
+        n = self._rows_known.shape[0]
+        if C.shape[0] != n:
+            raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {n} rows.")
+        return (maps.matrix.T @ C[:, :-1].T).T + C[:, -1:] * self._rows_known
+
+    def _push(self, Z: np.ndarray) -> np.ndarray:
+        """Decisions K z of each row."""
+        maps = self._data(self.resolve_dim())
+        if self._rows_known is None:
+            return np.ascontiguousarray((maps.full @ Z.T).T)
+        return np.column_stack([(maps.matrix @ Z.T).T, np.einsum("ij,ij->i", self._rows_known, Z)])
+
+    def _cached(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return what depends on the parameters, also on those of the inner region, and is kept until one changes."""
+        inner, m = self._inner()
+        entries = (self._data(self.resolve_dim()), inner._entry(m))
+        cached = self._cache.get(name)  # read once: another thread may replace it
+        if cached is None or any(a is not b for a, b in zip(cached[0], entries, strict=True)):
+            cached = (entries, compute())
+            self._cache[name] = cached
+        return cached[1]
+
+    def _directions(self) -> Directions:
+        """Singular values and constant directions."""
+        inner, m = self._inner()
+        return self._cached("directions", lambda: self._directions_for(equalities_of(inner, m)))
+
+    def _directions_for(self, E: np.ndarray) -> Directions:
+        maps = self._data(self.resolve_dim())
+        if self._rows_known is None:
+            return analyse(maps, E)
+        # The last entry differs from sample to sample: only what is constant without it is constant.
+        found = analyse(Maps.of(maps.matrix, None), E)
+        return found._replace(normals=np.pad(found.normals, ((0, 0), (0, 1))))
+
+    # -- the oracle ----------------------------------------------------------------------------------------------------
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """Whether that of the inner region is."""
+        return self.region.oracle_is_solver
+
+    @property
+    def may_be_inexact(self) -> bool:
+        """Whether the oracle of the inner region may be."""
+        return self.region.may_be_inexact
+
+    @property
+    def fault(self) -> str | None:
+        """What showed that the oracle of the inner region is not optimal."""
+        return self.region.fault
+
+    def _thread_numbers(self, d: int) -> int | None:
+        inner, m = self._inner()
+        numbers = inner._thread_numbers(m)
+        return None if numbers is None else max(numbers * d // m, 1)
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        return self._argmin_again(C, data, {})
+
+    def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
+        """K z for the best z."""
+        return self._push(self._inner_min(C, memory))
+
+    def _inner_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
+        return self.region._named(self._row_names).solve_min(self._pull(C), memory)
+
+    def inner_argmin(self, C: ArrayLike) -> np.ndarray:
+        """Best z of the inner region for each row of costs; ``argmin`` gives M z.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Costs or values, with a last 1 if there is a known cost (``extend``).
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, m) or (m,)
+        """
+        C_arr = np.asarray(C)
+        one_row = C_arr.ndim == 1
+        C_arr = check_array(
+            C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
+        )
+        Z = self._inner_min(self.to_min(C_arr))
+        return Z[0] if one_row else Z
+
+    # -- parameters that vary by sample --------------------------------------------------------------------------------
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Those of the inner region, and the known cost if there is one."""
+        inner, m = self._inner()
+        return inner.row_shapes(m) | ({} if self.known_cost is None else {"known_cost": (m,)})
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowImage:
+        inner, m = self._inner()
+        known = rows.get("known_cost") if self.known_cost is not None else None
+        own = {name: array for name, array in rows.items() if known is None or name != "known_cost"}
+        return _RowImage(self, inner._view(own, m) if own else inner, known)
+
+    # -- capabilities --------------------------------------------------------------------------------------------------
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Orthonormal rows E with E u constant: E K is a combination of the inner equalities."""
+        self.resolve_dim(n_dim)
+        return self._directions().normals
+
+    def _always_hidden(self, d: int) -> np.ndarray:
+        inner, m = self._inner()
+        return self._directions_for(inner._always_hidden(m)).normals
+
+    @available_if(lambda image: image._rows_of_blocks() is not None)
+    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
+        """Images of the factors of the inner region, if no row of the matrix has entries for several of them."""
+        K, rows = self._data(self.resolve_dim(n_dim)).full, self._rows_of_blocks()
+        inner: Any
+        inner, m = self._inner()
+        assert rows is not None
+        factors = zip(rows, inner.blocks(m), strict=True)
+        return [(own, LinearImage(factor, K[own][:, columns])) for own, (columns, factor) in factors if own.size]
+
+    def _rows_of_blocks(self) -> list[np.ndarray] | None:
+        inner: Any
+        inner, m = self._inner()
+        if not has(inner, "blocks") or self._varies:
+            return None
+        return rows_of_blocks(self._data(self.resolve_dim()).full, [columns for columns, _ in inner.blocks(m)])
+
+    @available_if(_can_lift)
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Find z with K z near the decisions, repair it, and return K z."""
+        inner, m = self._inner()
+        found = self._directions()
+        if not found.injective:
+            return self._push(inner.repair(self._lift(W)))
+        reference = inner.solve_min(np.zeros((W.shape[0] if self._varies else 1, m)))
+        step = W - self._push(reference)
+        step = step if self._rows_known is None else step[:, :-1]
+        return self._push(inner.repair(reference + (found.lift @ step.T).T))
+
+    def _lift(self, W: np.ndarray) -> np.ndarray:
+        """Find z in the inner region with K z as near as possible to w: one linear program for each row.
+
+        min sum_j s_j + t_j   s.t.   A v = b,   lower <= v <= upper,   K P v + s - t = w,   s, t >= 0,   z = P v.
+        """
+        form, project = self._inner_form()
+        image = self._data(W.shape[1]).full @ project
+        (k, N), d = form.A.shape, W.shape[1]
+        scale = np.maximum(np.abs(image).max(axis=1).toarray().ravel(), 1e-300)
+        slack = sp.diags_array(np.where(scale > 1e-300, scale, 1.0), format="csr")
+        A_eq = sp.block_array([[form.A, sp.csr_array((k, 2 * d))], [image, sp.hstack([slack, -slack])]], format="csr")
+        lower, upper = np.append(form.lower, np.zeros(2 * d)), np.append(form.upper, np.full(2 * d, np.inf))
+        program = InequalityForm.build(N + 2 * d, A_eq=A_eq, b_eq=np.append(form.b, W[0]), lower=lower, upper=upper)
+        cost = np.append(np.zeros(N), np.ones(2 * d))
+        sides = np.column_stack([np.broadcast_to(form.b, (W.shape[0], k)), W])
+        V = solve_rows(program, np.broadcast_to(cost, (W.shape[0], cost.size)), rhs=sides)[:, :N]
+        return np.ascontiguousarray((project @ V.T).T)
+
+    def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
+        """Standard form of the inner region in which every variable has a bound, and the map from it to z."""
+        return self._cached("inner form", self._bounded_form)
+
+    def _bounded_form(self) -> tuple[StandardForm, sp.csr_array]:
+        inner: Any
+        inner, m = self._inner()
+        form: StandardForm = inner.standard_form(m)
+        N = form.A.shape[1]
+        free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
+        if free.any():  # solvers would ask for the bounding box of z; bounds that cannot be active change nothing
+            low, high = coordinate_bounds(
+                InequalityForm.build(N, A_eq=form.A, b_eq=form.b, lower=form.lower, upper=form.upper)
+            )
+            room = 1.0 + (high - low)
+            lower, upper = np.where(free, low - room, form.lower), np.where(free, high + room, form.upper)
+            form = form._replace(lower=lower, upper=upper)
+        project = sp.eye_array(m, N, format="csr") if form.project is None else form.project
+        return form, sp.csr_array(project)
+
+    @available_if(lambda image: has(image.region, "standard_form") and image._rows_known is None)
+    def standard_form(self, n_dim: int | None = None) -> StandardForm:
+        """Return that of the inner region; a diagonal matrix changes the units of its variables, others its map."""
+        maps = self._data(self.resolve_dim(n_dim))
+        form, project = self._inner_form()
+        if maps.scales is None or form.project is not None:
+            return form._replace(project=sp.csr_array(maps.full @ project))
+        units = np.ones(form.lower.size)
+        units[: maps.scales.size] = maps.scales
+        ends = np.stack([form.lower * units, form.upper * units])
+        return StandardForm(
+            sp.csr_array(form.A @ sp.diags_array(1.0 / units)), form.b, ends.min(axis=0), ends.max(axis=0)
+        )
+
+    @available_if(_keeps_quadratic)
+    def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
+        """Return that of the inner region: z is a linear function of the decision."""
+        inner: Any
+        inner, m = self._inner()
+        K = self._data(self.resolve_dim(n_dim)).full
+        form: QuadraticForm = inner.quadratic_form(m)
+        standard = form.standard
+        project = sp.eye_array(m, standard.A.shape[1], format="csr") if standard.project is None else standard.project
+        back = np.linalg.pinv(K.toarray())
+        return form._replace(standard=standard._replace(project=sp.csr_array(K @ project)), Q=back.T @ form.Q @ back)
+
+    @available_if(_inner_has("support_epigraph"))
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """Cone form of the support function: that of the inner region at K^T v."""
+        maps = self._data(V.shape[1])
+        inner: Any = self.region
+        if self._rows_known is None:
+            return inner.support_epigraph(V @ maps.full)
+        import cvxpy as cp
+
+        last = V[:, -1:] @ np.ones((1, self._rows_known.shape[1]))
+        return inner.support_epigraph(V[:, :-1] @ maps.matrix + cp.multiply(last, self._rows_known))
+
+    @available_if(_inner_has("worst_argmin"))
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        inner: Any = self.region
+        return self._push(inner.worst_argmin(self._pull(C), self._pull(C_true)))
+
+    @available_if(_inner_has("derivative"))
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Derivative of the decisions at costs ``C`` along each row of ``direction`` (both minimised)."""
+        inner: Any = self.region
+        return self._push(inner.derivative(self._pull(C), self._pull(direction)))
+
+    @available_if(_inner_has("smoothed"))
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
+        """Minimise c.u + mu f(z), f being the level function of the inner region."""
+        inner: Any = self.region
+        found: Smoothed = inner.smoothed(self._pull(C), mu, memory, curvature)
+        M = found.M
+        if M is not None:
+            maps, known = self._data(C.shape[1]), self._rows_known
+            K = maps.full.toarray()[None]
+            if known is not None:
+                K = np.broadcast_to(K, (known.shape[0], *K.shape[1:])).copy()
+                K[:, -1] = known
+            M = np.matmul(np.matmul(K, M), K.transpose(0, 2, 1))
+        return Smoothed(self._push(found.W), found.level, M)
+
+    @available_if(lambda image: has(image.region, "strong_convexity") and image._rows_known is None)
+    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+        """Constants of g(u) = min f(z) over z with K z = u, f being the level function of the inner region."""
+        inner: Any
+        inner, m = self._inner()
+        d, found = self.resolve_dim(n_dim), self._directions()
+        constants: StrongConvexity = inner.strong_convexity(m)
+        constants = constants._replace(mu=constants.mu / found.high**2, L=constants.L / found.low**2)
+        return constants.in_norm(A, directions_of(self, d))
+
+    @available_if(_inner_has("audit"))
+    def audit(self, n_dim: int) -> None:
+        """Check the oracle of the inner region."""
+        inner: Any
+        inner, m = self._inner()
+        inner.audit(m)
+
+    @available_if(_inner_has("distrust"))
+    def distrust(self, why: str, n_dim: int) -> None:
+        """Record that the oracle of the inner region is not optimal."""
+        inner: Any
+        inner, m = self._inner()
+        inner.distrust(why, m)
+
+    # -- geometry ------------------------------------------------------------------------------------------------------
+
+    def _points(self) -> np.ndarray | None:
+        """Decisions whose hull is that of the region, if the inner region has few vertices."""
+        inner: Any
+        inner, m = self._inner()
+        Z = inner.vertices(m) if has(inner, "vertices") else None
+        return None if Z is None else self._push(Z)
+
+    @available_if(lambda image: has(image.region, "diameter") and image._rows_known is None)
+    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Exact if the inner region has few vertices, otherwise an upper bound from the largest singular value."""
+        self.resolve_dim(n_dim)
+        points = self._points()
+        if points is not None:
+            return CertifiedFloat(diameter_of_points(points))
+        inner: Any
+        inner, m = self._inner()
+        return CertifiedFloat(self._directions().high * float(inner.diameter(m)), "upper bound")
+
+    @available_if(lambda image: has(image.region, "relative_width") and image._rows_known is None)
+    def width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Smallest extent over all directions: 0 inside a hyperplane, else the relative width."""
+        d = self.resolve_dim(n_dim)
+        return CertifiedFloat(0.0) if self.equalities(d).shape[0] else self.relative_width(d)
+
+    @available_if(lambda image: has(image.region, "relative_width") and image._rows_known is None)
+    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
+        """Exact if the inner region has few vertices, otherwise a lower bound from the smallest singular value."""
+        U, points = directions_of(self, self.resolve_dim(n_dim)), self._points()
+        if U.shape[1] == 0:
+            return CertifiedFloat(0.0)
+        if points is not None:
+            flat = (points - points[0]) @ U
+            exact = float(np.ptp(flat)) if U.shape[1] == 1 else width_of_points(flat)
+            if exact is not None:
+                return CertifiedFloat(exact)
+        inner: Any
+        inner, m = self._inner()
+        return CertifiedFloat(self._directions().low * float(inner.relative_width(m)), "lower bound")
+
+
+class _RowImage(LinearImage):
+    """Image with one set of parameters for each row of costs; see ``Region.with_rows``.
+
+    Parameters
+    ----------
+    image : LinearImage
+        Validated.
+    region : Region
+        Inner region, for these rows.
+    known : ndarray of shape (n, m) or None
+        Known cost of each row, if it varies.
+    """
+
+    _varies = True
+
+    def __init__(self, image: LinearImage, region: Region, known: np.ndarray | None) -> None:
+        super().__init__(region, image.matrix, image.known_cost)
+        self.image = image
+        self.known = known
+
+    @property
+    def _rows_known(self) -> np.ndarray | None:  # type: ignore[override]
+        return self.known
+
+    @property
+    def label(self) -> str:
+        """Name in error messages."""
+        return f"{self.image.label} that varies by sample (region_params)"
+
+    def _prepare(self, d: int) -> Maps:
+        return self.image._data(d)
+
+    def take(self, rows: slice | np.ndarray) -> _RowImage:
+        """View of some of the rows."""
+        some = _RowImage(self.image, self.region.take(rows), None if self.known is None else self.known[rows])
+        some._row_names = self._row_names.take(rows)
+        some._n_threads = self._n_threads
+        return some
+
+    def row_table(self, n: int) -> np.ndarray:
+        """All parameters of each row; equal samples have equal rows."""
+        return np.column_stack([self.region.row_table(n), np.zeros((n, 0)) if self.known is None else self.known])
