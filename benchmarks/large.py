@@ -8,7 +8,7 @@ seconds of the clock.
     python benchmarks/large.py                       everything, an hour or two
     python benchmarks/large.py --only path5          rows whose name contains "path5"
     python benchmarks/large.py --solvers auto,dual,interior-point,bundle --cap 60 --seed 3
-    python benchmarks/large.py --before ../other     "auto" of another checkout as well, with the ratio
+    python benchmarks/large.py --before ../other     "auto" of another checkout as well, where the target is a ratio
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from exact import markdown, setting, write_section
 
 Data = tuple[Any, np.ndarray, np.ndarray]
 
@@ -193,27 +194,32 @@ def main() -> None:
     parser.add_argument("--before", help="folder of another checkout whose solver='auto' is measured, too")
     parser.add_argument("--cap", type=float, default=300.0, help="time limit of a fit in seconds")
     parser.add_argument("--seed", type=int, default=100)
+    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # row and solver, in the process of its own
     args = parser.parse_args()
     if args.one:
         print(json.dumps(measure(*args.one, args.seed, args.cap)))
         return
-    print("| problem | solver | seconds | gap | objective | MB | before | target |")
-    print("|---|---|---|---|---|---|---|---|")
+    header = ("problem", "solver", "seconds", "gap", "objective", "MB", "before", "target")
+    table: list[tuple[str, ...]] = []
+    print(markdown(header, table))
     for name, row in ROWS.items():
         if args.only not in name:
             continue
-        before = run(name, "auto", args.before, args) if args.before else None
+        before = run(name, "auto", args.before, args) if args.before and "times" in row.target else None
         for solver in args.solvers.split(","):
             r = run(name, solver, os.getcwd(), args)
-            if isinstance(r, str):
-                print(f"| {name} | {solver} | {r} | | | | | {row.target} |", flush=True)
-                continue
-            print(
-                f"| {name} | {r['solver']} | {r['seconds']:.2f} | {r['gap']:.1e} | {r['objective']:.8g} | "
-                f"{r['MB']:.0f} | {compared(before, r['seconds'], row.tol)} | {row.target} |",
-                flush=True,
-            )
+            cells = (r, "", "", "", "") if isinstance(r, str) else figures(r, compared(before, r["seconds"], row.tol))
+            table.append((name, solver if isinstance(r, str) else r["solver"], *cells, row.target))
+            print("| " + " | ".join(table[-1]) + " |", flush=True)
+    if args.out:
+        packages = "skspo", "numpy", "scipy", "numba"
+        write_section(args.out, "large", f"{setting(*packages)}. Seed {args.seed}.\n\n{markdown(header, table)}")
+
+
+def figures(r: dict[str, Any], before: str) -> tuple[str, ...]:
+    """Cells of one fit."""
+    return f"{r['seconds']:.2f}", f"{r['gap']:.1e}", f"{r['objective']:.8g}", f"{r['MB']:.0f}", before
 
 
 def run(name: str, solver: str, folder: str, args: argparse.Namespace) -> dict[str, Any] | str:
