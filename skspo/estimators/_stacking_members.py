@@ -34,6 +34,9 @@ from ._two_stage import TwoStageRegressor
 #: largest number of Nystroem features of the default members, and their share of the samples
 KERNEL_FEATURES, KERNEL_SHARE = 40, 0.5
 
+#: rows from which on boosted trees are larger, and their numbers of leaves and trees below and above
+MANY_ROWS, FEW_LEAVES, MANY_LEAVES, FEW_TREES, MANY_TREES = 2000, 8, 15, 60, 100
+
 #: largest number of features that have a default member with all their products
 QUADRATIC = 9
 
@@ -58,14 +61,15 @@ def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
         n_components=int(np.clip(KERNEL_SHARE * n_samples, 1, KERNEL_FEATURES)),
         random_state=seed,
     )
+    leaves, trees = (FEW_LEAVES, FEW_TREES) if n_samples < MANY_ROWS else (MANY_LEAVES, MANY_TREES)
+    boosting = HistGradientBoostingRegressor(
+        max_iter=trees, max_leaf_nodes=leaves, early_stopping=False, random_state=seed
+    )
     rich = FeatureUnion([("linear", FunctionTransformer()), ("kernel", kernel)])
     members = [
         ("ridge", make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))),
         ("forest", RandomForestRegressor(min_samples_leaf=3, random_state=seed)),
-        (
-            "boosting",
-            HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, early_stopping=False, random_state=seed),
-        ),
+        ("boosting", boosting),
         ("spo+", SPOPlusRegressorCV()),
         # Least squares on many features overfits, so that it is not a good prior.
         ("spo+ kernel", make_pipeline(StandardScaler(), rich, SPOPlusRegressorCV(prior="zero", n_alphas=12))),
