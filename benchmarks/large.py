@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from exact import markdown, setting, write_section
+from scipy.sparse import csr_array
 
 Data = tuple[Any, np.ndarray, np.ndarray]
 
@@ -167,11 +168,12 @@ def measure(name: str, solver: str, seed: int, cap: float) -> dict[str, Any]:
     region, X, C = row.make(seed)
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
-    # Loads numba and compiles, which is not part of the fit.
+    # Loads numba and compiles, which is not part of the fit: decisions, points, and sparse features.
     small = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))
     for warm in {solver, "dual"} & {"dual", "interior-point", "bundle", "auto"}:
-        with contextlib.suppress(ValueError):  # other checkouts may have no such solver
-            sk.SPOPlusRegressor(sk.Simplex(), solver=warm, alpha=0.01).fit(*small)
+        for kind, features in ((sk.Simplex(), small[0]), (sk.TopK(2), small[0]), (sk.Simplex(), csr_array(small[0]))):
+            with contextlib.suppress(ValueError, TypeError):  # other checkouts may have no such solver
+                sk.SPOPlusRegressor(kind, solver=warm, alpha=0.01).fit(features, small[1])
     estimator = sk.SPOPlusRegressorCV if row.search else sk.SPOPlusRegressor
     start = time.process_time()
     model = estimator(region, solver=solver, tol=row.tol, time_limit=cap, **row.params).fit(X, C)
