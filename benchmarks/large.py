@@ -170,8 +170,10 @@ def measure(name: str, solver: str, seed: int, cap: float) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     # Loads numba and compiles, which is not part of the fit: decisions, points, and sparse features.
     small = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))
+    sparse = csr_array(small[0])
+    sparse.resize(40, 60_000)  # smaller ones are made dense
     for warm in {solver, "dual"} & {"dual", "interior-point", "bundle", "auto"}:
-        for kind, features in ((sk.Simplex(), small[0]), (sk.TopK(2), small[0]), (sk.Simplex(), csr_array(small[0]))):
+        for kind, features in ((sk.Simplex(), small[0]), (sk.TopK(2), small[0]), (sk.Simplex(), sparse)):
             with contextlib.suppress(ValueError, TypeError):  # other checkouts may have no such solver
                 sk.SPOPlusRegressor(kind, solver=warm, alpha=0.01).fit(features, small[1])
     estimator = sk.SPOPlusRegressorCV if row.search else sk.SPOPlusRegressor
