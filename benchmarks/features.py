@@ -88,7 +88,7 @@ def main() -> None:
             table.append((name, str(p), f"{spo_plus:.2f}", f"{two_stage:.2f}", f"{seconds:.1f}"))
             print(*table[-1], sep="  ", flush=True)
     header = ("features", "number", "SPO+ %", "ridge %", "seconds of SPO+")
-    text = f"{setting('skspo', 'scikit-learn', 'numpy')}. {args.draws} draws.\n\n{markdown(header, table)}"
+    text = f"{setting('skspo', 'scikit-learn', 'numpy')}. {args.draws} draw(s).\n\n{markdown(header, table)}"
     print("\n" + text)
     if args.table:
         write_section(args.table, "features", text)
