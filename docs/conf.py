@@ -25,6 +25,7 @@ extensions = [
     "numpydoc",
     "mathml",
     "plain_docstrings",
+    "region_pages",
     "link_names",
     "sphinx_gallery.gen_gallery",
 ]
