@@ -112,15 +112,15 @@ def check_weight(sample_weight: ArrayLike | None, X: ArrayLike) -> np.ndarray | 
     """Return nonnegative finite weights, one per sample, not all zero; None stays None."""
     if sample_weight is None:
         return None
-    n = X.shape[0] if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
+    n = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
     if isinstance(sample_weight, Number):
         sample_weight = np.full(n, sample_weight, dtype=np.float64)
     weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight")
     if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one weight per sample, got {weight.shape}.")
+        raise ValueError(f"sample_weight has shape {weight.shape}, expected ({n},): one weight per sample.")
     check_non_negative(weight, "`sample_weight`")
     if not weight.any():
-        raise ValueError("sample_weight must contain at least one positive number.")
+        raise ValueError("sample_weight is zero for every sample; at least one must be positive.")
     return weight
 
 
