@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_array
 
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
+from ._names import Names, check_names
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
 from ._threads import count_blocks, solve_blocks
@@ -127,6 +128,9 @@ class Region(VersionedState, BaseEstimator):
 
     sense: str = "min"
 
+    #: one name for each decision variable; None if they have none
+    variable_names: Names = None
+
     #: which rows of the user's data the rows of costs are
     _row_names: RowNames = RowNames()
 
@@ -137,6 +141,31 @@ class Region(VersionedState, BaseEstimator):
     def n_dim(self) -> int | None:
         """Number of decision variables, or None if the region exists in every dimension."""
         return None
+
+    def names(self, n_dim: int | None = None) -> np.ndarray | None:
+        """Names of the decision variables, validated.
+
+        Parameters
+        ----------
+        n_dim : int, default=None
+            Number of decision variables; needed if the region exists in every dimension.
+
+        Returns
+        -------
+        names : ndarray of str, shape (d,), or None
+            None if the variables have no names.
+
+        Examples
+        --------
+        >>> from skspo import ShortestPath
+        >>> ShortestPath([("a", "b"), ("b", "c"), ("a", "c")]).names()
+        array(['a -> b', 'b -> c', 'a -> c'], dtype=object)
+        """
+        return check_names(self._names(d := self.resolve_dim(n_dim)), d, f"{self.label}: variable_names")
+
+    def _names(self, d: int) -> Names:
+        """Names of ``d`` decision variables; regions that compute them override this method."""
+        return self.variable_names
 
     @property
     def oracle_is_solver(self) -> bool:
@@ -378,6 +407,8 @@ class Region(VersionedState, BaseEstimator):
         d = self.resolve_dim(n_dim)
         if self.sense not in ("min", "max"):
             raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}.")
+        if "variable_names" in _param_names(kind):
+            self.names(d)  # checks them
         entry = (params, d, self._prepare(d))
         cache["data"] = entry
         return entry

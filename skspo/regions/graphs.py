@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from ._names import Names, number_names
 from ._oracles.highs import map_rows, solve_rows, worst_rows
 from .base import CertifiedFloat
 from .polyhedral import InequalityForm, PolyhedralRegion
@@ -175,6 +176,11 @@ class ShortestPath(PolyhedralRegion):
         """True if the graph has cycles: HiGHS."""
         return self._data(self.n_dim).sweep is None
 
+    @property
+    def variable_names(self) -> Names:  # type: ignore[override]
+        """Names "tail -> head" of the edges; parallel edges are numbered, "tail -> head (2)"."""
+        return number_names([f"{tail} -> {head}" for tail, head in self._pairs()])
+
     def _prepare(self, d: int) -> _Network:
         tails, heads, source, target = self._read()
         n_nodes = int(max(tails.max(), heads.max())) + 1
@@ -199,8 +205,8 @@ class ShortestPath(PolyhedralRegion):
         form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
         return _Network(form, used, plan)
 
-    def _read(self) -> tuple[np.ndarray, np.ndarray, int, int]:
-        """Edges and terminals as integers."""
+    def _pairs(self) -> list[tuple[Node, Node]]:
+        """Tail and head of each edge."""
         edges = self.edges
         if hasattr(edges, "is_directed"):  # a networkx graph
             if not edges.is_directed():
@@ -213,16 +219,25 @@ class ShortestPath(PolyhedralRegion):
             edges = edges.tolist() if isinstance(edges, np.ndarray) else list(edges)
         if not edges:
             raise ValueError("ShortestPath: there are no edges.")
-        number: dict[Node, int] = {}
-        ends = np.empty((len(edges), 2), dtype=np.intp)
+        pairs = []
         for i, edge in enumerate(edges):
             try:
                 tail, head = edge
-                ends[i] = [number.setdefault(node, len(number)) for node in (tail, head)]
+                hash((tail, head))
             except (TypeError, ValueError):
                 raise ValueError(
                     f"ShortestPath: every edge must be a pair (tail, head) of hashable nodes, edge {i} is {edge!r}."
                 ) from None
+            pairs.append((tail, head))
+        return pairs
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray, int, int]:
+        """Edges and terminals as integers."""
+        pairs = self._pairs()
+        number: dict[Node, int] = {}
+        ends = np.empty((len(pairs), 2), dtype=np.intp)
+        for i, (tail, head) in enumerate(pairs):
+            ends[i] = [number.setdefault(node, len(number)) for node in (tail, head)]
             if ends[i, 0] == ends[i, 1]:
                 raise ValueError(f"ShortestPath: edge {i} leads from {tail!r} to itself; leave such edges out.")
         terminals = []
@@ -384,6 +399,15 @@ class Assignment(PolyhedralRegion):
         if isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1:
             raise ValueError(f"Assignment: n must be a positive integer or None, got {self.n!r}.")
         return int(self.n) ** 2
+
+    @property
+    def variable_names(self) -> Names:  # type: ignore[override]
+        """Names "worker -> task" of the pairs, by their numbers; None if n is to be inferred."""
+        return None if self.n_dim is None else self._names(self.n_dim)
+
+    def _names(self, d: int) -> Names:
+        n = self._data(d)
+        return [f"{i} -> {j}" for i in range(n) for j in range(n)]
 
     def _prepare(self, d: int) -> int:
         n = isqrt(d)

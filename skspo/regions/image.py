@@ -32,6 +32,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from ._linear_map import Directions, Maps, analyse, rows_of_blocks
+from ._names import Names, names_of_rows
 from ._oracles.enumeration import diameter_of_points, width_of_points
 from ._oracles.highs import coordinate_bounds, solve_rows
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
@@ -141,6 +142,13 @@ class LinearImage(Region):
     def n_dim(self) -> int | None:
         """Number of rows of the matrix, and one more with a known cost."""
         return int(self._read_matrix().shape[0]) + (self.known_cost is not None)
+
+    @property
+    def variable_names(self) -> Names:  # type: ignore[override]
+        """Those of the inner variables, for rows of the matrix with one entry; other rows are numbered."""
+        inner, m = self._inner()
+        matrix = self._data(self.resolve_dim()).matrix
+        return names_of_rows(matrix, inner.names(m), self.known_cost is not None)
 
     def _read_matrix(self) -> np.ndarray | sp.sparray | sp.spmatrix:
         given: Any = self.matrix

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from ._names import Names
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from ._threads import THREAD_NUMBERS
@@ -60,6 +61,8 @@ class MixedInteger(ConstrainedRegion):
         Seconds for each row of costs, after which an error is raised.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    variable_names : list of str, default=None
+        One name for each decision variable, for example those of the columns of a model.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class MixedInteger(ConstrainedRegion):
         n_jobs: int | None = None,
         time_limit: float | None = None,
         sense: str = "min",
+        variable_names: Names = None,
     ) -> None:
         self.A_ub = A_ub
         self.b_ub = b_ub
@@ -100,6 +104,7 @@ class MixedInteger(ConstrainedRegion):
         self.n_jobs = n_jobs
         self.time_limit = time_limit
         self.sense = sense
+        self.variable_names = variable_names
 
     @property
     def n_dim(self) -> int | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._names import Names
 from ._row_names import rows_named
 from ._threads import count_blocks, solve_blocks
 from .base import Region
@@ -44,6 +45,14 @@ class RowRegion(Region):
     def n_dim(self) -> int | None:
         """That of the plain region."""
         return self.region.n_dim
+
+    @property
+    def variable_names(self) -> Names:  # type: ignore[override]
+        """Those of the plain region."""
+        return self.region.variable_names
+
+    def _names(self, d: int) -> Names:
+        return self.region._names(d)
 
     @property
     def label(self) -> str:

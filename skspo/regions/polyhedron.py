@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, LinearConstraint
 
 from .._utils.errors import InfeasibleRegionError
+from ._names import Names
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from .base import Region
 from .per_sample import RowRegion
@@ -229,6 +230,8 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         Number of threads.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    variable_names : list of str, default=None
+        One name for each decision variable, for example those of the columns of a model.
 
     Examples
     --------
@@ -257,6 +260,7 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         constraints: ConstraintsLike = None,
         n_jobs: int | None = None,
         sense: str = "min",
+        variable_names: Names = None,
     ) -> None:
         self.A_ub = A_ub
         self.b_ub = b_ub
@@ -266,6 +270,7 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         self.constraints = constraints
         self.n_jobs = n_jobs
         self.sense = sense
+        self.variable_names = variable_names
 
     def _prepare(self, d: int) -> _PolyhedronData:
         form = self._form(d)

@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
+from ._names import Names, names_side_by_side
 from .base import CertifiedFloat, Region
 from .capabilities import Memory, equalities_of
 from .polyhedral import StandardForm
@@ -61,6 +62,15 @@ class Product(Region):
 
     def _sizes(self) -> list[int | None]:
         return [region.n_dim for region in self.regions] if self.sizes is None else list(self.sizes)
+
+    @property
+    def variable_names(self) -> Names:  # type: ignore[override]
+        """Names of the variables of the regions, one after the other; None if they have none."""
+        return None if self.n_dim is None else self._names(self.n_dim)
+
+    def _names(self, d: int) -> Names:
+        parts = [(k.stop - k.start, region) for k, region in self._data(d)]
+        return names_side_by_side([(size, region.names(size)) for size, region in parts])
 
     @property
     def oracle_is_solver(self) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._utils.optional import import_cvxpy
 from .._utils.warn import warn_once
+from ._names import Names
 from ._oracles.audit import Witness, Witnesses
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import cones_of
@@ -58,6 +59,8 @@ class OracleRegion(_FunctionRegion):
         What to do if the function is found not to be optimal: it returned a decision although another one, which it
         returned before or for another row, is better.  "warn" is for heuristics: there is one warning, and a fit
         continues (see Notes).
+    variable_names : list of str, default=None
+        One name for each decision variable, for example those of the columns of a model.
 
     Notes
     -----
@@ -93,12 +96,14 @@ class OracleRegion(_FunctionRegion):
         *,
         sense: str = "min",
         on_suboptimal: str = "raise",
+        variable_names: Names = None,
     ) -> None:
         # The parameter cannot be called argmin: scikit-learn needs an attribute of its name, and argmin is a method.
         self.oracle = oracle
         self.n_dim = n_dim
         self.sense = sense
         self.on_suboptimal = on_suboptimal
+        self.variable_names = variable_names
 
     def _prepare(self, d: int) -> Witnesses:
         if self.on_suboptimal not in ("raise", "warn"):
@@ -243,6 +248,8 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    variable_names : list of str, default=None
+        One name for each decision variable, for example those of the columns of a model.
 
     Notes
     -----
@@ -265,11 +272,13 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         *,
         n_jobs: int | None = None,
         sense: str = "min",
+        variable_names: Names = None,
     ) -> None:
         self.constraints = constraints
         self.n_dim = n_dim
         self.n_jobs = n_jobs
         self.sense = sense
+        self.variable_names = variable_names
 
     def _conic(self, n_dim: int | None = None) -> ConicSet:
         return self._data(n_dim)

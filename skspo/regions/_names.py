@@ -1,0 +1,71 @@
+"""Names of decision variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+#: one name for each decision variable; None if they have none
+Names: TypeAlias = "Sequence[str] | np.ndarray | None"
+
+
+def check_names(names: ArrayLike | None, d: int, what: str) -> np.ndarray | None:
+    """Return ``d`` distinct strings in an array of objects, or None; the error calls them ``what``."""
+    if names is None:
+        return None
+    listed: list[Any] = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
+    wrong = [name for name in listed if not isinstance(name, str)]
+    if isinstance(names, str) or wrong:
+        got = repr(names) if isinstance(names, str) else f"{wrong[0]!r} of type {type(wrong[0]).__name__}"
+        raise TypeError(f"{what} must be a list of strings, one for each decision variable, got {got}.")
+    if len(listed) != d:
+        raise ValueError(f"{what} must have one name for each of the {d} decision variables, got {len(listed)}.")
+    if len(set(listed)) < d:
+        twice = next(name for name in listed if listed.count(name) > 1)
+        raise ValueError(f"{what} must be distinct, but {twice!r} is there {listed.count(twice)} times.")
+    return np.array([str(name) for name in listed], dtype=object)
+
+
+def number_names(names: Sequence[str]) -> list[str]:
+    """Make names distinct: the second of equal ones gets the suffix " (2)"."""
+    taken, count, found = set(names), dict.fromkeys(names, 0), []
+    for name in names:
+        count[name] += 1
+        own = name
+        while count[name] > 1 and (own := f"{name} ({count[name]})") in taken:
+            count[name] += 1
+        taken.add(own)
+        found.append(own)
+    return found
+
+
+def default_names(d: int) -> np.ndarray:
+    """Names of decision variables that have none: w0, w1, ..."""
+    return np.array([f"w{j}" for j in range(d)], dtype=object)
+
+
+def names_of_rows(matrix: sp.csr_array, names: Names, known_cost: bool) -> list[str] | None:
+    """Names of M z: a row with a single entry has the name of its variable, other rows are numbered."""
+    if names is None:
+        return None
+    nonzero = sp.csr_array(matrix != 0)
+    single = np.diff(nonzero.indptr) == 1
+    if not single.any():
+        return None
+    rows = [str(names[nonzero.indices[nonzero.indptr[i]]]) if alone else f"row {i}" for i, alone in enumerate(single)]
+    return number_names([*rows, "known cost"] if known_cost else rows)
+
+
+def names_side_by_side(parts: Sequence[tuple[int, Names]]) -> list[str] | None:
+    """Names of the variables of several regions; they get the number of the region if they are not distinct."""
+    if all(names is None for _, names in parts):
+        return None
+    listed = [[str(j) for j in range(size)] if names is None else list(names) for size, names in parts]
+    flat = [name for own in listed for name in own]
+    if len(set(flat)) == len(flat) and all(names is not None for _, names in parts):
+        return flat
+    return [f"{i}: {name}" for i, own in enumerate(listed) for name in own]
