@@ -16,7 +16,7 @@ from ._training.fitted import check_cost_names, check_metadata, metadata_checked
 from ._utils.scaling import relative_weight
 from ._utils.types import RegionParams
 from ._utils.warn import warn_once
-from .losses import SPOLoss, SPOPlusLoss, check_costs, check_offset, check_weight
+from .losses import SPOPlusLoss, check_costs, check_offset, check_weight
 from .regions.base import Region
 from .regions.capabilities import CAPABILITIES, has
 from .regions.check import check_region, warn_no_region
@@ -310,17 +310,22 @@ def _spo_losses(
     if ties not in ("oracle", "worst"):
         raise ValueError(f"ties must be 'oracle' or 'worst', got {ties!r}.")
     region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params)
-    W = region.solve_min(C)
     if ties == "oracle":
-        loss = SPOLoss(region).value_min(region, C, C_hat, W)
+        W_hat = region.solve_min(C_hat)
     elif has(region, "worst_argmin"):
-        loss = np.einsum("ij,ij->i", C, region.worst_argmin(C_hat, C) - W)
+        W_hat = region.worst_argmin(C_hat, C)
     else:
         raise ValueError(
             f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {region.label} cannot compute. "
             "Use ties='oracle'."
         )
+    return _regrets(C, W_hat, region.solve_min(C))
+
+
+def _regrets(C: np.ndarray, W_hat: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """SPO loss and best cost of each sample, for costs to be minimised, decisions and best decisions."""
     # The oracle has rounding errors: a loss of -1e-17 is zero.
+    loss = np.einsum("ij,ij->i", C, W_hat - W)
     best = np.einsum("ij,ij->i", C, W)
     rounding = ZERO_COST * np.abs(C).max(axis=1) * np.abs(W).max(axis=1)
     return np.maximum(loss, 0.0), np.where(np.abs(best) <= rounding, 0.0, best)

@@ -128,6 +128,25 @@ def check_cost_names(estimator: object, y: object, name: str = "y") -> None:
     raise ValueError(message + f"Select them: {name}[model.cost_names_in_].")
 
 
+def decision_names(estimator: object, region: Region, d: int) -> np.ndarray | None:
+    """Names of the decision variables: those of the costs of ``fit``, or those of the region, or None."""
+    names = getattr(innermost(estimator), "cost_names_in_", None)
+    return names if names is not None and len(names) == d else region.names(d)
+
+
+def check_order(names: np.ndarray | None, region: object) -> None:
+    """Raise an error if costs have the names of the region's variables, but in another order."""
+    if names is None or not isinstance(region, Region) or region.n_dim != len(names):
+        return
+    own = region.names(len(names))
+    if own is not None and list(own) != list(names) and set(own) == set(names):
+        j = next(j for j, (a, b) in enumerate(zip(names, own, strict=True)) if a != b)
+        raise ValueError(
+            f"The columns of y are the variables of {region.label}, but in another order: column {j} is {names[j]!r} "
+            f"and variable {j} is {own[j]!r}. Select them in order: y[list(region.variable_names)]."
+        )
+
+
 # -- offset and region_params ------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from .baselines import mean_cost
 from .design import check_blocks
-from .fitted import check_cost_names, check_metadata, cost_names, fitted_with
+from .fitted import check_cost_names, check_metadata, check_order, cost_names, fitted_with
 from .sparse import as_csr, is_small, to_dense
 
 #: attributes of a fitted estimator, by name
@@ -89,6 +89,7 @@ def cost_attributes(estimator: object, y: object, *, reset: bool, **metadata: ob
         check_metadata(estimator, "partial_fit", **metadata)
         names = getattr(estimator, "cost_names_in_", None)
         given |= getattr(estimator, "_fitted_with", frozenset())
+    check_order(names, getattr(estimator, "region", None))
     attributes: Attributes = {"_fitted_with": given}
     return attributes if names is None else attributes | {"cost_names_in_": names}
 

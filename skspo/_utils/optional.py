@@ -25,6 +25,11 @@ def import_clarabel() -> ModuleType:
     return _import("clarabel", "Clarabel")
 
 
+def import_pandas() -> ModuleType:
+    """Import pandas, or raise an error that says how to install it."""
+    return _import("pandas", "pandas")
+
+
 def is_failure(error: BaseException) -> bool:
     """Whether an exception is a failure of a library, and not a request to stop the program.
 

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._training.fitted import check_cost_names, check_metadata, metadata_checked
+from .._training.fitted import check_cost_names, check_metadata, decision_names, metadata_checked
+from .._utils.optional import import_pandas
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ..data.chunks import is_dask
 from ..losses import check_offset
 from ..metrics import normalized_spo_loss
+from ..regions._names import default_names
 from ..regions.base import Region
 from ._report import DecisionReport, decision_report
 
 if TYPE_CHECKING:
+    import pandas as pd
     from sklearn.utils import Tags
 
 
@@ -35,8 +38,13 @@ class DecisionMixin(VersionedState):
         return True
 
     def decide(
-        self, X: ArrayLike, offset: ArrayLike | None = None, region_params: RegionParams | None = None
-    ) -> np.ndarray:
+        self,
+        X: ArrayLike,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+        *,
+        as_frame: bool = False,
+    ) -> np.ndarray | pd.DataFrame:
         """Decisions for the predicted costs.
 
         Parameters
@@ -47,9 +55,13 @@ class DecisionMixin(VersionedState):
         region_params : dict of array-like, or the like, optional
             Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
+        as_frame : bool, default=False
+            Return a pandas DataFrame.  Its columns are the names of the costs of ``fit`` if they were a data frame,
+            otherwise the ``variable_names`` of the region, or w0, w1, ...; its index is that of ``X``.
+
         Returns
         -------
-        W : ndarray of shape (n_samples, d)
+        W : ndarray or DataFrame of shape (n_samples, d)
             One feasible decision per sample.
 
         Warns
@@ -61,11 +73,54 @@ class DecisionMixin(VersionedState):
         if is_dask(X):
             from ._dask import map_decide
 
+            if as_frame:
+                raise ValueError("as_frame=True cannot be combined with dask collections; decide in partitions.")
             return map_decide(self, X, offset, region_params)
+        region, C_hat = self._predicted(X, offset, region_params)
+        W = region.argmin(C_hat)
+        if not as_frame:
+            return W
+        pd = import_pandas()
+        names = self._decision_names(W.shape[1])
+        columns = default_names(W.shape[1]) if names is None else names
+        return pd.DataFrame(W, columns=columns, index=getattr(X, "index", None))
+
+    def chosen(
+        self, X: ArrayLike, offset: ArrayLike | None = None, region_params: RegionParams | None = None
+    ) -> list[Any]:
+        """Decisions for the predicted costs in words.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+        Returns
+        -------
+        words : list of length n_samples
+            What was chosen for each sample: the nodes of a route, the selected items, the pairs of an assignment, or
+            a dict of the variables that are not zero; see :meth:`skspo.Region.describe`.  Variables have the names
+            of the columns of ``decide(X, as_frame=True)``.
+        """
+        check_metadata(self, "chosen", offset=offset, region_params=region_params)
+        region, C_hat = self._predicted(X, offset, region_params)
+        return region.chosen(C_hat, getattr(self, "cost_names_in_", None))
+
+    def _predicted(
+        self, X: ArrayLike, offset: ArrayLike | None, region_params: RegionParams | None
+    ) -> tuple[Region, np.ndarray]:
+        """Region of these samples, and predicted costs."""
         with metadata_checked():
             C_hat = self.predict(X, offset=offset)
         C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
-        return self.region_.with_rows(region_params, *C_hat.shape).argmin(C_hat)
+        return self.region_.with_rows(region_params, *C_hat.shape), C_hat
+
+    def _decision_names(self, d: int) -> np.ndarray | None:
+        """Names of the costs of ``fit``, or of the region; None if there are none."""
+        return decision_names(self, self.region_, d)
 
     def score(
         self,

@@ -12,6 +12,7 @@ from .._training.baselines import Baselines, fit_baselines
 from .._training.fitted import (
     check_cost_names,
     check_metadata,
+    decision_names,
     fitted_region,
     innermost,
     innermost_features,
@@ -21,7 +22,7 @@ from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.params import number
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_offset, check_weight
-from ..metrics import _spo_losses
+from ..metrics import _prepare, _regrets
 from ..regions.base import Region
 from ..regions.check import check_region
 
@@ -38,6 +39,9 @@ Certificate: TypeAlias = dict[str, str | float]
 LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
 
 check_level = number(above=0.0, below=1.0)
+
+#: decision variables that are printed
+MOST_CHOSEN = 5
 
 #: resamples of each bootstrap
 N_RESAMPLES = 2000
@@ -64,6 +68,10 @@ class DecisionReport:
         :func:`~skspo.held_out_risk`).  NaN where there is none.
     level : float
         Level of these intervals.
+    chosen : dict of str to (float, float)
+        Mean of each decision variable over the samples, in the decisions of the model and in the best ones in
+        hindsight, by its name; empty if neither the costs of ``fit`` nor the region were given names.  The largest
+        ones are printed.
     """
 
     def __init__(
@@ -76,8 +84,10 @@ class DecisionReport:
         note: str,
         intervals: dict[str, Interval] | None = None,
         level: float = 0.95,
+        chosen: dict[str, tuple[float, float]] | None = None,
     ) -> None:
         self.rows = rows
+        self.chosen = {} if chosen is None else chosen
         self.intervals = {} if intervals is None else intervals
         self.level = level
         self.n_samples = n_samples
@@ -91,7 +101,8 @@ class DecisionReport:
         Returns
         -------
         report : dict
-            "models" (figures by model), "n_samples", "region" (as text), "certificate", "intervals" and "level".
+            "models" (figures by model), "n_samples", "region" (as text), "certificate", "intervals", "level" and
+            "chosen".
         """
         return {
             "models": {name: dict(row) for name, row in self.rows.items()},
@@ -100,6 +111,7 @@ class DecisionReport:
             "certificate": dict(self.certificate),
             "intervals": {name: tuple(interval) for name, interval in self.intervals.items()},
             "level": self.level,
+            "chosen": dict(self.chosen),
         }
 
     def _table(self) -> list[tuple[str, list[str]]]:
@@ -123,6 +135,11 @@ class DecisionReport:
         if ends:
             brackets = ", and in brackets" if any(other in self.intervals for other in self.rows) else ""
             remarks.append(f"Approximate {100 * self.level:g} % intervals (bootstrap): {ends}{brackets}.")
+        if self.chosen:
+            largest = sorted(self.chosen.items(), key=lambda item: -max(map(abs, item[1])))[:MOST_CHOSEN]
+            means = ", ".join(f"{name} {mean:.3g} ({best:.3g})" for name, (mean, best) in largest)
+            more = "" if len(largest) == len(self.chosen) else f"; {len(self.chosen) - len(largest)} more in chosen"
+            remarks.append(f"Mean decisions (and best in hindsight): {means}{more}.")
         remarks.append(self.note)
         if self.certificate:
             remarks.append(
@@ -261,11 +278,14 @@ def decision_report(
     rows: dict[str, dict[str, float]] = {}
     losses: dict[str, np.ndarray] = {}
 
-    def add(name: str, predicted: np.ndarray) -> np.ndarray:
-        rows[name], losses[name], size = _figures(C_arr, predicted, region, weight, known, region_params)
-        return size
+    def add(name: str, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows[name], losses[name], size, means = _figures(C_arr, predicted, region, weight, known, region_params)
+        return size, means
 
-    size = add(type(inner).__name__ if name is None else name, C_hat)
+    size, means = add(type(inner).__name__ if name is None else name, C_hat)
+    # Names that are only numbers, such as those of the edges of a grid, would say little.
+    given = hasattr(inner, "cost_names_in_") or "variable_names" in region.get_params(deep=False)
+    names = decision_names(estimator, region, C_arr.shape[1]) if given else None
     baselines: Baselines | None
     if X_train is not None and C_train is not None:
         check_cost_names(estimator, C_train, "C_train")
@@ -304,6 +324,7 @@ def decision_report(
         note=note,
         intervals=_intervals(list(losses)[1:], terms, level),
         level=float(level),
+        chosen={} if names is None else {str(x): (float(a), float(b)) for x, a, b in zip(names, *means, strict=True)},
     )
 
 
@@ -353,10 +374,15 @@ def _figures(
     weight: np.ndarray | None,
     offset: np.ndarray | None,
     region_params: RegionParams | None,
-) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
-    """Figures of one model, which predicts the costs less the offset; regret and absolute best cost of each sample."""
+) -> tuple[dict[str, float], np.ndarray, np.ndarray, np.ndarray]:
+    """Figures of one model, which predicts the costs less the offset.
+
+    Then regret and absolute best cost of each sample, and the mean of its decisions and of the best ones, (2, d).
+    """
     C_hat = C_hat.reshape(C.shape)
-    loss, z = _spo_losses(C, C_hat, region, "oracle", offset, region_params)
+    view, C_min, C_hat_min = _prepare(C, C_hat, region, offset, region_params)
+    W_hat, W = view.solve_min(C_hat_min), view.solve_min(C_min)
+    loss, z = _regrets(C_min, W_hat, W)
     C_hat = C_hat if offset is None else C_hat + offset
     size = np.average(np.abs(z), weights=weight)
     # Costs of two equal decisions differ by rounding.
@@ -368,7 +394,7 @@ def _figures(
         "share_optimal": float(np.average(optimal, weights=weight)),
         "rmse": float(np.sqrt(np.average(np.square(C_hat - C).mean(axis=1), weights=weight))),
     }
-    return figures, loss, np.abs(z)
+    return figures, loss, np.abs(z), np.average(np.stack([W_hat, W]), axis=1, weights=weight)
 
 
 def describe_region(region: Region) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._training.fitted import fitted_region
-from .._utils.types import Predictor
+from .._training.fitted import decision_names, fitted_region
+from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs
 from ..regions import Knapsack, ShortestPath, Simplex
 from ..regions.base import Region
@@ -44,6 +44,10 @@ class DecisionDisplay:
         True costs.
     W : ndarray of shape (n_samples, d)
         Decisions made.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+    names : list of str, optional
+        Names of the decision variables; None means those of the region.
 
     Attributes
     ----------
@@ -75,10 +79,19 @@ class DecisionDisplay:
     chosen_: AxesImage | LineCollection | BarContainer
     best_: AxesImage | LineCollection | BarContainer
 
-    def __init__(self, *, region: Region, C: ArrayLike, W: ArrayLike) -> None:
+    def __init__(
+        self,
+        *,
+        region: Region,
+        C: ArrayLike,
+        W: ArrayLike,
+        region_params: RegionParams | None = None,
+        names: ArrayLike | None = None,
+    ) -> None:
         self.C, self.W = check_costs(C, W)
         self.region = check_region(region, n_dim=self.C.shape[1])
-        self.W_best = self.region.argmin(self.C)
+        self.names = self.region.names(self.C.shape[1]) if names is None else np.asarray(names)
+        self.W_best = self.region.with_rows(region_params, *self.C.shape).argmin(self.C)
         self.regret = np.einsum("ij,ij->i", self.region.to_min(self.C), self.W - self.W_best)
 
     @classmethod
@@ -89,6 +102,7 @@ class DecisionDisplay:
         C: ArrayLike,
         *,
         region: Region | None = None,
+        region_params: RegionParams | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> DecisionDisplay:
@@ -103,6 +117,8 @@ class DecisionDisplay:
             True costs.
         region : Region or None, default=None
             Where decisions are made; None means the estimator's own ``region_``.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs
@@ -112,11 +128,21 @@ class DecisionDisplay:
         -------
         display : DecisionDisplay
         """
-        return cls.from_predictions(estimator.predict(X), C, fitted_region(estimator, region), ax=ax, **kwargs)
+        found, C_hat = fitted_region(estimator, region), estimator.predict(X)
+        names = decision_names(estimator, found, np.shape(C)[-1])
+        return cls.from_predictions(C_hat, C, found, region_params=region_params, names=names, ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
-        cls, C_hat: ArrayLike, C: ArrayLike, region: Region | None = None, *, ax: Axes | None = None, **kwargs: Any
+        cls,
+        C_hat: ArrayLike,
+        C: ArrayLike,
+        region: Region | None = None,
+        *,
+        region_params: RegionParams | None = None,
+        names: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> DecisionDisplay:
         """Draw the decisions made with predicted costs.
 
@@ -126,6 +152,10 @@ class DecisionDisplay:
             Predicted and true costs.
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        names : list of str, optional
+            Names of the decision variables; None means those of the region.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs
@@ -138,7 +168,8 @@ class DecisionDisplay:
         pyplot(cls.__name__)
         C, C_hat = check_costs(C, C_hat)
         region = check_region(region, n_dim=C.shape[1])
-        return cls(region=region, C=C, W=region.argmin(C_hat)).plot(ax=ax, **kwargs)
+        W = region.with_rows(region_params, *C.shape).argmin(C_hat)
+        return cls(region=region, C=C, W=W, region_params=region_params, names=names).plot(ax=ax, **kwargs)
 
     def plot(
         self,
@@ -159,7 +190,7 @@ class DecisionDisplay:
         sample : int, default=0
             Which sample to show.  The simplex shows all of them.
         labels : array-like of str of shape (d,), optional
-            Names of the alternatives, items or variables.
+            Names of the alternatives, items or variables; None means those of the display, or numbers.
         pos : dict of node to (x, y), optional
             Where the nodes of a graph are.  Grids and networkx graphs whose nodes have the attribute "pos" need none.
         cmap : str or Colormap, optional
@@ -175,6 +206,7 @@ class DecisionDisplay:
         n, d = self.C.shape
         if not -n <= sample < n:
             raise ValueError(f"sample must be one of the {n} samples, counted from zero, got {sample}.")
+        labels = self.names if labels is None else labels
         names = np.array([str(j) for j in range(d)] if labels is None else [str(x) for x in np.asarray(labels)])
         if names.shape != (d,):
             raise ValueError(f"labels must be {d} names, one per decision variable, got {names.size}.")

@@ -69,3 +69,32 @@ def names_side_by_side(parts: Sequence[tuple[int, Names]]) -> list[str] | None:
     if len(set(flat)) == len(flat) and all(names is not None for _, names in parts):
         return flat
     return [f"{i}: {name}" for i, own in enumerate(listed) for name in own]
+
+
+# -- decisions in words ------------------------------------------------------------------------------------------------
+
+#: entries below this share of the largest one of a decision are rounding errors of a solver
+NOTHING = 1e-6
+
+
+def chosen_entries(w: np.ndarray) -> np.ndarray:
+    """Indices of the entries of a decision that are not zero."""
+    return np.flatnonzero(np.abs(w) > NOTHING * np.abs(w).max(initial=0.0))
+
+
+def list_amounts(W: np.ndarray, names: np.ndarray) -> list[dict[str, float]]:
+    """Entries of each decision that are not zero, by name."""
+    return [{str(names[j]): float(w[j]) for j in chosen_entries(w)} for w in W]
+
+
+def ones_of(W: np.ndarray) -> list[np.ndarray] | None:
+    """Entries of each decision that are one; None if some are neither zero nor one."""
+    if not np.minimum(np.abs(W), np.abs(W - 1.0)).max(initial=0.0) <= NOTHING:
+        return None
+    return [np.flatnonzero(w > 0.5) for w in W]
+
+
+def list_selected(W: np.ndarray, names: np.ndarray) -> list[list[str]] | None:
+    """Names of the entries of each decision that are one; None if some are neither zero nor one."""
+    ones = ones_of(W)
+    return None if ones is None else [[str(names[j]) for j in own] for own in ones]

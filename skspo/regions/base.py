@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array
 
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
-from ._names import Names, check_names
+from ._names import Names, check_names, default_names, list_amounts
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
 from ._threads import count_blocks, solve_blocks
@@ -166,6 +166,58 @@ class Region(VersionedState, BaseEstimator):
     def _names(self, d: int) -> Names:
         """Names of ``d`` decision variables; regions that compute them override this method."""
         return self.variable_names
+
+    def describe(self, W: ArrayLike, names: Names = None) -> list[Any]:
+        """Decisions in words.
+
+        Parameters
+        ----------
+        W : array-like of shape (n_samples, d)
+            Decisions.
+        names : list of str, default=None
+            Names of the variables; None means those of the region, or w0, w1, ... if it has none.
+
+        Returns
+        -------
+        words : list of length n_samples
+            What was chosen: a dict from the names of the variables that are not zero to their amounts.  Some regions
+            have better words: the name of the alternative (``Simplex``), the list of the selected items (``TopK``,
+            ``Knapsack`` with whole items), the nodes of the route (``ShortestPath``), the list of pairs
+            (``Assignment``), the list of the words of every region (``Product``).
+
+        Examples
+        --------
+        >>> from skspo import Box, ShortestPath
+        >>> Box(0, 5).describe([[0.0, 5.0, 2.5]], names=["oil", "gas", "coal"])
+        [{'gas': 5.0, 'coal': 2.5}]
+        >>> ShortestPath([("a", "b"), ("b", "c"), ("a", "c")]).describe([[1.0, 1.0, 0.0]])
+        [['a', 'b', 'c']]
+        """
+        W_arr = check_array(W, dtype=np.float64, ensure_min_samples=0, input_name="W")
+        d = self.resolve_dim(W_arr.shape[1])
+        given = check_names(names, d, "names")
+        own = self.names(d) if given is None else given
+        return self._describe(W_arr, default_names(d) if own is None else own)
+
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        """``describe`` for validated decisions and names."""
+        return list_amounts(W, names)
+
+    def chosen(self, C: ArrayLike, names: Names = None) -> list[Any]:
+        """Best decision for each row of costs in words, see ``describe``.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d)
+            Costs (``sense="min"``) or values (``sense="max"``).
+        names : list of str, default=None
+            As in ``describe``.
+
+        Returns
+        -------
+        words : list of length n_samples
+        """
+        return self.describe(self.argmin(np.atleast_2d(np.asarray(C))), names)
 
     @property
     def oracle_is_solver(self) -> bool:

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
-from ._names import Names, number_names
+from ._names import Names, number_names, ones_of
 from ._oracles.highs import map_rows, solve_rows, worst_rows
 from .base import CertifiedFloat
 from .polyhedral import InequalityForm, PolyhedralRegion
@@ -267,6 +267,12 @@ class ShortestPath(PolyhedralRegion):
             W[rows] = data.sweep.shortest(np.ascontiguousarray(C[rows].T))
         return W
 
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        pairs, taken = self._pairs(), ones_of(W)
+        if taken is None:  # a mixture of paths
+            return super()._describe(W, names)
+        return [walk_edges([pairs[e] for e in own]) for own in taken]
+
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         data = self._data(C.shape[1])
@@ -311,6 +317,31 @@ class ShortestPath(PolyhedralRegion):
         """0, because of the flow conservation at the nodes."""
         self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(0.0)
+
+
+def walk_edges(edges: Sequence[tuple[Node, Node]]) -> list[Any]:
+    """Nodes of a path in order; cycles beside it follow as lists of their own."""
+    leaving: dict[Node, list[Node]] = {}
+    surplus: dict[Node, int] = {}
+    for tail, head in edges:
+        leaving.setdefault(tail, []).append(head)
+        surplus[tail], surplus[head] = surplus.get(tail, 0) + 1, surplus.get(head, 0) - 1
+    walk: list[Any] = []
+    cycles: list[Any] = []
+    starts = [node for node, value in surplus.items() if value > 0]
+    for start in [*starts, *leaving]:
+        while leaving.get(start):
+            path = [start]
+            while leaving.get(path[-1]):
+                node = leaving[path[-1]].pop(0)
+                if node in path:  # cut the cycle out
+                    at = path.index(node)
+                    cycles.append([*path[at:], node])
+                    path = path[:at]
+                path.append(node)
+            if len(path) > 1:
+                walk = path
+    return walk + cycles
 
 
 def _reached(start: int, tails: np.ndarray, heads: np.ndarray, n_nodes: int) -> np.ndarray:
@@ -426,6 +457,12 @@ class Assignment(PolyhedralRegion):
             return W.reshape(-1, n * n)
 
         return map_rows(chunk, C, n_jobs=self.n_jobs)
+
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        n, taken = self._data(W.shape[1]), ones_of(W)
+        if taken is None:  # a mixture of assignments
+            return super()._describe(W, names)
+        return [[divmod(int(e), n) for e in own] for own in taken]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""

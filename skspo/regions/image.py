@@ -322,6 +322,13 @@ class LinearImage(Region):
         Z = self._inner_min(self.to_min(C_arr))
         return Z[0] if one_row else Z
 
+    def chosen(self, C: ArrayLike, names: Names = None) -> list[Any]:
+        """Best z in words, if the variables of the inner region have names; else the best u."""
+        inner, m = self._inner()
+        if inner.names(m) is None:
+            return super().chosen(C, names)
+        return inner.describe(np.atleast_2d(self.inner_argmin(C)))
+
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
-from ._names import Names
+from ._names import Names, list_selected
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from ._threads import THREAD_NUMBERS
@@ -301,6 +301,10 @@ class Knapsack(PolyhedralRegion):
         # A capacity above the weight of all items makes no difference, but the table would grow with it.
         total = self._data(d).form.A_ub.sum(axis=1)
         return _RowKnapsack(self, {"capacity": np.minimum(capacity, np.asarray(total).ravel())})
+
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        selected = list_selected(W, names) if self.integer else None
+        return super()._describe(W, names) if selected is None else selected
 
     @_if_fractional
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:

@@ -12,6 +12,8 @@ elementary, offers more than an oracle.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._names import Names
@@ -53,6 +55,9 @@ class RowRegion(Region):
 
     def _names(self, d: int) -> Names:
         return self.region._names(d)
+
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        return self.region._describe(W, names)
 
     @property
     def label(self) -> str:

@@ -72,6 +72,16 @@ class Product(Region):
         parts = [(k.stop - k.start, region) for k, region in self._data(d)]
         return names_side_by_side([(size, region.names(size)) for size, region in parts])
 
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        own = self._names(W.shape[1])
+        numbered = own is not None and list(names) == list(own)
+        parts = []
+        for columns, region in self._data(W.shape[1]):
+            # The number of a region, which may be part of a name, is not needed here.
+            theirs = region.names(columns.stop - columns.start) if numbered else None
+            parts.append(region._describe(W[:, columns], names[columns] if theirs is None else theirs))
+        return [list(words) for words in zip(*parts, strict=True)]
+
     @property
     def oracle_is_solver(self) -> bool:
         """Whether that of a region is."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
+from ._names import list_selected
 from ._row_names import row_error
 from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat, Region
@@ -47,6 +48,12 @@ class Simplex(PolyhedralRegion):
         W = np.zeros_like(C)
         W[np.arange(C.shape[0]), C.argmin(axis=1)] = 1.0
         return W
+
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        selected = list_selected(W, names)
+        if selected is None or any(len(own) != 1 for own in selected):  # not what the oracle returns
+            return super()._describe(W, names)
+        return [own[0] for own in selected]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
@@ -283,6 +290,10 @@ class TopK(PolyhedralRegion):
             places = tied[rows].sum(axis=1) - surplus[rows]
             W[rows] = np.where(tied[rows] & (np.cumsum(tied[rows], axis=1) > places[:, None]), 0.0, W[rows])
         return W
+
+    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
+        selected = list_selected(W, names)
+        return super()._describe(W, names) if selected is None else selected
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
