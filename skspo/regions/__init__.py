@@ -1,10 +1,11 @@
 """Feasible regions of decisions."""
 
 from ._row_params import row_params
+from .assignment import Assignment
 from .balls import Ellipsoid, L1Ball, LqBall
 from .base import CertifiedFloat, Region, StrongConvexity
 from .check import check_region
-from .graphs import Assignment, ShortestPath
+from .graphs import ShortestPath
 from .image import LinearImage
 from .integer import Knapsack, MixedInteger
 from .level_sets import EntropySimplex, LogBarrierSimplex

@@ -51,7 +51,7 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     ...     search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3).fit(X, C, region_params=rows)
     SPOPlusRegressor(region=Knapsack(capacity=8, weights=[3, 4, 5]))
     """
-    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
+    arrays = {name: _as_column(value) for name, value in params.items()}
     if not arrays or any(array.ndim == 0 for array in arrays.values()):
         raise ValueError("row_params needs arrays with one row per sample, for example capacity=[10, 12, 9].")
     lengths = {name: array.shape[0] for name, array in arrays.items()}
@@ -60,12 +60,18 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     if ROW in arrays:
         raise ValueError(f"row_params: {ROW!r} is not a parameter, it is the number that each row gets.")
     n = next(iter(lengths.values()))
-    dtype = [(name, np.dtype(np.float64), array.shape[1:]) for name, array in arrays.items()]
+    dtype = [(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]
     rows = np.empty(n, dtype=np.dtype([*dtype, (ROW, np.dtype(np.int64), ())]))
     rows[ROW] = np.arange(n)
     for name, array in arrays.items():
         rows[name] = array
     return rows
+
+
+def _as_column(value: ArrayLike) -> np.ndarray:
+    """Numbers as floats; labels, such as the nodes of a graph, as they are."""
+    array = np.asarray(value)
+    return array.astype(np.float64) if array.dtype.kind in "biuf" else array
 
 
 def read_names(region_params: RegionParams) -> RowNames:
@@ -99,8 +105,9 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
     given.pop(ROW, None)
     if not shapes:
         raise ValueError(
-            f"region_params is given, but {name} has no parameters that may vary by sample. Box (lower, upper), "
-            "Knapsack (capacity), Polyhedron and MixedInteger (b_ub, b_eq) have."
+            f"region_params is given, but {name} has no parameters that may vary by sample. Simplex, TopK, Box, "
+            "Knapsack and Assignment (available), TopK (k), Box, Polyhedron and MixedInteger (lower, upper), Knapsack "
+            "(capacity), Polyhedron and MixedInteger (b_ub, b_eq), ShortestPath (source, target) have."
         )
     if not given:
         raise ValueError(f"region_params is empty; {name} can vary in {sorted(shapes)}.")
@@ -109,7 +116,7 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
         if key not in shapes:
             raise ValueError(f"region_params: {name} cannot vary by sample in {key!r}, only in {sorted(shapes)}.")
         try:
-            array = np.asarray(value, dtype=np.float64)
+            array = np.asarray(region._read_row_param(key, value), dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"region_params: {key} must be an array of numbers with one row per sample.") from None
         if array.ndim == 0 or array.shape[0] != n:
@@ -117,12 +124,31 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
                 f"region_params: {key} must have one row for each of the {n} samples, got shape {array.shape}. In "
                 "cross-validation pass row_params(...), which is split with the samples; a dict is not."
             )
-        if not np.isfinite(array).all():
-            row = int(np.argmin(np.isfinite(array.reshape(n, -1)).all(axis=1)))
+        fine = ~np.isnan(array) if key in region._rows_may_be_infinite else np.isfinite(array)
+        if not fine.all():
+            row = int(np.argmin(fine.reshape(n, -1).all(axis=1)))
             raise row_error(ValueError, row, f"region_params: {key} must be finite, got {array[row]} in {{row}}.")
         shape = shapes[key]
+        if key == "available":
+            rows[key] = _read_mask(array, (n, *shape))
+            continue
         if array.shape[1:] not in ((), shape):
             raise ValueError(f"region_params: {key} must have shape ({n},) or {(n, *shape)}, got {array.shape}.")
         column = array.reshape(n, *(1 for _ in shape)) if array.ndim == 1 else array
         rows[key] = np.ascontiguousarray(np.broadcast_to(column, (n, *shape)))
     return rows
+
+
+def _read_mask(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Which options are available: True and False, or 1 and 0, for every option of every sample."""
+    if array.shape != shape:
+        raise ValueError(
+            f"region_params: available must have shape {shape}, one row for each sample and one column for each "
+            f"option, got {array.shape}."
+        )
+    wrong = ~np.isin(array, (0.0, 1.0))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        text = f"region_params: available must be True or False, got {array[row, column]} in {{row}}, column {column}."
+        raise row_error(ValueError, int(row), text)
+    return array == 1.0

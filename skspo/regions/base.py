@@ -305,6 +305,13 @@ class Region(VersionedState, BaseEstimator):
         """Parameters that may differ from sample to sample, and the shape of one sample's value."""
         return {}
 
+    #: parameters of ``row_shapes`` that may be infinite
+    _rows_may_be_infinite: frozenset[str] = frozenset()
+
+    def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
+        """Numbers of a parameter of ``row_shapes``; regions with labels override this method."""
+        return value
+
     def _view(self, rows: dict[str, np.ndarray], d: int) -> Region:
         """Region with the given values of ``row_shapes`` for each row."""
         raise NotImplementedError

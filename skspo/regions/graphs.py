@@ -1,21 +1,22 @@
-"""Combinatorial polytopes on graphs: ShortestPath, Assignment."""
+"""Paths in directed graphs: ShortestPath."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from math import isqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
+from numpy.typing import ArrayLike
 
-from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
 from ._names import Names, number_names, ones_of
-from ._oracles.highs import map_rows, solve_rows, worst_rows
+from ._oracles.highs import solve_rows, worst_rows
+from ._row_names import row_error, rows_named
+from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
 from .base import CertifiedFloat
 from .polyhedral import InequalityForm, PolyhedralRegion
+from .row_polyhedra import RowForm, RowPolyhedral, rows_like
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -101,7 +102,8 @@ class ShortestPath(PolyhedralRegion):
     edges : list of (tail, head) pairs, array of shape (d, 2), or directed networkx graph
         Nodes are any hashable labels; parallel edges are allowed.  The order of the edges is the order of the costs.
     source, target : node labels, default=None
-        None means the only node that no edge enters, or leaves.
+        None means the only node that no edge enters, or leaves.  Both may vary by sample, with
+        ``region_params={"source": ..., "target": ...}``, arrays of node labels, in the methods of an estimator.
     n_jobs : int, default=None
         Number of threads; used only if the graph has a cycle.
     sense : {"min", "max"}, default="min"
@@ -296,6 +298,61 @@ class ShortestPath(PolyhedralRegion):
         tolerance = 1e-12 * sweep.length * np.abs(C[used]).max(axis=0)
         return np.where(excess <= tolerance, -C_true, np.inf)
 
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Source and target may vary by sample."""
+        return {"source": (), "target": ()}
+
+    def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
+        """Numbers of nodes in the order of ``_nodes``."""
+        number = {node: float(i) for i, node in enumerate(self._nodes())}
+        labels = value if isinstance(value, (list, tuple)) else np.asarray(value).tolist()
+        if not isinstance(labels, (list, tuple)):
+            return np.asarray(0.0)  # one label: the error about the number of rows is raised later
+        found = []
+        for row, label in enumerate(labels):
+            node = tuple(label) if isinstance(label, list) else label
+            if not isinstance(node, Hashable) or node not in number:
+                text = f"ShortestPath: {name} {label!r} of {{row}} is unknown, it is not a node of any edge."
+                raise row_error(ValueError, row, text)
+            found.append(number[node])
+        return found
+
+    def _nodes(self) -> list[Node]:
+        """All nodes, in the order in which edges mention them."""
+        return list(dict.fromkeys(node for pair in self._pairs() for node in pair))
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowPath:
+        *_, source, target = self._read()
+        ends = np.stack([rows_like(rows, "source", source, ()), rows_like(rows, "target", target, ())], axis=1)
+        same = ends[:, 0] == ends[:, 1]
+        if same.any():
+            row = int(np.argmax(same))
+            node = self._nodes()[int(ends[row, 0])]
+            text = f"ShortestPath: source and target of {{row}} must be different nodes, both are {node!r}."
+            raise row_error(ValueError, row, text)
+        pairs, first, number = np.unique(ends.astype(np.intp), axis=0, return_index=True, return_inverse=True)
+        view = _RowPath(self, {"pair": number.ravel()})
+        for pair, row in zip(pairs.tolist(), first.tolist(), strict=True):
+            try:
+                view.pairs.append(self._between(*pair))
+            except InfeasibleRegionError as error:
+                raise row_error(InfeasibleRegionError, row, f"{error} (source and target of {{row}})") from None
+        return view
+
+    def _between(self, source: int, target: int) -> ShortestPath:
+        """Paths between two nodes, given by their numbers; kept until a parameter is replaced."""
+        entry = self._entry(self.n_dim)
+        cached = self._cache.get("pairs")
+        if cached is None or cached[0] is not entry:
+            cached = self._cache["pairs"] = (entry, {})
+        if (source, target) not in cached[1]:
+            nodes = self._nodes()
+            ends = {"n_jobs": self.n_jobs, "sense": self.sense}
+            path = ShortestPath(self.edges, nodes[source], nodes[target], **ends)  # type: ignore[arg-type]
+            path._data(self.n_dim)
+            cached[1][source, target] = path
+        return cached[1][source, target]
+
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return the flows of one unit from source to target, {flow out - flow in = 1 at the source, 0 elsewhere}."""
         return self._data(self.resolve_dim(n_dim)).form
@@ -317,6 +374,65 @@ class ShortestPath(PolyhedralRegion):
         """0, because of the flow conservation at the nodes."""
         self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(0.0)
+
+
+class _RowPath(RowPolyhedral):
+    """Paths with a source and a target of each row; rows with the same ones are solved together."""
+
+    region: ShortestPath
+
+    def __init__(self, region: ShortestPath, rows: dict[str, np.ndarray]) -> None:
+        super().__init__(region, rows)
+        #: paths between the nodes of each pair; ``rows`` has the number of the pair
+        self.pairs: list[ShortestPath] = []
+
+    def take(self, rows: slice | np.ndarray) -> _RowPath:
+        """View of some of the rows."""
+        some = cast("_RowPath", super().take(rows))
+        some.pairs = self.pairs
+        return some
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """True if some pair has paths with cycles: HiGHS."""
+        return any(path.oracle_is_solver for path in self.pairs)
+
+    def _groups(self) -> Iterator[tuple[np.ndarray, ShortestPath]]:
+        for number, path in enumerate(self.pairs):
+            rows = np.flatnonzero(self.rows["pair"] == number)
+            if rows.size:
+                yield rows, path
+
+    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
+        W = np.empty_like(C)
+        for rows, path in self._groups():
+            with rows_named(self._row_names.take(rows).of):
+                W[rows] = path._argmin(C[rows], path._data(C.shape[1]))
+        return W
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        W = np.empty_like(C)
+        for rows, path in self._groups():
+            W[rows] = path.worst_argmin(C[rows], C_true[rows])
+        return W
+
+    def row_form(self, n_dim: int) -> RowForm:
+        """Return the flows of each row; conservation at all nodes, so that the matrix is the same for all pairs."""
+        tails, heads, *_ = self.region._read()
+        n_nodes, columns = int(max(tails.max(), heads.max())) + 1, np.arange(n_dim)
+        one = np.ones(n_dim)
+        flow = sp.csr_array((one, (tails, columns)), shape=(n_nodes, n_dim)) - sp.csr_array(
+            (one, (heads, columns)), shape=(n_nodes, n_dim)
+        )
+        b_eq, upper = np.zeros((len(self.pairs), n_nodes)), np.zeros((len(self.pairs), n_dim))
+        for number, path in enumerate(self.pairs):
+            *_, source, target = path._read()
+            b_eq[number, [source, target]] = 1.0, -1.0
+            upper[number] = path.inequality_form(n_dim).upper
+        rows = self.rows["pair"]
+        empty, none = sp.csr_array((0, n_dim)), np.zeros((rows.size, 0))
+        return RowForm(empty, none, sp.csr_array(flow), b_eq[rows], np.zeros((rows.size, n_dim)), upper[rows])
 
 
 def walk_edges(edges: Sequence[tuple[Node, Node]]) -> list[Any]:
@@ -395,93 +511,3 @@ def _blocks(C: np.ndarray) -> list[slice]:
     # With fewer rows the overhead of a step dominates in large graphs.
     size = max(BLOCK_NUMBERS // C.shape[1], 256)
     return [slice(a, a + size) for a in range(0, C.shape[0], size)]
-
-
-class Assignment(PolyhedralRegion):
-    """Assign n workers to n tasks: doubly stochastic n x n matrices, row by row.
-
-    Parameters
-    ----------
-    n : int, default=None
-        Number of workers and of tasks; decision i n + j is 1 if worker i does task j.  None means the square root of
-        the number of costs.
-    n_jobs : int, default=None
-        Number of threads.
-    sense : {"min", "max"}, default="min"
-        Whether the predicted numbers are costs or values.
-
-    Examples
-    --------
-    >>> from skspo import Assignment
-    >>> Assignment(2).argmin([[1.0, 2.0, 1.0, 3.0]])
-    array([[0., 1., 1., 0.]])
-    """
-
-    def __init__(self, n: int | None = None, *, n_jobs: int | None = None, sense: str = "min") -> None:
-        self.n = n
-        self.n_jobs = n_jobs
-        self.sense = sense
-
-    @property
-    def n_dim(self) -> int | None:
-        """Number n * n of pairs; None if n is to be inferred."""
-        if self.n is None:
-            return None
-        if isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1:
-            raise ValueError(f"Assignment: n must be a positive integer or None, got {self.n!r}.")
-        return int(self.n) ** 2
-
-    @property
-    def variable_names(self) -> Names:  # type: ignore[override]
-        """Names "worker -> task" of the pairs, by their numbers; None if n is to be inferred."""
-        return None if self.n_dim is None else self._names(self.n_dim)
-
-    def _names(self, d: int) -> Names:
-        n = self._data(d)
-        return [f"{i} -> {j}" for i in range(n) for j in range(n)]
-
-    def _prepare(self, d: int) -> int:
-        n = isqrt(d)
-        if n * n != d:
-            raise ValueError(f"Assignment: the number of costs must be a square, n workers times n tasks; got {d}.")
-        return n
-
-    def _argmin(self, C: np.ndarray, data: int) -> np.ndarray:
-        n = data
-
-        def chunk(first: int, C: np.ndarray) -> np.ndarray:
-            W = np.zeros((C.shape[0], n, n))
-            for w, c in zip(W, C.reshape(-1, n, n), strict=True):
-                check_time()
-                w[linear_sum_assignment(c)] = 1.0
-            return W.reshape(-1, n * n)
-
-        return map_rows(chunk, C, n_jobs=self.n_jobs)
-
-    def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        n, taken = self._data(W.shape[1]), ones_of(W)
-        if taken is None:  # a mixture of assignments
-            return super()._describe(W, names)
-        return [[divmod(int(e), n) for e in own] for own in taken]
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        return worst_rows(self.inequality_form(C.shape[1]), C, C_true, n_jobs=self.n_jobs)
-
-    def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
-        """Return the Birkhoff polytope {w >= 0, row and column sums 1}."""
-        d = self.resolve_dim(n_dim)
-        n = self._data(d)
-        eye, one = sp.eye_array(n, format="csr"), np.ones((1, n))
-        A_eq = sp.vstack([sp.kron(eye, one), sp.kron(one, eye)], format="csr")
-        return InequalityForm.build(d, A_eq=A_eq, b_eq=np.ones(2 * n))
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """sqrt(2 n): two assignments that have nothing in common."""
-        n = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(float(np.sqrt(2.0 * n)) if n > 1 else 0.0)
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because the sums of rows and columns are fixed."""
-        self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(0.0)

@@ -52,7 +52,7 @@ def _inner_has(name: str) -> Callable[[LinearImage], bool]:
 def _can_lift(image: LinearImage) -> bool:
     """Whether a z can be found for a given decision."""
     return has(image.region, "repair") and (
-        image._directions().injective or (has(image.region, "standard_form") and image._rows_known is None)
+        image._directions().injective or (has(image.region, "standard_form") and not image._varies)
     )
 
 

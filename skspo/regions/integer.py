@@ -16,9 +16,9 @@ from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat
-from .per_sample import RowRegion
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
-from .polyhedron import BoundsLike, ConstrainedRegion, ConstraintsLike, RowPolyhedron, read_numbers, stack_sides
+from .polyhedron import BoundsLike, ConstrainedRegion, ConstraintsLike, RowPolyhedron, read_numbers, split_rows
+from .row_polyhedra import RowForm, RowPolyhedral, rows_like
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
 BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
@@ -140,7 +140,7 @@ class MixedInteger(ConstrainedRegion):
         return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, time_limit=self.time_limit)
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
-        return _RowMixedInteger(self, {"rhs": stack_sides(self._data(d).form, rows)})
+        return _RowMixedInteger(self, split_rows(self.label, self._data(d).form, rows))
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Diagonal of a box around the linear relaxation, an upper bound."""
@@ -149,15 +149,18 @@ class MixedInteger(ConstrainedRegion):
 
 
 class _RowMixedInteger(RowPolyhedron):
-    """Mixed-integer regions with one right-hand side per row."""
+    """Mixed-integer regions with right-hand sides and bounds of each row."""
 
     region: MixedInteger
 
+    @property
+    def _is_polyhedron(self) -> bool:
+        """Whether no decision is an integer."""
+        return False
+
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        region = self.region
-        form, integers, *_ = region._data(C.shape[1])
-        jobs, limit = region.n_jobs, region.time_limit
-        return solve_rows(form, C, integrality=integers, rhs=data["rhs"], n_jobs=jobs, time_limit=limit)
+        integers, limit = self.region._data(C.shape[1]).integers, self.region.time_limit
+        return self._solve(C, integrality=integers, time_limit=limit)
 
 
 #: polyhedral capabilities, which only the fractional knapsack has: a finite set of points does not have them
@@ -185,7 +188,8 @@ class Knapsack(PolyhedralRegion):
         Nonnegative weights of the items, in one or several resources.
     capacity : float or array-like of shape (m,)
         How much of each resource there is.  It may vary by sample, with ``region_params={"capacity": ...}`` in the
-        methods of an estimator.
+        methods of an estimator, and so may the items: ``region_params={"available": ...}``, a boolean array of shape
+        (n_samples, d).
     integer : bool, default=True
         Whether items are taken whole.
     n_jobs : int, default=None
@@ -287,11 +291,12 @@ class Knapsack(PolyhedralRegion):
         return np.where(C < 0, W, 0.0)
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """The capacity may vary by sample."""
-        return {"capacity": self._data(d).form.b_ub.shape}
+        """The capacity may vary by sample, and items may be unavailable."""
+        return {"capacity": self._data(d).form.b_ub.shape, "available": (d,)}
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowKnapsack:
-        capacity = rows["capacity"]
+        form: InequalityForm = self._data(d).form
+        capacity = rows_like(rows, "capacity", form.b_ub, form.b_ub.shape)
         if (capacity < 0).any():
             row = int(np.argmax((capacity < 0).any(axis=1)))
             low = capacity[row].min()
@@ -299,8 +304,9 @@ class Knapsack(PolyhedralRegion):
                 InfeasibleRegionError, row, f"Knapsack: the region of {{row}} is empty, the capacity {low} is negative."
             )
         # A capacity above the weight of all items makes no difference, but the table would grow with it.
-        total = self._data(d).form.A_ub.sum(axis=1)
-        return _RowKnapsack(self, {"capacity": np.minimum(capacity, np.asarray(total).ravel())})
+        total = np.asarray(form.A_ub.sum(axis=1)).ravel()
+        available = {name: rows[name] for name in ("available",) if name in rows}
+        return _RowKnapsack(self, {"capacity": np.minimum(capacity, total)} | available)
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         selected = list_selected(W, names) if self.integer else None
@@ -341,10 +347,22 @@ class Knapsack(PolyhedralRegion):
         return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
 
 
-class _RowKnapsack(RowRegion):
-    """Knapsacks with one capacity per row."""
+class _RowKnapsack(RowPolyhedral):
+    """Knapsacks with capacities and items of each row."""
 
     region: Knapsack
+
+    @property
+    def _is_polyhedron(self) -> bool:
+        """Whether items are fractional."""
+        return not self.region.integer
+
+    def _plain_form(self, n_dim: int) -> InequalityForm:
+        return self.region._data(n_dim).form
+
+    def row_form(self, n_dim: int) -> RowForm:
+        upper = self.rows.get("available", np.ones((1, n_dim))).astype(float)
+        return self._form_with(n_dim, b_ub=self.rows["capacity"], upper=upper)
 
     def _thread_numbers(self, d: int) -> int | None:
         weights, capacity = self.region._data(d).form.A_ub.toarray(), self.rows["capacity"]
@@ -356,6 +374,8 @@ class _RowKnapsack(RowRegion):
 
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         region, capacity = self.region, data["capacity"]
+        if "available" in data:
+            C = np.where(data["available"], C, 0.0)  # items without value are not taken
         plain = region._data(C.shape[1]).form
         weights = plain.A_ub.toarray()
         table = _whole_numbers(weights, capacity) if region.integer else None

@@ -6,8 +6,7 @@ Conventions
     rows       dict from such a parameter to an array with one row per sample
 
 A view takes exactly these rows of costs; ``take`` selects some of them.  A view may have the same capabilities as every
-region.  The polyhedra of different samples have no common standard form, so only ``Box``, whose cone form is
-elementary, offers more than an oracle.
+region; those of polyhedra are in ``row_polyhedra``.
 """
 
 from __future__ import annotations
@@ -47,6 +46,11 @@ class RowRegion(Region):
     def n_dim(self) -> int | None:
         """That of the plain region."""
         return self.region.n_dim
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """Whether that of the plain region is."""
+        return self.region.oracle_is_solver
 
     @property
     def variable_names(self) -> Names:  # type: ignore[override]

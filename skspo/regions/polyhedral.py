@@ -36,13 +36,21 @@ Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
 
 class StandardForm(NamedTuple):
-    """{u : A u = b, lower <= u <= upper} with decisions w = project @ u (None: the first d entries of u)."""
+    """{u : A u = b, lower <= u <= upper} with decisions w = project @ u (None: the first d entries of u).
+
+    If the region varies by sample, b, lower and upper have one row for each sample.
+    """
 
     A: sp.csr_array
     b: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     project: sp.csr_array | None = None
+
+    @property
+    def varies(self) -> bool:
+        """Whether b, lower and upper have one row for each sample."""
+        return self.b.ndim == 2
 
 
 class QuadraticForm(NamedTuple):

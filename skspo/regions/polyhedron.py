@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,9 +14,10 @@ from scipy.optimize import Bounds, LinearConstraint
 from .._utils.errors import InfeasibleRegionError
 from ._names import Names
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
+from ._row_names import row_error
 from .base import Region
-from .per_sample import RowRegion
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
+from .row_polyhedra import RowForm, RowPolyhedral
 
 #: a lower and an upper bound; None means that there is none
 Pair: TypeAlias = tuple[float | None, float | None]
@@ -194,9 +195,12 @@ class ConstrainedRegion(Region):
         return InequalityForm.build(d, *_stack(upper), *_stack(equal), *_read_bounds(self.label, d, self.bounds))
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """Right-hand sides ``b_ub`` and ``b_eq`` may vary by sample, if they are given."""
+        """Bounds may vary by sample, and so may the right-hand sides ``b_ub`` and ``b_eq``, if they are given."""
         given = {"b_ub": self.b_ub, "b_eq": self.b_eq}
-        return {name: (np.size(b),) for name, b in given.items() if b is not None and np.size(b)}
+        shapes: dict[str, tuple[int, ...]] = {"lower": (d,), "upper": (d,)}
+        return shapes | {name: (np.size(b),) for name, b in given.items() if b is not None and np.size(b)}
+
+    _rows_may_be_infinite = frozenset({"lower", "upper"})
 
 
 class _PolyhedronData(NamedTuple):
@@ -222,7 +226,8 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         Equalities A_eq w = b_eq.  Right-hand sides may vary by sample, with ``region_params={"b_eq": ...}`` in the
         methods of an estimator.
     bounds : pair, list of d pairs, or scipy.optimize.Bounds, default=(0, None)
-        Lower and upper bound of all decisions, or of each; None means that there is no bound.
+        Lower and upper bound of all decisions, or of each; None means that there is no bound.  They may vary by sample,
+        with ``region_params={"lower": ..., "upper": ...}``.
     constraints : LinearConstraint, tuple (A, lb, ub), or list of those, default=None
         Further constraints lb <= A w <= ub (:class:`scipy.optimize.LinearConstraint`).  They are the same for all
         samples.
@@ -280,7 +285,7 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         return solve_rows(data.form, C, n_jobs=self.n_jobs)
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> RowPolyhedron:
-        return RowPolyhedron(self, {"rhs": stack_sides(self._data(d).form, rows)})
+        return RowPolyhedron(self, split_rows(self.label, self._data(d).form, rows))
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
@@ -301,31 +306,48 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         return low, high
 
 
-def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray:
-    """Right-hand sides of every row, inequalities first; those that do not vary are taken from ``form``."""
+def split_rows(name: str, form: InequalityForm, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Right-hand sides and bounds of every row, as far as they vary; further constraints are the same for all rows."""
     n = next(iter(rows.values())).shape[0]
-    sides = []
-    for name, b in (("b_ub", form.b_ub), ("b_eq", form.b_eq)):
-        given = rows.get(name, np.zeros((n, 0)))
-        sides += [given, np.broadcast_to(b[given.shape[1] :], (n, b.size - given.shape[1]))]
-    return np.concatenate(sides, axis=1)
+    found = {}
+    for key, plain in (("b_ub", form.b_ub), ("b_eq", form.b_eq)):
+        if key in rows:
+            rest = plain[rows[key].shape[1] :]
+            found[key] = np.concatenate([rows[key], np.broadcast_to(rest, (n, rest.size))], axis=1)
+    if "lower" in rows or "upper" in rows:
+        lower = rows.get("lower", np.broadcast_to(form.lower, (n, form.lower.size)))
+        upper = rows.get("upper", np.broadcast_to(form.upper, (n, form.upper.size)))
+        empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
+        if empty.any():
+            row, j = map(int, np.argwhere(empty)[0])
+            text = f"{name}: the region of {{row}} is empty, no number is between the lower bound {lower[row, j]} of "
+            raise row_error(InfeasibleRegionError, row, text + f"decision {j} and its upper bound {upper[row, j]}.")
+        found |= {"lower": lower, "upper": upper}
+    return found
 
 
-class RowPolyhedron(RowRegion):
-    """Polyhedra with one right-hand side per row, solved with HiGHS."""
+class RowPolyhedron(RowPolyhedral):
+    """Polyhedra with right-hand sides and bounds of each row, solved with HiGHS."""
 
     region: ConstrainedRegion
 
-    def _form(self, d: int) -> InequalityForm:
-        return self.region._data(d).form
+    def _plain_form(self, n_dim: int) -> InequalityForm:
+        return self.region._data(n_dim).form
+
+    def row_form(self, n_dim: int) -> RowForm:
+        """Return the constraints of each row."""
+        return self._form_with(n_dim, **self.rows)
 
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        return solve_rows(self._form(C.shape[1]), C, n_jobs=self.region.n_jobs, rhs=data["rhs"])
+        return self._solve(C)
 
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Orthonormal basis of the given equalities; implied ones may hold for some samples only."""
-        form = self._form(self.resolve_dim(n_dim))
-        if not form.b_eq.size:
-            return np.zeros((0, form.lower.size))
-        _, sv, Vt = np.linalg.svd(form.A_eq.toarray(), full_matrices=False)
-        return Vt[sv > 1e-10 * max(float(sv[0]), 1e-300)]
+    def _solve(self, C: np.ndarray, **options: Any) -> np.ndarray:
+        """Solve each row with its own constraints."""
+        form, rows = self.region._data(C.shape[1]).form, self.rows
+        n, rhs, bounds = C.shape[0], None, None
+        if "b_ub" in rows or "b_eq" in rows:
+            plain = {"b_ub": form.b_ub, "b_eq": form.b_eq}
+            rhs = np.concatenate([rows.get(k, np.broadcast_to(b, (n, b.size))) for k, b in plain.items()], axis=1)
+        if "lower" in rows:
+            bounds = rows["lower"], rows["upper"]
+        return solve_rows(form, C, n_jobs=self.region.n_jobs, rhs=rhs, bounds=bounds, **options)

@@ -12,9 +12,9 @@ from ._names import list_selected
 from ._row_names import row_error
 from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat, Region
-from .per_sample import RowRegion
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
+from .row_polyhedra import RowForm, RowPolyhedral, check_available, rows_like
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -25,6 +25,9 @@ BLOCK = 20
 
 class Simplex(PolyhedralRegion):
     """Unit simplex {w >= 0, sum w = 1}: choose one of d alternatives.
+
+    Not all alternatives may be there for every sample: ``region_params={"available": ...}``, a boolean array of shape
+    (n_samples, d), in the methods of an estimator.
 
     Parameters
     ----------
@@ -48,6 +51,14 @@ class Simplex(PolyhedralRegion):
         W = np.zeros_like(C)
         W[np.arange(C.shape[0]), C.argmin(axis=1)] = 1.0
         return W
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Alternatives may be unavailable."""
+        return {"available": (d,)}
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowSimplex:
+        check_available("Simplex", rows["available"], 1, "it needs")
+        return _RowSimplex(self, rows)
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         selected = list_selected(W, names)
@@ -99,6 +110,33 @@ class Simplex(PolyhedralRegion):
         return CertifiedFloat(float(np.sqrt(1.0 / p + 1.0 / (d - p))) if d > 1 else 0.0)
 
 
+class _RowSimplex(RowPolyhedral):
+    """Simplices of the alternatives that are available in each row."""
+
+    def _thread_numbers(self, d: int) -> int | None:
+        return self.region._thread_numbers(d)
+
+    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
+        W = np.zeros_like(C)
+        W[np.arange(C.shape[0]), np.where(data["available"], C, np.inf).argmin(axis=1)] = 1.0
+        return W
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        C = np.where(self.rows["available"], C, np.inf)
+        return self.solve_min(np.where(C == C.min(axis=1, keepdims=True), -C_true, np.inf))
+
+    def row_form(self, n_dim: int) -> RowForm:
+        return self._form_with(n_dim, upper=np.where(self.rows["available"], np.inf, 0.0))
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Clip to the available alternatives and normalise."""
+        available = self.rows["available"]
+        W = np.where(available, np.maximum(W, 0.0), 0.0)
+        total = W.sum(axis=1, keepdims=True)
+        equal = available / available.sum(axis=1, keepdims=True)
+        return np.where(total > 0, W / np.where(total > 0, total, 1.0), equal)
+
+
 class Box(PolyhedralRegion):
     """Box {lower <= w <= upper}: d independent decisions.
 
@@ -106,7 +144,8 @@ class Box(PolyhedralRegion):
     ----------
     lower, upper : float or array-like of shape (d,), default=0.0 and 1.0
         Finite bounds.  Two numbers make a region that exists in every dimension.  Both may vary by sample, with
-        ``region_params={"upper": ...}`` in the methods of an estimator.
+        ``region_params={"upper": ...}`` in the methods of an estimator.  Decisions that are not available,
+        ``region_params={"available": ...}``, are 0.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -158,13 +197,16 @@ class Box(PolyhedralRegion):
         return [(part, Box(lower[part], upper[part], sense=self.sense)) for part in parts]
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """Both bounds may vary by sample."""
-        return {"lower": (d,), "upper": (d,)}
+        """Both bounds may vary by sample, and decisions may be unavailable."""
+        return {"lower": (d,), "upper": (d,), "available": (d,)}
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowBox:
-        n = next(iter(rows.values())).shape[0]
-        for name, bound in zip(("lower", "upper"), self._data(d), strict=True):
-            rows.setdefault(name, np.broadcast_to(bound, (n, d)))
+        lower, upper = self._data(d)
+        available = rows_like(rows, "available", True, (d,))
+        rows = {
+            "lower": np.where(available, rows_like(rows, "lower", lower, (d,)), 0.0),
+            "upper": np.where(available, rows_like(rows, "upper", upper, (d,)), 0.0),
+        }
         empty = (rows["lower"] > rows["upper"]).any(axis=1)
         if empty.any():
             row = int(np.argmax(empty))
@@ -218,7 +260,7 @@ class Box(PolyhedralRegion):
         return CertifiedFloat(float(edges[edges > 0].min(initial=np.inf)) if (edges > 0).any() else 0.0)
 
 
-class _RowBox(RowRegion):
+class _RowBox(RowPolyhedral):
     """Boxes with one pair of bounds per row."""
 
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
@@ -227,14 +269,13 @@ class _RowBox(RowRegion):
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         return self.solve_min(np.where(C == 0, -C_true, C))
 
+    def row_form(self, n_dim: int) -> RowForm:
+        return self._form_with(n_dim, **self.rows)
+
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Unit vectors of the coordinates that are fixed in every sample."""
         lower, upper = self.rows["lower"], self.rows["upper"]
         return np.eye(lower.shape[1])[(lower == upper).all(axis=0)]
-
-    def _always_hidden(self, d: int) -> np.ndarray:
-        """None: the bounds of other samples may differ."""
-        return np.zeros((0, d))
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         return np.clip(W, self.rows["lower"], self.rows["upper"])
@@ -253,7 +294,9 @@ class TopK(PolyhedralRegion):
     Parameters
     ----------
     k : int, default=1
-        How many to choose, between 0 and d.
+        How many to choose, between 0 and d.  It may vary by sample, with ``region_params={"k": ...}`` in the methods of
+        an estimator, and so may what there is to choose from: ``region_params={"available": ...}``, a boolean array
+        of shape (n_samples, d).
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -290,6 +333,21 @@ class TopK(PolyhedralRegion):
             places = tied[rows].sum(axis=1) - surplus[rows]
             W[rows] = np.where(tied[rows] & (np.cumsum(tied[rows], axis=1) > places[:, None]), 0.0, W[rows])
         return W
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """How many to choose, and of what."""
+        return {"k": (), "available": (d,)}
+
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowTopK:
+        k = rows_like(rows, "k", self._data(d), ())
+        wrong = (k != np.floor(k)) | (k < 0) | (k > d)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            text = f"TopK: k must be an integer between 0 and the number of costs {d}, got {k[row]:g} in {{row}}."
+            raise row_error(ValueError, row, text)
+        available = rows_like(rows, "available", True, (d,))
+        check_available("TopK", available, k, "k is")
+        return _RowTopK(self, {"k": k.astype(np.int64), "available": available})
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         selected = list_selected(W, names)
@@ -333,3 +391,26 @@ class TopK(PolyhedralRegion):
             return CertifiedFloat(0.0)
         widths = [min(p, d - p, m) * np.sqrt(d / (p * (d - p))) for p in (1, d // 2)]
         return CertifiedFloat(float(min(widths)))
+
+
+class _RowTopK(RowPolyhedral):
+    """Choices of k of the available options, with one k per row."""
+
+    def _thread_numbers(self, d: int) -> int | None:
+        return self.region._thread_numbers(d)
+
+    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
+        return self._first(np.argsort(np.where(data["available"], C, np.inf), axis=1, kind="stable"))
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        return self._first(np.lexsort((-C_true, np.where(self.rows["available"], C, np.inf)), axis=1))
+
+    def _first(self, order: np.ndarray) -> np.ndarray:
+        """The first k of each row."""
+        W = np.zeros(order.shape)
+        np.put_along_axis(W, order, (np.arange(order.shape[1]) < self.rows["k"][:, None]).astype(float), axis=1)
+        return W
+
+    def row_form(self, n_dim: int) -> RowForm:
+        available, k = self.rows["available"], self.rows["k"]
+        return self._form_with(n_dim, b_eq=k[:, None].astype(float), upper=available.astype(float))

@@ -25,7 +25,7 @@ from .._training.objective import GAP_FLOOR, LinearObjective, Undecided
 from .._training.run import Run
 from .._utils.deadline import TimeIsUp
 from .base import penalty_kind
-from .interior_point.reduced_form import ReducedForm, region_form
+from .interior_point.reduced_form import ReducedForm, forms_of
 from .interior_point.solver import InteriorPointSolver, predicted_work
 from .interior_point.state import State
 
@@ -70,19 +70,17 @@ def finish_with_undecided_rows(
     Theta, value, bound : ndarray, float and Bound
         Those with the smallest gap; None if too many rows are undecided, or if there is no time.
     """
-    if "reduced form" not in run.derived:
-        run.derived["reduced form"] = region_form(objective.region, objective.normals.shape[1])
-    form: ReducedForm | None = run.derived["reduced form"]
     best: tuple[np.ndarray, float, Bound] | None = None
-    if form is None or not form.directions.size:
-        return None
     start, size = Thetas[0], max(value, GAP_FLOOR * objective.trivial_value())
     for _ in range(ROUNDS if rounds is None else rounds):
         try:
             found = objective.undecided_rows(Thetas, MOST_COSTS // objective.normals.shape[1])
             if found is None or found.rows.n_samples == 0 or predicted_work(found.rows, run) > MOST_WORK:
                 break
-            Theta, V = _minimise(found, form, run, start, tol * size)
+            forms = forms_of(found.rows, run)
+            if not forms or not forms[0].directions.size or not any(form.A.shape[1] for form in forms):
+                return None
+            Theta, V = _minimise(found, forms, run, start, tol * size)
             value = objective.value(Theta)
         except TimeIsUp:
             break
@@ -97,11 +95,11 @@ def finish_with_undecided_rows(
 
 
 def _minimise(
-    found: Undecided, form: ReducedForm, run: Run, start: np.ndarray, gap: float
+    found: Undecided, forms: list[ReducedForm], run: Run, start: np.ndarray, gap: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and decisions of the undecided rows, by the interior-point method."""
     rows: InMemoryObjective = found.rows
-    state = State(rows, form, start, run.derived, found.slope)
+    state = State(rows, forms, start, run.derived, found.slope)
     with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
         for _ in range(ITERATIONS):
             now = state.gap()

@@ -172,7 +172,9 @@ def test_planar_and_dense_matrices_lead_to_the_same_optimum(penalty, monkeypatch
     for work, planar in ((0, True), (np.inf, False)):
         monkeypatch.setattr("skspo.solvers.interior_point.state.PLANAR_WORK", work)
         objective = InMemoryObjective(SPOPlusLoss(region), X, C, None, **penalty)
-        assert (State(objective, region_form(region, 24), objective.least_squares, {}).dual is not None) == planar
+        assert (
+            State(objective, [region_form(region, 24)], objective.least_squares, {}).parts[0].dual is not None
+        ) == planar
         results.append(InteriorPointSolver(tol=1e-7).solve(objective, Run()))  # 1e-8 is where rounding errors begin
         assert results[-1].converged
     assert results[0].objective == pytest.approx(results[1].objective, rel=1e-7)

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from skspo import (
     Box,
     Knapsack,
+    L1Ball,
     MixedInteger,
     Polyhedron,
     Simplex,
@@ -215,7 +216,12 @@ def truth_of(case, X, C, **kwargs):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.2])
 @pytest.mark.parametrize(
-    ("case", "solver"), [("box", "conic"), ("box", "bundle"), ("knapsack", "bundle"), ("polyhedron", "bundle")]
+    ("case", "solver"),
+    [
+        *(("box", solver) for solver in ("interior-point", "conic", "bundle")),
+        ("knapsack", "bundle"),
+        *(("polyhedron", solver) for solver in ("interior-point", "conic", "bundle")),
+    ],
 )
 def test_exact_training(case, solver, alpha):
     region, params, _ = CASES[case]
@@ -292,11 +298,10 @@ def test_sgd_and_streaming():
 @pytest.mark.parametrize(
     ("case", "solver", "able"),
     [
-        ("box", "interior-point", "'conic', 'bundle', 'dual', 'sgd'"),
-        ("box", "lbfgs", "'conic', 'bundle', 'dual', 'sgd'"),
+        ("box", "lbfgs", "'interior-point', 'conic', 'bundle', 'dual', 'sgd'"),
         ("knapsack", "conic", "'bundle', 'dual', 'sgd'"),
-        ("polyhedron", "interior-point", "'bundle', 'dual', 'sgd'"),
-        ("polyhedron", "conic", "'bundle', 'dual', 'sgd'"),
+        ("knapsack", "interior-point", "'bundle', 'dual', 'sgd'"),
+        ("polyhedron", "newton", "'interior-point', 'conic', 'bundle', 'dual', 'sgd'"),
     ],
 )
 def test_solvers_without_support_raise(case, solver, able):
@@ -322,7 +327,7 @@ def test_surrogate_gets_the_same_rows():
     W = model.decide(X, region_params=params)
     assert np.isin(W, (0, 1)).all()
     assert (W @ W1 <= params["capacity"]).all()
-    with pytest.raises(ValueError, match="Simplex has no parameters that may vary") as caught:
+    with pytest.raises(ValueError, match="Simplex cannot vary by sample in 'capacity'") as caught:
         model.set_params(surrogate_region=Simplex(sense="max")).fit(X, C, region_params=params)
     assert "surrogate_region, which gets the same region_params" in caught.value.__notes__[0]
 
@@ -441,12 +446,12 @@ def test_forms_of_the_rows():
 @pytest.mark.parametrize(
     ("region", "params", "error", "message"),
     [
-        (Simplex(), {"capacity": np.ones(N)}, ValueError, r"Simplex has no parameters.*Box.*Knapsack.*Polyhedron"),
+        (L1Ball(), {"radius": np.ones(N)}, ValueError, r"L1Ball has no parameters.*Box.*Knapsack.*Polyhedron"),
         (
             Box(),
             {"radius": np.ones(N)},
             ValueError,
-            r"Box cannot vary by sample in 'radius', only in \['lower', 'upper'\]",
+            r"Box cannot vary by sample in 'radius', only in \['available', 'lower', 'upper'\]",
         ),
         (Box(), {}, ValueError, "region_params is empty"),
         (Box(), np.ones(N), TypeError, "must be a dict of arrays"),
@@ -458,7 +463,7 @@ def test_forms_of_the_rows():
         (Box(), {"upper": -np.ones(N)}, ValueError, "region of row 0 is empty"),
         (Knapsack(W1, 8), {"capacity": np.arange(N) - 3.0}, ValueError, "region of row 0 is empty.*negative"),
         (GENERAL, {"b_eq": np.arange(N) + 1.0}, ValueError, "region of row [0-9]+ is empty"),
-        (Polyhedron([W1], [8]), {"b_eq": np.ones(N)}, ValueError, r"only in \['b_ub'\]"),
+        (Polyhedron([W1], [8]), {"b_eq": np.ones(N)}, ValueError, r"only in \['b_ub', 'lower', 'upper'\]"),
     ],
 )
 def test_bad_input(region, params, error, message):

@@ -70,6 +70,7 @@ def solve_rows(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     rhs: np.ndarray | None = None,
+    bounds: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Minimise every row of ``C`` over a polyhedron, or over its points with integer coordinates.
 
@@ -86,6 +87,8 @@ def solve_rows(
         Seconds for each row.
     rhs : ndarray of shape (n, m + k), default=None
         Right-hand sides of each row, of the m inequalities and then of the k equalities; None means those of ``form``.
+    bounds : pair of ndarray of shape (n, d), default=None
+        Lower and upper bounds of the decisions of each row; None means those of ``form``.
 
     Returns
     -------
@@ -100,7 +103,12 @@ def solve_rows(
     TimeIsUp
         If the time limit of the fit is reached.
     """
-    sides = () if rhs is None else (rhs * np.concatenate([_row_factors(form.A_ub), _row_factors(form.A_eq)]),)
+    # One row of ``sides`` has the right-hand sides and, if bounds vary, lower and upper bounds of a row of costs.
+    sides: tuple[np.ndarray, ...] = ()
+    if rhs is not None or bounds is not None:
+        rhs = np.tile(np.concatenate([form.b_ub, form.b_eq]), (C.shape[0], 1)) if rhs is None else rhs
+        scaled = rhs * np.concatenate([_row_factors(form.A_ub), _row_factors(form.A_eq)])
+        sides = (np.concatenate([scaled, *(() if bounds is None else bounds)], axis=1),)
     form, C = _scale_constraints(form), _scale_costs(C)
     integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
 
@@ -219,14 +227,17 @@ def _scale_constraints(form: InequalityForm) -> InequalityForm:
 
 def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndarray:
     """Clip to the bounds, and check the other constraints."""
-    beyond = np.maximum(form.lower - W, W - form.upper).max(axis=1, initial=0.0)
-    W = np.clip(W, form.lower, form.upper) + 0.0  # no negative zeros
+    lower, upper = form.lower, form.upper
+    for side in sides:
+        lower, upper = _bounds_of(form, side)
+    beyond = np.maximum(lower - W, W - upper).max(axis=1, initial=0.0)
+    W = np.clip(W, lower, upper) + 0.0  # no negative zeros
     if W.shape[0]:
         violation = form.violation(W)
         for side in sides:
-            m = form.b_ub.size
+            m, k = form.b_ub.size, form.b_eq.size
             over = (form.A_ub @ W.T).T - side[:, :m]
-            off = np.abs((form.A_eq @ W.T).T - side[:, m:])
+            off = np.abs((form.A_eq @ W.T).T - side[:, m : m + k])
             violation = np.maximum(over.max(axis=1, initial=0.0), off.max(axis=1, initial=0.0))
         excess = np.maximum(violation, beyond) / (1.0 + np.abs(W).max(axis=1, initial=0.0))
         i = int(excess.argmax())
@@ -236,6 +247,14 @@ def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndar
             )
             raise row_error(SolverError, i, text)
     return W
+
+
+def _bounds_of(form: InequalityForm, side: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the decisions in one or several rows of ``sides``, or those of all rows."""
+    k, d = form.b_ub.size + form.b_eq.size, form.lower.size
+    if side.shape[-1] == k:
+        return form.lower, form.upper
+    return side[..., k : k + d], side[..., k + d :]
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
@@ -433,11 +452,12 @@ class _LinearModel:
         For any multipliers y of the rows, the cost is at least the minimum of y.(A w) + (c - A^T y).w over the bounds
         of rows and decisions.
         """
-        row_lower, row_upper = self.row_lower, self.row_upper
+        row_lower, row_upper, lower, upper = self.row_lower, self.row_upper, self.lower, self.upper
         for side in sides:
-            row_lower, row_upper = np.where(np.isfinite(row_lower), side, -np.inf), side
+            row_upper, (lower, upper) = side[:, : self.rows.size], _bounds_of(self.form, side)
+            row_lower = np.where(np.isfinite(row_lower), row_upper, -np.inf)
         reduced = C - (self.A.T @ Y.T).T
-        rows, columns = _least(Y, row_lower, row_upper), _least(reduced, self.lower, self.upper)
+        rows, columns = _least(Y, row_lower, row_upper), _least(reduced, lower, upper)
         terms = np.concatenate([rows, columns], axis=1)
         # The multiplier of a missing bound must be zero, up to rounding.
         rounding = np.isinf(terms) & (np.abs(np.concatenate([Y, reduced], axis=1)) <= TIE)
@@ -447,11 +467,14 @@ class _LinearModel:
         return gap / (1.0 + np.abs(terms).sum(axis=1) + np.einsum("ij,ij->i", np.abs(C), np.abs(W)))
 
     def set_sides(self, side: np.ndarray) -> None:
-        """Change the right-hand sides."""
-        self.varies, self.row_upper = True, side
-        self.row_lower = np.where(np.isfinite(self.row_lower), side, -np.inf)
+        """Change the right-hand sides, and the bounds of the decisions if ``side`` has them."""
+        self.varies, self.row_upper = True, side[: self.rows.size].copy()
+        self.row_lower = np.where(np.isfinite(self.row_lower), self.row_upper, -np.inf)
         if self.rows.size:
             _change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
+        if side.size > self.rows.size:
+            self.lower, self.upper = (bound.copy() for bound in _bounds_of(self.form, side))
+            self.highs.changeColsBounds(self.columns.size, self.columns, self.lower, self.upper)
 
     def fix_optimal_face(self) -> None:
         """Turn every constraint with a nonzero multiplier into an equality."""
@@ -502,9 +525,14 @@ def _mixed_integer_chunk(
         check_time()
         set_seconds(highs, seconds)
         for side in sides:
-            low = np.where(np.isfinite(row_lower), side[i], -np.inf)
+            high = side[i, : rows.size].copy()
+            low = np.where(np.isfinite(row_lower), high, -np.inf)
             for model in (highs,) if polish is None else (highs, polish):
-                _change_rows(model, rows, low, side[i])
+                if rows.size:
+                    _change_rows(model, rows, low, high)
+                if side.shape[1] > rows.size:
+                    lower, upper = (bound.copy() for bound in _bounds_of(form, side[i]))
+                    model.changeColsBounds(columns.size, columns, lower, upper)
         highs.changeColsCost(columns.size, columns, c)
         # Clear the solver: the incumbent of the previous row would decide ties.
         try:

@@ -41,7 +41,7 @@ def box_of(region: Any, d: int) -> Box | None:
         return None
     form = region.standard_form(d)
     m, n_slack = form.A.shape[0], form.A.shape[1] - d
-    if form.project is not None or m > 1 or n_slack > m:
+    if form.project is not None or m > 1 or n_slack > m or form.varies:
         return None
     lower, upper, coef = form.lower[:d], form.upper[:d].copy(), np.zeros(d)
     low, high = -HUGE, HUGE

@@ -13,7 +13,7 @@ from ..._utils.deadline import check_time
 from .normal_matrix import PANEL_SAMPLES, FeatureSums, packed_squares
 
 if TYPE_CHECKING:
-    from .state import State
+    from .state import Polytope
 
 #: spread of a sample's scaling beyond which its matrices are factored orthogonally
 MODERATE = 1e10
@@ -38,11 +38,19 @@ class Block:
     #: entries of the samples' matrices that are formed at a time
     cached_products = 2**16
 
-    def __init__(self, shared: State, rows: slice) -> None:
+    def __init__(self, shared: Polytope, some: slice) -> None:
+        form = shared.form
         self.shared = shared
-        self.a = shared.a[rows]
-        self.set_features(shared.Z[rows])
-        self.EC = -(shared.objective.C[rows] @ shared.form.E)
+        #: samples of the block
+        self.rows: slice | np.ndarray = some if form.rows is None else form.rows[some]
+        self.a = shared.a[self.rows]
+        self.set_features(shared.Z[self.rows])
+        self.EC = -(shared.objective.C[self.rows] @ form.E)
+        # Bounds, right-hand sides, starts and offsets: one for each sample if the region varies, else one for all.
+        own = slice(None) if form.rows is None else some
+        self.h, self.b, self.inside, self.offset = form.h[own], shared.b[own], form.center[own], form.offset[own]
+        #: rows of the block that methods of upper bounds get; all but in ``center``
+        self.some: slice | np.ndarray = slice(None)
         self.u = self.s = self.t = self.r = np.zeros((0, 0))
 
     def set_features(self, Z: np.ndarray) -> None:
@@ -93,7 +101,8 @@ class Block:
 
     def room(self, u: np.ndarray) -> np.ndarray:
         """Slacks t of decisions u."""
-        return self.shared.h - u[:, self.shared.U]
+        h = self.h if self.h.ndim == 1 else self.h[self.some]
+        return h - u[:, self.shared.U]
 
     def add_barrier(self, u: np.ndarray, mu: float, g: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, ...]:
         """Add gradient and curvature of the upper constraints' barrier in place; return curvature off the diagonal."""
@@ -143,7 +152,7 @@ class Block:
         shared = self.shared
         if not shared.A.size:
             return 0.0
-        residual = shared.b - u @ shared.A.T
+        residual = self.b - u @ shared.A.T
         # Steps in null(A) drift by rounding only; with a single equality the drift is larger and must not fall on
         # variables that are nearly zero.
         return D * (F * residual * shared.A) if shared.simple else residual @ shared.A_pinv.T
@@ -153,7 +162,7 @@ class Block:
         shared, k = self.shared, self.shared.k
         D, F = D[rows], F[rows]
         if shared.simple and not shared.A.size:
-            return D.T
+            return D.T if shared.diagonal else shared.ZZ.T @ D.T
         if shared.simple and float(D.max()) <= LARGE:
             # Diagonal, less an outer product.
             K = shared.ZZ.T @ D.T
@@ -186,15 +195,19 @@ class Block:
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
-    def center(self, mu: float) -> None:
+    def decisions(self, u: np.ndarray) -> np.ndarray:
+        """Decisions w of the samples."""
+        return self.offset + u @ self.shared.form.E.T
+
+    def center(self, mu: float, P: np.ndarray) -> None:
         """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
-        f = self.costs(self.shared.P)
-        u = np.tile(self.shared.form.center, (f.shape[0], 1))
+        f = self.costs(P)
+        u = np.array(np.broadcast_to(self.inside, f.shape))
         todo = np.arange(f.shape[0])
         s, r = np.empty_like(u), np.empty_like(self.room(u))
         for last in [False] * 25 + [True]:
             check_time()
-            uu = u[todo]
+            self.some, uu = todo, u[todo]
             g, inverse = f[todo] - mu / uu, mu / (uu * uu)
             curvature = self.add_barrier(uu, mu, g, inverse)
             D = 1.0 / inverse
@@ -206,12 +219,14 @@ class Block:
                 # First-order dual slacks: exactly dual feasible.
                 i = todo[done]
                 s[i] = mu / uu[done] * np.maximum(1.0 - du[done] / uu[done], 1e-3)
+                self.some = i
                 r[i] = self.multipliers(uu[done], du[done], mu)
             step = np.where(ratio > 0.9, 0.9 / np.maximum(ratio, 1e-300), 1.0)
             u[todo] = np.where(done[:, None], uu, uu + step[:, None] * du)
             todo = todo[~done]
             if todo.size == 0:
                 break
+        self.some = slice(None)
         self.u, self.s, self.r = u, s, r
         self.t = self.room(u)
 

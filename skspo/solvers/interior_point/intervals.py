@@ -70,7 +70,8 @@ class IntervalSolver(Solver):
         region: Any = objective.region
         form = region.standard_form(objective.normals.shape[1])
         bounded = bool(np.isfinite(form.lower).all() and np.isfinite(form.upper).all())
-        return bounded and not (form.A.shape[0] or form.project is not None or objective.design.shared)
+        other = form.A.shape[0] or form.project is not None or form.varies
+        return bounded and not (other or objective.design.shared)
 
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
         self.tol = tol

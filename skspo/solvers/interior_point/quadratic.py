@@ -115,7 +115,7 @@ class QuadraticBlock(Block):
     def restore(self, F: Any, D: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Small step of the largest variable that makes sum u = b again."""
         du = np.zeros_like(u)
-        du[np.arange(D.shape[0]), F.pivot] = self.shared.b - u.sum(axis=1)
+        du[np.arange(D.shape[0]), F.pivot] = self.b - u.sum(axis=1)
         return du
 
     def products(self, D: np.ndarray, F: Any, rows: slice) -> np.ndarray:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
-from ...regions.capabilities import has
+from ..._training.run import Run
+from ...regions.capabilities import equalities_of, has
 from ...regions.polyhedral import InequalityForm, StandardForm, polyhedral_geometry
+from ...regions.row_polyhedra import patterns
 
 
 class ReducedForm(NamedTuple):
-    """{w = offset + E u : A u = b, u >= 0, u[bounded] <= h} with A of full row rank and a strictly feasible u."""
+    """{w = offset + E u : A u = b, u >= 0, u[bounded] <= h} with A of full row rank and a strictly feasible u.
+
+    If the region varies by sample, ``offset``, ``h`` and ``center`` have one row for each sample, and samples in which
+    different variables are fixed have forms of their own.
+    """
 
     A: np.ndarray  # (m, N)
     E: np.ndarray  # (d, N)
@@ -22,6 +29,17 @@ class ReducedForm(NamedTuple):
     center: np.ndarray  # (N,) strictly feasible
     S: np.ndarray | None  # (N, N): u^T S u <= 1 as well
     directions: np.ndarray  # (d, k) orthonormal basis of the directions of w
+    rows: np.ndarray | None = None  # the samples, if the region varies
+
+
+def forms_of(objective: Any, run: Run) -> list[ReducedForm]:
+    """Reduced forms of the region of an objective, which together have all samples; none if it has no interior."""
+    region, d = objective.region, objective.normals.shape[1]
+    if has(region, "standard_form") and region.standard_form(d).varies:
+        return list(reduce_rows(region, d))
+    if "reduced form" not in run.derived:
+        run.derived["reduced form"] = region_form(region, d)
+    return [] if run.derived["reduced form"] is None else [run.derived["reduced form"]]
 
 
 def region_form(region: Any, d: int) -> ReducedForm | None:
@@ -57,13 +75,36 @@ def reduce_form(standard: StandardForm, region: Any, d: int) -> ReducedForm:
     strict_up[up] = geometry.strict[: up.sum()]
     strict_low[low_] = geometry.strict[up.sum() :]
     kept = strict_up & strict_low
-    fixed = np.where(strict_low, upper, lower)
-    u_fixed = np.where(kept, 0.0, fixed)
+    at = np.where(kept, geometry.center, np.where(strict_low, upper, lower))
+    return _shifted(standard.A.toarray(), E, lower, upper, kept, at)
+
+
+def reduce_rows(region: Any, d: int) -> Iterator[ReducedForm]:
+    """Reduced forms of a region that varies by sample, one for each set of variables that are fixed together."""
+    standard: StandardForm = region.standard_form(d)
+    interior = region.interior()
+    lower, upper, A = standard.lower, standard.upper, standard.A.toarray()
+    E = np.eye(d, lower.shape[1]) if standard.project is None else standard.project.toarray()
+    # Directions that are constant in some samples only are left to the penalty and the proximal term.
+    normals = equalities_of(region, d)
+    directions = scipy.linalg.null_space(normals) if normals.size else np.eye(d)
+    table = np.concatenate([interior.open, np.isfinite(lower), np.isfinite(upper)], axis=1)
+    for pattern, rows in patterns(table):
+        kept = pattern[: lower.shape[1]]
+        form = _shifted(A, E, lower[rows], upper[rows], kept, interior.center[rows])
+        yield form._replace(directions=directions, rows=rows)
+
+
+def _shifted(
+    A: np.ndarray, E: np.ndarray, lower: np.ndarray, upper: np.ndarray, kept: np.ndarray, at: np.ndarray
+) -> ReducedForm:
+    """Form of the variables that are kept; the others are fixed.  ``at`` is feasible; vectors may have rows."""
     # Variables with only an upper bound are mirrored, so that every variable has the lower bound zero.
-    sign = np.where(low_, 1.0, -1.0)[kept]
-    base = np.where(low_, lower, upper)[kept]
-    offset = E @ u_fixed + E[:, kept] @ base
-    A = standard.A.toarray()[:, kept] * sign
+    low = np.isfinite(lower if lower.ndim == 1 else lower[0])  # the same in all rows
+    sign = np.where(low, 1.0, -1.0)[kept]
+    base = np.where(low, lower, upper)[..., kept]
+    offset = at[..., ~kept] @ E[:, ~kept].T + base @ E[:, kept].T
+    A = A[:, kept] * sign
     if not A.size:
         A = np.zeros((0, A.shape[1]))  # no equalities, or nothing left for them to say
     else:
@@ -71,10 +112,10 @@ def reduce_form(standard: StandardForm, region: Any, d: int) -> ReducedForm:
         diagonal = np.abs(np.diag(R))
         A = A[pivots[: int((diagonal > 1e-10 * max(float(diagonal[0]), 1e-300)).sum())]]
     E = E[:, kept] * sign
-    span = upper[kept] - lower[kept]
-    bounded = np.flatnonzero(np.isfinite(span))
-    center = (geometry.center[kept] - base) * sign
+    span = (upper - lower)[..., kept]
+    bounded = np.flatnonzero(np.isfinite(span if span.ndim == 1 else span[0]))
+    center = (at[..., kept] - base) * sign
     null = scipy.linalg.null_space(A) if A.shape[0] else np.eye(A.shape[1])
     U, sv, _ = np.linalg.svd(E @ null, full_matrices=False)
-    directions = U[:, sv > 1e-10 * max(float(sv.max(initial=0.0)), 1e-300)] if sv.size else np.zeros((d, 0))
-    return ReducedForm(A, E, offset, bounded, span[bounded], center, None, directions)
+    directions = U[:, sv > 1e-10 * max(float(sv.max(initial=0.0)), 1e-300)] if sv.size else np.zeros((E.shape[0], 0))
+    return ReducedForm(A, E, offset, bounded, span[..., bounded], center, None, directions)

@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-    Every sample has its own linear program over the same polytope, in reduced form (see ``reduced_form``)
+    Every sample has its own linear program over the same polytope, in reduced form (see ``reduced_form``; w_off, b and
+    h may differ from sample to sample, and samples in which other variables are fixed have matrices of their own)
 
         S = {w = w_off + E u : A u = b, u >= 0, u_U <= h},     costs f_i = E^T (T z_i - c_i),   T = 2 Theta
 
@@ -50,7 +51,7 @@ from ...regions.base import Region
 from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status, rows_of
 from .cycles import cycle_basis
-from .reduced_form import ReducedForm, region_form
+from .reduced_form import forms_of
 from .state import State, large_enough
 
 #: iterations, and passes of the same cost before them, without which there is no point in starting
@@ -136,15 +137,14 @@ class InteriorPointSolver(Solver):
 
     def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
         limit = 100 if self.max_iter is None else self.max_iter
-        region, d = objective.region, objective.C.shape[1]
-        if "reduced form" not in run.derived:
-            run.derived["reduced form"] = region_form(region, d)
-        form = run.derived["reduced form"]
+        region = objective.region
+        forms = forms_of(objective, run)
         start = objective.least_squares if start is None else start
-        if form is None:
+        if not forms:
             message = "the region has no interior within its quadratic constraint"
             return self.finish(objective, run, [(start, None)], 1, Status.FAILED, message)
-        if form.directions.shape[1] == 0 or form.A.shape[1] == 0 or not objective.design.Z.any():
+        k, fixed = forms[0].directions.shape[1], all(form.A.shape[1] == 0 for form in forms)
+        if k == 0 or fixed or not objective.design.Z.any():
             # A single feasible decision, or no feature that decisions could see: every model is optimal for the loss,
             # and the prior for the penalty.
             Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
@@ -153,13 +153,13 @@ class InteriorPointSolver(Solver):
         try:
             # The largest factorisation cannot be interrupted.
             whole = objective.design.shared or objective.l1.any()
-            size = objective.shape[1] * float(objective.shape[0] if whole else form.directions.shape[1])
+            size = objective.shape[1] * float(objective.shape[0] if whole else k)
             if not run.deadline.allows(size**3 / 3.0, 0.5):
                 raise TimeIsUp
-            state = State(objective, form, start, run.derived)
+            state = State(objective, forms, start, run.derived)
             watch = _Watch(state)
             n = objective.n_samples
-            if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), run, form, start):
+            if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), run, start):
                 watch.restart()
         except TimeIsUp:
             run.deadline.reached = True
@@ -231,9 +231,9 @@ class _Watch:
         self.state.restart(FAR)
 
 
-def _pilot(objective: InMemoryObjective, run: Run, form: ReducedForm, start: np.ndarray) -> bool:
+def _pilot(objective: InMemoryObjective, run: Run, start: np.ndarray) -> bool:
     """Whether the optimum of a small problem of the same kind is far away."""
-    state = State(objective, form, start, run.derived)
+    state = State(objective, forms_of(objective, run), start, run.derived)
     watch, far = _Watch(state), False
     with np.errstate(all="ignore"):
         for i in range(PILOT_ITERATIONS):

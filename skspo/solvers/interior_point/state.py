@@ -55,68 +55,43 @@ class _Move:
         return _Move(self.dP + dual * extra.dP, l1, blocks)
 
 
-class State:
-    """Iterate and Newton system of the method.
+class Polytope:
+    """Form of some of the samples, and what the blocks of all of them share.
 
     Parameters
     ----------
-    objective : InMemoryObjective
+    state : State
+        Has the features, weights and costs, and the coordinates of the coefficients.
     form : ReducedForm
-        That of its region.
-    Theta : ndarray
-        Start.
-    derived : dict
-        Cache of what depends on the region only.
-    slope : ndarray, optional
-        Slope of a linear function that is added to the objective.
+    derived : dict or None
+        Cache of what depends on the region only; None if it varies.
     """
 
-    def __init__(
-        self,
-        objective: InMemoryObjective,
-        form: ReducedForm,
-        Theta: np.ndarray,
-        derived: Memory,
-        slope: np.ndarray | None = None,
-    ) -> None:
-        self.objective, self.form = objective, form
-        self.a = objective.weight
-        self.A, self.U, self.h = form.A, form.bounded, form.h
+    def __init__(self, state: State, form: ReducedForm, derived: Memory | None) -> None:
+        self.objective, self.form = state.objective, form
+        self.a, self.Z, self.q, self.k = state.a, state.Z, state.q, state.k
+        basis, shared = state.basis, state.objective.design.shared
+        self.A, self.U = form.A, form.bounded
         m, N = form.A.shape
-        self.b = form.A @ form.center
-
-        # Without a penalty features are orthonormalised; with one the penalty fixes their coordinates.
-        design = copy(objective.design)
-        self.back = np.eye(design.n_coef)
-        if objective.alpha == 0:
-            gram = design.gram(np.ones(self.a.size))
-            values, vectors = np.linalg.eigh(gram)
-            keep = values > 1e-13 * values[-1]
-            self.back = vectors[:, keep] / np.sqrt(values[keep])
-            design.Z = design.Z @ self.back
-        self.Z, self.q = design.Z, design.n_coef
-        self.lasso = bool(objective.l1.any())
-        # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
-        self.basis = np.eye(objective.shape[0]) if self.lasso or design.shared else form.directions
-        self.k = self.basis.shape[1]
+        self.b = form.center @ form.A.T
         # (N, k): costs of u from reduced coefficients, if there are some for each cost
-        self.EZ = np.zeros((N, 0)) if design.shared else form.E.T @ self.basis
+        self.EZ = np.zeros((N, 0)) if shared else form.E.T @ basis
         self.S = form.S
-        self.pull: Any = 0.0  # what the proximal term adds to the right-hand side
-        self.hold = (PULL if form.S is None else CURVED_PULL) ** -2.0
         self.simple = m <= 1 and form.S is None  # M is diagonal, or diagonal minus rank one
         self.plain = m == 1 and bool((form.A == 1.0).all())
         self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
-        if not self.lasso and np.array_equal(form.E, np.eye(N)):
+        if derived is not None and not state.lasso and np.array_equal(form.E, np.eye(N)):
             self.null = form.directions
         self.NZ = self.null.T @ self.EZ
-        self.aligned = self.null is self.basis
+        self.aligned = self.null is basis
         self.dual: Any = None
-        if large_enough(self.a.size, N - m) and form.S is None and not (self.simple or design.shared):
+        if derived is not None and large_enough(self.a.size, N - m) and form.S is None and not (self.simple or shared):
             if "faces" not in derived:
                 derived["faces"] = cycle_basis(form.A)
             if derived["faces"] is not None:
                 self.dual = DualGraph(derived["faces"])
+        # Whether the sums over samples are those of diagonal matrices; all samples must have them.
+        self.diagonal = self.simple and not self.A.size and not shared and derived is not None
         # The lower triangle of a (k, k) matrix, row by row, and where its entries are in the sums over samples.
         self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
         self.square, self.from_faces = packed_indices(self.k), None
@@ -135,11 +110,82 @@ class State:
             values, vectors = np.linalg.eigh(form.S)
             some = values > 1e-14 * values[-1]
             self.G = (np.sqrt(values[some]) * vectors[:, some]).T  # u^T S u = |G u|^2
-            if not design.shared:
+            if not shared:
                 self.square, self.from_faces = packed_indices(N), self.EZ
                 self.packed = np.ravel_multi_index(np.tril_indices(N), (N, N))
-        W = objective.W - form.offset
-        self.target = self.basis.T @ design.adjoint(W * self.a[:, None])  # moments of the optimal decisions
+
+    def make_blocks(self) -> list[Any]:
+        """Divide the samples."""
+        shared, N = self.objective.design.shared, self.A.shape[1]
+        null, q = self.null.shape[1], self.q
+        work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
+        # What a block computes for each sample: iterates, and the entries of its matrix.
+        elements, products = (N * q, null * q) if shared else (N, self.k**2)
+        if self.dual is not None:
+            # Many operations on arrays of few elements: samples are divided only to save memory.
+            work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
+            elements = max(1, N // 4)
+        dense = not (self.simple or shared or self.dual is not None)
+        most = (CHUNK_MATRICES if dense else CHUNK_PRODUCTS) // products
+        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, most, CHUNK_WORK / work)))
+        Samples: Any = SharedBlock if shared else Block if self.dual is None else PlanarBlock
+        if self.S is not None:
+            Samples = SharedQuadraticBlock if shared else QuadraticBlock
+        n = self.a.size if self.form.rows is None else self.form.rows.size
+        return [Samples(self, slice(i, min(i + size, n))) for i in range(0, n, size)]
+
+
+class State:
+    """Iterate and Newton system of the method.
+
+    Parameters
+    ----------
+    objective : InMemoryObjective
+    forms : list of ReducedForm
+        Those of its region: one, or several that together have all samples.
+    Theta : ndarray
+        Start.
+    derived : dict
+        Cache of what depends on the region only.
+    slope : ndarray, optional
+        Slope of a linear function that is added to the objective.
+    """
+
+    def __init__(
+        self,
+        objective: InMemoryObjective,
+        forms: list[ReducedForm],
+        Theta: np.ndarray,
+        derived: Memory,
+        slope: np.ndarray | None = None,
+    ) -> None:
+        self.objective = objective
+        self.a = objective.weight
+
+        # Without a penalty features are orthonormalised; with one the penalty fixes their coordinates.
+        design = copy(objective.design)
+        self.back = np.eye(design.n_coef)
+        if objective.alpha == 0:
+            gram = design.gram(np.ones(self.a.size))
+            values, vectors = np.linalg.eigh(gram)
+            keep = values > 1e-13 * values[-1]
+            self.back = vectors[:, keep] / np.sqrt(values[keep])
+            design.Z = design.Z @ self.back
+        self.Z, self.q = design.Z, design.n_coef
+        self.lasso = bool(objective.l1.any())
+        # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
+        self.basis = np.eye(objective.shape[0]) if self.lasso or design.shared else forms[0].directions
+        self.k = self.basis.shape[1]
+        self.pull: Any = 0.0  # what the proximal term adds to the right-hand side
+        self.S = forms[0].S
+        self.hold = (PULL if self.S is None else CURVED_PULL) ** -2.0
+        varies = forms[0].rows is not None
+        #: decisions of samples that have only one, and offsets of the others
+        self.offset = np.empty(objective.W.shape)
+        for form in forms:
+            self.offset[slice(None) if form.rows is None else form.rows] = form.offset
+        self.parts = [Polytope(self, form, None if varies else derived) for form in forms if form.A.shape[1]]
+        self.target = self.basis.T @ design.adjoint((objective.W - self.offset) * self.a[:, None])
         if slope is not None:
             self.target += 0.5 * self.basis.T @ slope @ self.back
 
@@ -151,33 +197,20 @@ class State:
         self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
         # With a ridge the coefficients stand on both sides: the two steps must be one.
         self.one_step = bool(self.l2.any())
-        null, q = self.null.shape[1], self.q
-        work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
-        # What a block computes for each sample: iterates, and the entries of its matrix.
-        elements, products = (N * q, null * q) if design.shared else (N, self.k**2)
-        if self.dual is not None:
-            # Many operations on arrays of few elements: samples are divided only to save memory.
-            work, products = 2.0 * null * self.dual.band**2, null * self.dual.band
-            elements = max(1, N // 4)
-        dense = not (self.simple or design.shared or self.dual is not None)
-        most = (CHUNK_MATRICES if dense else CHUNK_PRODUCTS) // products
-        size = int(max(1.0, min(CHUNK_ELEMENTS // elements, most, CHUNK_WORK / work)))
-        Samples: Any = SharedBlock if design.shared else Block if self.dual is None else PlanarBlock
-        if form.S is not None:
-            Samples = SharedQuadraticBlock if design.shared else QuadraticBlock
-        self.blocks = [Samples(self, slice(i, i + size)) for i in range(0, self.a.size, size)]
+        self.blocks = [block for part in self.parts for block in part.make_blocks()]
         self.normal = NormalMatrix(self.q, self.k)
-        self.scratch = np.empty((2, min(size, self.a.size), N))
-        self.restart(START if form.S is None else CURVED_START)
+        self.scratch = np.empty((2, max(block.EC.size for block in self.blocks)))
+        self.restart(START if self.S is None else CURVED_START)
 
     def restart(self, size: float) -> None:
         """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
         self.P = self.start
-        seen = sum(float(np.abs(block.costs(self.P) @ self.null).sum()) for block in self.blocks)
-        mu = size * max(seen / (self.a.size * self.null.shape[1]), 1e-8)
+        seen = sum(float(np.abs(block.costs(self.P) @ block.shared.null).sum()) for block in self.blocks)
+        count = sum(block.a.size * block.shared.null.shape[1] for block in self.blocks)
+        mu = size * max(seen / count, 1e-8)
         for block in self.blocks:
             check_time()
-            block.center(mu)
+            block.center(mu, self.P)
         if self.lasso:
             self._start_lasso(mu)
 
@@ -197,15 +230,17 @@ class State:
 
     def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
         """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
-        diagonal = self.simple and not self.A.size and not self.objective.design.shared
-        width = self.ZZ.shape[0] if diagonal else self.packed.size if self.dual is None else self.dual.entries
+        part = self.parts[0]
+        width = part.packed.size if part.dual is None else part.dual.entries
+        if part.diagonal:
+            width = part.ZZ.shape[0]
         sums = FeatureSums(self.q, width)
         for block, (D, F) in zip(self.blocks, scalings, strict=True):
             check_time()
             block.add_to(sums, D, F)
         if not np.isfinite(sums.sums).all():
             return False
-        self.normal.fill(sums.sums @ self.ZZ if diagonal else sums.sums, self.square, self.from_faces)
+        self.normal.fill(sums.sums @ part.ZZ if part.diagonal else sums.sums, part.square, part.from_faces)
         return True
 
     # -- measures ------------------------------------------------------------------------------------------------------
@@ -244,7 +279,14 @@ class State:
 
     def decisions(self) -> np.ndarray:
         """Decisions of the iterate."""
-        return self.form.offset + np.concatenate([block.u for block in self.blocks]) @ self.form.E.T
+        return self._decisions([block.u for block in self.blocks])
+
+    def _decisions(self, iterates: list[np.ndarray]) -> np.ndarray:
+        """Decisions w of the samples, from u of the blocks."""
+        W = self.offset.copy()
+        for block, u in zip(self.blocks, iterates, strict=True):
+            W[block.rows] = block.decisions(u)
+        return W
 
     def coefficients(self) -> np.ndarray:
         """Theta of the iterate, in the objective's coordinates."""
@@ -281,8 +323,9 @@ class State:
             if not np.linalg.norm(R_trial) <= 0.7 * np.linalg.norm(R):
                 break
             decisions, R = trial, R_trial
-        u, safe = np.concatenate(decisions), np.concatenate([block.u for block in self.blocks])
-        return self.form.offset + np.where(np.isfinite(u), u, safe) @ self.form.E.T
+        return self._decisions(
+            [np.where(np.isfinite(u), u, block.u) for block, u in zip(self.blocks, decisions, strict=True)]
+        )
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -292,7 +335,7 @@ class State:
         for block in self.blocks:
             check_time()
             block.prepare(self.P)
-        count = float(self.a.sum()) * self.blocks[0].degree
+        count = sum(float(block.a.sum()) * block.degree for block in self.blocks)
         mu = sum(block.complementarity() for block in self.blocks) / count
         curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
@@ -379,7 +422,7 @@ class State:
         # All shares of a block while it is in the cache: this is the innermost loop.
         for b, (du, ds, dt, dr) in enumerate(move.blocks):
             block = self.blocks[b]
-            first, second = self.scratch[:, : du.shape[0]]
+            first, second = self.scratch[:, : du.size].reshape(2, *du.shape)
             for i, share in enumerate(shares):
                 if extra is not None:
                     eu, es, et, er = extra.blocks[b]

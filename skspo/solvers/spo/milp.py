@@ -48,6 +48,11 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
             "solver='line-search', which needs nothing but argmin."
         )
     form = region.standard_form(d)
+    if form.varies:
+        raise ValueError(
+            f"solver='milp' needs the vertices of the region, but those of {region.label} are not the same for all "
+            "samples. Use solver='line-search', which needs nothing but argmin."
+        )
     A, b = form.A.toarray(), np.asarray(form.b, dtype=np.float64)
     independent: list[int] = []
     for i in range(A.shape[0]):
