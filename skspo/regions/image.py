@@ -324,10 +324,9 @@ class LinearImage(Region):
 
     def chosen(self, C: ArrayLike, names: Names = None) -> list[Any]:
         """Best z in words, if the variables of the inner region have names; else the best u."""
-        inner, m = self._inner()
-        if inner.names(m) is None:
+        if self.region.names(self._inner()[1]) is None:
             return super().chosen(C, names)
-        return inner.describe(np.atleast_2d(self.inner_argmin(C)))
+        return self.region.describe(np.atleast_2d(self.inner_argmin(C)))
 
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 
@@ -425,7 +424,7 @@ class LinearImage(Region):
         """Return that of the inner region; a diagonal matrix changes the units of its variables, others its map."""
         maps = self._data(self.resolve_dim(n_dim))
         form, project = self._inner_form()
-        if maps.scales is None or form.project is not None:
+        if maps.scales is None or form.project is not None or form.varies:
             return form._replace(project=sp.csr_array(maps.full @ project))
         units = np.ones(form.lower.size)
         units[: maps.scales.size] = maps.scales
@@ -433,6 +432,11 @@ class LinearImage(Region):
         return StandardForm(
             sp.csr_array(form.A @ sp.diags_array(1.0 / units)), form.b, ends.min(axis=0), ends.max(axis=0)
         )
+
+    @available_if(_inner_has("interior"))
+    def interior(self) -> Any:
+        """Interior points of the inner standard forms, if they vary by sample."""
+        return self.region.interior()  # type: ignore[attr-defined]
 
     @available_if(_keeps_quadratic)
     def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:

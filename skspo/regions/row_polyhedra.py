@@ -5,8 +5,8 @@ Conventions
     row form         {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}    matrices of all samples, one row of
     standard form    {u : A u = b, lower <= u <= upper},  w = (u_1, ..., u_d)    b, lower and upper for each sample
 
-An option that does not exist today has the bounds 0 and 0.  A variable is open in a sample if it can vary there: its
-bounds differ, and no constraint fixes it.
+An option that does not exist today has the bounds 0 and 0.  A variable is open in a sample if it is strictly between
+its bounds at some decision: the bounds differ, and no constraint holds it at one of them.
 """
 
 from __future__ import annotations

@@ -167,13 +167,13 @@ def test_sides_vary_beside_linear_constraints(cls):
     total = np.repeat([2, 3, 4], 4)
     params = {"b_ub": total + np.tile([0, 1], 6), "b_eq": total}
     region = cls(A, [4.0], A_eq, [3.0], constraints=more, bounds=(0, 3))
-    assert region.row_shapes(4) == {"b_ub": (1,), "b_eq": (1,)}
+    assert region.row_shapes(4) == {"b_ub": (1,), "b_eq": (1,), "lower": (4,), "upper": (4,)}
     W = region.with_rows(params, 12, 4).argmin(C)
     for i in range(12):
         one = cls(A, [params["b_ub"][i]], A_eq, [params["b_eq"][i]], constraints=more, bounds=(0, 3))
         assert C[i] @ W[i] == pytest.approx(C[i] @ one.argmin(C[i]), abs=1e-8)
     assert (W[:, 3] == 1.0).all() and len(np.unique(W, axis=0)) > 4
-    assert cls(constraints=more, bounds=(0, 3)).row_shapes(4) == {}
+    assert cls(constraints=more, bounds=(0, 3)).row_shapes(4) == {"lower": (4,), "upper": (4,)}
 
 
 @pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])

@@ -325,8 +325,20 @@ LARGE: dict[str, tuple[list[int], Callable[[int], Set]]] = {
 # -- regions that vary by sample ---------------------------------------------------------------------------------------
 
 
+def masks(rng, n, d, least=1):
+    """Options that are available in each of n samples; few different sets, so that all solvers can be used."""
+    found = [mask for mask in corners(d) if mask.sum() >= least]
+    return np.array([found[i] for i in rng.integers(len(found), size=n)], dtype=bool)
+
+
 def varying(name, n, rng):
     """A region with its own parameters for each of n samples."""
+    if name in ROWS:
+        region, rows, each = ROWS[name](n, rng)
+        most = max(len(v) for v in each)
+        vertices = np.array([np.vstack([v, np.repeat(v[:1], most - len(v), axis=0)]) for v in each])
+        d = vertices.shape[2]
+        return d, Set(region, lambda U: np.einsum("ij,ikj->ik", U, vertices).max(axis=1), vertices, LP, params=rows)
     if name == "box":
         low = rng.normal(size=(n, 3))
         high = low + rng.exponential(size=(n, 3))
@@ -352,4 +364,95 @@ def varying(name, n, rng):
     return 4, Set(region, lambda U: np.einsum("ij,ikj->ik", U, vertices).max(axis=1), vertices, LP, params=rows)
 
 
-VARYING = ["box", "knapsack", "fractional", "polyhedron"]
+def simplex_rows(n, rng):
+    available = masks(rng, n, 4)
+    return sk.Simplex(), {"available": available}, [np.eye(4)[mask] for mask in available]
+
+
+def top_rows(n, rng):
+    available = masks(rng, n, 4)
+    k = (rng.random(n) * (available.sum(axis=1) + 1)).astype(int)
+    cube = corners(4)
+    each = [cube[(cube.sum(axis=1) == m) & ~cube[:, ~mask].any(axis=1)] for m, mask in zip(k, available, strict=True)]
+    return sk.TopK(2, sense="max"), {"k": k, "available": available}, each
+
+
+def box_rows(n, rng):
+    available = masks(rng, n, 3, least=0)
+    return sk.Box(1, 3), {"available": available}, [(1.0 + 2.0 * corners(3)) * mask for mask in available]
+
+
+def knapsack_rows(n, rng, integer=True):
+    available, capacity = masks(rng, n, 4, least=0), rng.integers(0, 9, size=n).astype(float)
+    weights = np.array([3.0, 1.0, 4.0, 2.0])
+    if integer:
+        each = [packings(weights, room) * mask for room, mask in zip(capacity, available, strict=True)]
+    else:
+        none = np.zeros((0, 4)), []
+        each = [
+            polytope_vertices([weights], [room], *none, np.zeros(4), mask.astype(float))
+            for room, mask in zip(capacity, available, strict=True)
+        ]
+    return sk.Knapsack(weights, 5, integer=integer), {"capacity": capacity, "available": available}, each
+
+
+def bounds_rows(n, rng):
+    A, low = np.array([[1.0, 2.0, -1.0]]), rng.integers(-1, 1, size=(n, 3)).astype(float)
+    high = low + rng.integers(0, 3, size=(n, 3))
+    inside = low + (high - low) * rng.random((n, 1))
+    b_eq = (inside @ A.T).round(3)
+    # Rounding must not leave the range of A w.
+    least, most = (np.where(A > 0, a, b) @ A.T.ravel() for a, b in ((low, high), (high, low)))
+    b_eq = np.clip(b_eq, np.minimum(least, most)[:, None], np.maximum(least, most)[:, None])
+    each = [polytope_vertices(np.zeros((0, 3)), [], A, b, a, c) for a, b, c in zip(low, b_eq, high, strict=True)]
+    region = sk.Polyhedron(A_eq=A, b_eq=[0.0], bounds=(-3, 3))
+    return region, {"b_eq": b_eq, "lower": low, "upper": high}, each
+
+
+def pairs_rows(n, rng):
+    """Two workers and three tasks, some of which a worker cannot do."""
+    every = np.array([np.eye(3)[list(order)].ravel() for order in itertools.permutations(range(3), 2)])
+    found = [mask for mask in corners(6) if (every @ (1.0 - mask) == 0).any()]
+    available = np.array([found[i] for i in rng.integers(len(found), size=n)])
+    return sk.Assignment(2, 3), {"available": available}, [every[every @ (1.0 - mask) == 0] for mask in available]
+
+
+def walks(edges, source, target):
+    """All simple paths between two nodes."""
+    found, d = [], len(edges)
+
+    def extend(node, w, seen):
+        if node == target:
+            found.append(w)
+            return
+        for e, (tail, head) in enumerate(edges):
+            if tail == node and head not in seen:
+                extend(head, w + np.eye(d)[e], seen | {head})
+
+    extend(source, np.zeros(d), {source})
+    return np.array(found)
+
+
+DAG = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("d", "e"), ("c", "e")]
+
+
+def path_rows(n, rng):
+    ends = [(u, v) for u, v in itertools.combinations("abcde", 2) if len(walks(DAG, u, v))]
+    chosen = [ends[i] for i in rng.integers(len(ends), size=n)]
+    rows = {"source": [u for u, _ in chosen], "target": [v for _, v in chosen]}
+    return sk.ShortestPath(DAG), rows, [walks(DAG, u, v) for u, v in chosen]
+
+
+#: by name: functions of the number of samples that return a region, its parameters, and the vertices of each sample
+ROWS = {
+    "available": simplex_rows,
+    "top": top_rows,
+    "available-box": box_rows,
+    "available-items": knapsack_rows,
+    "available-fractions": lambda n, rng: knapsack_rows(n, rng, integer=False),
+    "bounds": bounds_rows,
+    "pairs": pairs_rows,
+    "paths": path_rows,
+}
+
+VARYING = ["box", "knapsack", "fractional", "polyhedron", *ROWS]

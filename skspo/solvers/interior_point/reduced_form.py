@@ -92,6 +92,8 @@ def reduce_rows(region: Any, d: int) -> Iterator[ReducedForm]:
     for pattern, rows in patterns(table):
         kept = pattern[: lower.shape[1]]
         form = _shifted(A, E, lower[rows], upper[rows], kept, interior.center[rows])
+        if form.A.shape[0] == form.A.shape[1]:  # the equalities leave only one decision
+            form = _shifted(A, E, lower[rows], upper[rows], np.zeros_like(kept), interior.center[rows])
         yield form._replace(directions=directions, rows=rows)
 
 
