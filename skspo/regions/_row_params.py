@@ -115,8 +115,9 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
     for key, value in given.items():
         if key not in shapes:
             raise ValueError(f"region_params: {name} cannot vary by sample in {key!r}, only in {sorted(shapes)}.")
+        value = region._read_row_param(key, value)
         try:
-            array = np.asarray(region._read_row_param(key, value), dtype=np.float64)
+            array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"region_params: {key} must be an array of numbers with one row per sample.") from None
         if array.ndim == 0 or array.shape[0] != n:

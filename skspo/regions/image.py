@@ -436,7 +436,7 @@ class LinearImage(Region):
     @available_if(_inner_has("interior"))
     def interior(self) -> Any:
         """Interior points of the inner standard forms, if they vary by sample."""
-        return self.region.interior()  # type: ignore[attr-defined]
+        return self.region.interior()
 
     @available_if(_keeps_quadratic)
     def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:

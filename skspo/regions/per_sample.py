@@ -82,7 +82,8 @@ class RowRegion(Region):
 
     def row_table(self, n: int) -> np.ndarray:
         """All parameters of each row; equal samples have equal rows."""
-        return np.concatenate([array.reshape(n, -1) for array in self.rows.values()], axis=1)
+        table = np.concatenate([array.reshape(n, -1) for array in self.rows.values()], axis=1, dtype=np.float64)
+        return np.nan_to_num(table, copy=False, posinf=1e300, neginf=-1e300)  # rows are subtracted from each other
 
     def solve_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
         """Minimise the costs of exactly these rows."""

@@ -1,0 +1,172 @@
+"""Bad names of variables and bad parameters by sample are refused with an error that says what was wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from input_problems import C, X, put
+
+from skspo import (
+    Assignment,
+    Box,
+    InfeasibleRegionError,
+    Knapsack,
+    LinearImage,
+    MixedInteger,
+    Polyhedron,
+    Product,
+    ShortestPath,
+    Simplex,
+    SPOPlusRegressor,
+    TopK,
+    row_params,
+    spo_loss,
+)
+
+NODES = ShortestPath([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")], "a", "d")
+FUELS = ["oil", "gas", "coal", "wood"]
+ALL = np.ones((20, 4), dtype=bool)
+NONE = put(ALL, False)
+NONE[3] = False
+LP = Polyhedron(A_ub=[[1, 2, 3, 4]], b_ub=[6], bounds=(0, 2))
+MIP = MixedInteger(A_ub=[[1, 2, 3, 4]], b_ub=[6], bounds=(0, 2))
+
+
+def fit(region, y=C, **rows):
+    return SPOPlusRegressor(region).fit(X, y, region_params=rows or None)
+
+
+def fuel(names):
+    return Polyhedron(A_eq=[[1, 1, 1, 1]], b_eq=[1], variable_names=names)
+
+
+# Each case: id, action of the user, class of the error, pattern of the message.
+CASES = [
+    # -- names
+    ("names-few", lambda: fit(fuel(FUELS[:3])), ValueError, "one name for each of the 4 decision variables, got 3"),
+    ("names-twice", lambda: fit(fuel([*FUELS[:3], "oil"])), ValueError, "must be distinct, but 'oil' is there 2 times"),
+    ("names-numbers", lambda: fit(fuel([0, 1, 2, 3])), TypeError, "list of strings.*got 0 of type int"),
+    ("names-text", lambda: fit(fuel("abcd")), TypeError, "list of strings.*got 'abcd'"),
+    (
+        "names-order",
+        lambda: fit(fuel(FUELS), pd.DataFrame(C, columns=FUELS[::-1])),
+        ValueError,
+        r"another order: column 0 is 'wood' and variable 0 is 'oil'.*y\[list\(region.variable_names\)\]",
+    ),
+    (
+        "names-edges-order",
+        lambda: fit(NODES, pd.DataFrame(C, columns=NODES.variable_names[::-1])),
+        ValueError,
+        "variables of ShortestPath, but in another order",
+    ),
+    (
+        "describe-names",
+        lambda: Simplex().describe(ALL, ["a"]),
+        ValueError,
+        "names must have one name for each of the 4",
+    ),
+    ("describe-nan", lambda: Simplex().describe(put(C, np.nan)), ValueError, "W contains NaN"),
+    ("describe-shape", lambda: NODES.describe(C[:, :3]), ValueError, "4 decision variables, but the costs have 3"),
+    # -- options that are available
+    ("mask-1d", lambda: fit(Simplex(), available=ALL[:, 0]), ValueError, r"must have shape \(20, 4\).*got \(20,\)"),
+    ("mask-columns", lambda: fit(TopK(1), available=ALL[:, :3]), ValueError, r"must have shape \(20, 4\).*\(20, 3\)"),
+    ("mask-rows", lambda: fit(Box(), available=ALL[:7]), ValueError, "one row for each of the 20 samples"),
+    (
+        "mask-number",
+        lambda: fit(Simplex(), available=put(1.0 * ALL, 0.5)),
+        ValueError,
+        "True or False, got 0.5 in row 1",
+    ),
+    ("mask-nan", lambda: fit(Simplex(), available=put(1.0 * ALL, np.nan)), ValueError, "must be finite.*in row 1"),
+    (
+        "mask-text",
+        lambda: fit(Simplex(), available=[["yes"] * 4] * 20),
+        ValueError,
+        "available must be an array of num",
+    ),
+    ("mask-empty", lambda: fit(Simplex(), available=NONE), InfeasibleRegionError, "row 3 is empty, 0 of 4 options.*1"),
+    ("mask-loss", lambda: spo_loss(C, C, Simplex(), region_params={"available": NONE}), ValueError, "row 3 is empty"),
+    (
+        "mask-top",
+        lambda: fit(TopK(4), available=put(ALL, False)),
+        InfeasibleRegionError,
+        "row 1 is empty, 3 of.*k is 4",
+    ),
+    (
+        "mask-frame",
+        lambda: Simplex().with_rows(row_params(available=NONE)[2:], 18, 4),
+        InfeasibleRegionError,
+        r"region of row 1 \(row 3 of row_params\) is empty",
+    ),
+    ("mask-image", lambda: fit(LinearImage(Simplex(), np.eye(4)), available=NONE), ValueError, "row 3 is empty"),
+    (
+        "mask-pairs",
+        lambda: fit(Assignment(2), available=np.where(np.arange(20)[:, None] == 5, [1, 0, 1, 0], 1)),
+        InfeasibleRegionError,
+        "row 5 is empty, its available pairs.*no assignment of all 2",
+    ),
+    ("mask-region", lambda: fit(LP, available=ALL), ValueError, "Polyhedron cannot vary by sample in 'available'"),
+    ("mask-product", lambda: fit(Product([Simplex()], [4]), available=ALL), ValueError, "Product has no parameters"),
+    # -- k
+    ("k-fraction", lambda: fit(TopK(1), k=put(np.ones(20), 1.5)), ValueError, "k must be an integer.*1.5 in row 5"),
+    (
+        "k-large",
+        lambda: fit(TopK(1), k=np.arange(20)),
+        ValueError,
+        "between 0 and the number of costs 4, got 5 in row 5",
+    ),
+    ("k-negative", lambda: fit(TopK(1), k=put(np.ones(20), -1)), ValueError, "got -1 in row 5"),
+    ("k-wide", lambda: fit(TopK(1), k=np.ones((20, 4))), ValueError, r"k must have shape \(20,\)"),
+    # -- source and target
+    ("node-unknown", lambda: fit(NODES, source=["a"] * 19 + ["z"]), ValueError, "source 'z' of row 19 is unknown"),
+    ("node-list", lambda: fit(NODES, source=[["a"]] * 20), ValueError, r"source \['a'\] of row 0 is unknown"),
+    ("node-one", lambda: fit(NODES, source="a"), ValueError, "one row for each of the 20 samples"),
+    ("node-same", lambda: fit(NODES, source=["d"] * 20), ValueError, "row 0 must be different nodes, both are 'd'"),
+    (
+        "node-unreachable",
+        lambda: fit(NODES, source=["b"] * 20, target=["c"] * 4 + ["a"] * 16),
+        InfeasibleRegionError,
+        "no path leads from source to target.*source='b', target='a'.*row 4",
+    ),
+    # -- bounds
+    (
+        "bounds-crossed",
+        lambda: fit(LP, lower=put(np.zeros((20, 4)), 3.0)),
+        InfeasibleRegionError,
+        "row 1.*3.0.*decision 1",
+    ),
+    (
+        "bounds-nan",
+        lambda: fit(LP, upper=put(np.ones((20, 4)), np.nan)),
+        ValueError,
+        "upper must be finite, got.*row 1",
+    ),
+    ("bounds-wide", lambda: fit(MIP, upper=np.ones((20, 3))), ValueError, r"shape \(20,\) or \(20, 4\), got \(20, 3\)"),
+    ("bounds-unbounded", lambda: fit(LP, lower=np.full(20, -np.inf)), ValueError, r"row \d+ is unbounded"),
+    ("bounds-empty", lambda: fit(LP, lower=np.full(20, 1.0)), InfeasibleRegionError, r"region of row \d+ is empty"),
+    (
+        "bounds-no-integer",
+        lambda: fit(MIP, lower=np.full(20, 0.2), upper=np.full(20, 0.8)),
+        ValueError,
+        r"row \d+ is empty",
+    ),
+    # -- rectangular assignments
+    ("pairs-square", lambda: fit(Assignment(), C[:, :3]), ValueError, "must be a square.*got 3. Set n"),
+    ("pairs-multiple", lambda: fit(Assignment(n_tasks=3)), ValueError, "multiple of n_tasks=3, got 4"),
+    ("pairs-columns", lambda: fit(Assignment(2, 3)), ValueError, "6 decision variables, but the costs have 4"),
+    ("pairs-zero", lambda: fit(Assignment(2, 0)), ValueError, "n_tasks must be a positive integer or None, got 0"),
+    ("pairs-bool", lambda: fit(Assignment(True, 4)), ValueError, "n must be a positive integer or None, got True"),
+    # -- items
+    ("items-wide", lambda: fit(Knapsack([1, 2, 3, 4], 5), available=np.ones((20, 5))), ValueError, r"shape \(20, 4\)"),
+]
+
+
+@pytest.mark.parametrize(("action", "error", "pattern"), [pytest.param(*case, id=name) for name, *case in CASES])
+def test_bad_input_is_refused_with_a_helpful_message(action, error, pattern):
+    with pytest.raises(error, match=pattern):
+        action()
+
+
+def test_nothing_available_is_no_error_where_nothing_need_be_chosen():
+    nothing = np.zeros((20, 4))
+    for region in (Box(1, 2), Knapsack([1, 2, 3, 4], 5), TopK(0)):
+        np.testing.assert_array_equal(region.with_rows({"available": nothing}, 20, 4).argmin(C), nothing)
