@@ -72,6 +72,18 @@ def fractions(weights, capacity):
     return lambda w: [np.atleast_2d(weights) @ w <= capacity, w >= 0, w <= 1]
 
 
+def partial_permutations(n, m):
+    """Everyone of the smaller side has one partner, and everyone of the larger one at most one."""
+
+    def model(w):
+        W = cp.reshape(w, (n, m), order="C")
+        workers, tasks = cp.sum(W, axis=1), cp.sum(W, axis=0)
+        few, many = (workers, tasks) if n < m else (tasks, workers)
+        return [few == 1, many <= 1, w >= 0]
+
+    return model
+
+
 def permutations(n):
     def model(w):
         W = cp.reshape(w, (n, n), order="C")
@@ -184,6 +196,8 @@ REGIONS = [
     Case("knapsack-fractional", sk.Knapsack(W1, 16, integer=False), 6, fractions(W1, 16)),
     Case("knapsack-fractional-two", sk.Knapsack(W3, [12, 8], integer=False), 5, fractions(W3, [12, 8])),
     Case("assignment", sk.Assignment(3), 9, permutations(3)),
+    Case("assignment-2x3", sk.Assignment(2, 3), 6, partial_permutations(2, 3)),
+    Case("assignment-3x2", sk.Assignment(n_tasks=2, sense="max"), 6, partial_permutations(3, 2)),
     Case("assignment-max", sk.Assignment(sense="max"), 4, permutations(2)),
     Case("markowitz", sk.Markowitz(COVARIANCE, 0.9), 4, portfolio(0.9)),
     Case("markowitz-at-most", sk.Markowitz(COVARIANCE, 0.4, budget="at_most", sense="max"), 4, portfolio(0.4, False)),

@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ._oracles.highs import solve_rows
+from .polyhedral import InequalityForm, StandardForm
+
 #: singular values below this share of the largest one, for rows of norm one, count as zero
 RANK = 1e-10
 
@@ -76,3 +79,23 @@ def rows_of_blocks(K: sp.csr_array, columns: list[np.ndarray]) -> list[np.ndarra
         if (np.maximum.reduceat(blocks, first) != found[filled]).any():
             return None
     return [np.flatnonzero(found == number) for number in range(len(columns))]
+
+
+def lift_rows(form: StandardForm, project: sp.csr_array, K: sp.csr_array, W: np.ndarray) -> np.ndarray:
+    """Find z in a region with K z as near as possible to w: one linear program for each row.
+
+    min sum_j s_j + t_j   s.t.   A v = b,   lower <= v <= upper,   K P v + s - t = w,   s, t >= 0,   z = P v.
+    """
+    image = K @ project
+    (k, N), (n, d) = form.A.shape, W.shape
+    scale = np.maximum(np.abs(image).max(axis=1).toarray().ravel(), 1e-300)
+    slack = sp.diags_array(np.where(scale > 1e-300, scale, 1.0), format="csr")
+    A_eq = sp.block_array([[form.A, sp.csr_array((k, 2 * d))], [image, sp.hstack([slack, -slack])]], format="csr")
+    b = np.column_stack([np.broadcast_to(form.b, (n, k)), W])
+    lower = np.column_stack([np.broadcast_to(form.lower, (n, N)), np.zeros((n, 2 * d))])
+    upper = np.column_stack([np.broadcast_to(form.upper, (n, N)), np.full((n, 2 * d), np.inf)])
+    program = InequalityForm.build(N + 2 * d, A_eq=A_eq, b_eq=b[0], lower=lower[0], upper=upper[0])
+    cost = np.append(np.zeros(N), np.ones(2 * d))
+    bounds = (lower, upper) if form.varies else None
+    V = solve_rows(program, np.broadcast_to(cost, (n, cost.size)), rhs=b, bounds=bounds)[:, :N]
+    return np.ascontiguousarray((project @ V.T).T)

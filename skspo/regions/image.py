@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from ._linear_map import Directions, Maps, analyse, rows_of_blocks
+from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows
 from ._oracles.enumeration import diameter_of_points, width_of_points
-from ._oracles.highs import coordinate_bounds, solve_rows
+from ._oracles.highs import coordinate_bounds
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
 from .capabilities import Memory, equalities_of, has
 from .polyhedral import InequalityForm, Matrix, QuadraticForm, StandardForm
@@ -52,7 +52,7 @@ def _inner_has(name: str) -> Callable[[LinearImage], bool]:
 def _can_lift(image: LinearImage) -> bool:
     """Whether a z can be found for a given decision."""
     return has(image.region, "repair") and (
-        image._directions().injective or (has(image.region, "standard_form") and not image._varies)
+        image._directions().injective or (has(image.region, "standard_form") and image._rows_known is None)
     )
 
 
@@ -335,6 +335,14 @@ class LinearImage(Region):
         inner, m = self._inner()
         return inner.row_shapes(m) | ({} if self.known_cost is None else {"known_cost": (m,)})
 
+    @property
+    def _rows_may_be_infinite(self) -> frozenset[str]:  # type: ignore[override]
+        return self.region._rows_may_be_infinite
+
+    def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
+        own = name == "known_cost" and self.known_cost is not None
+        return value if own else self.region._read_row_param(name, value)
+
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowImage:
         inner, m = self._inner()
         known = rows.get("known_cost") if self.known_cost is not None else None
@@ -375,29 +383,12 @@ class LinearImage(Region):
         inner, m = self._inner()
         found = self._directions()
         if not found.injective:
-            return self._push(inner.repair(self._lift(W)))
+            form, project = self._inner_form()
+            return self._push(inner.repair(lift_rows(form, project, self._data(W.shape[1]).full, W)))
         reference = inner.solve_min(np.zeros((W.shape[0] if self._varies else 1, m)))
         step = W - self._push(reference)
         step = step if self._rows_known is None else step[:, :-1]
         return self._push(inner.repair(reference + (found.lift @ step.T).T))
-
-    def _lift(self, W: np.ndarray) -> np.ndarray:
-        """Find z in the inner region with K z as near as possible to w: one linear program for each row.
-
-        min sum_j s_j + t_j   s.t.   A v = b,   lower <= v <= upper,   K P v + s - t = w,   s, t >= 0,   z = P v.
-        """
-        form, project = self._inner_form()
-        image = self._data(W.shape[1]).full @ project
-        (k, N), d = form.A.shape, W.shape[1]
-        scale = np.maximum(np.abs(image).max(axis=1).toarray().ravel(), 1e-300)
-        slack = sp.diags_array(np.where(scale > 1e-300, scale, 1.0), format="csr")
-        A_eq = sp.block_array([[form.A, sp.csr_array((k, 2 * d))], [image, sp.hstack([slack, -slack])]], format="csr")
-        lower, upper = np.append(form.lower, np.zeros(2 * d)), np.append(form.upper, np.full(2 * d, np.inf))
-        program = InequalityForm.build(N + 2 * d, A_eq=A_eq, b_eq=np.append(form.b, W[0]), lower=lower, upper=upper)
-        cost = np.append(np.zeros(N), np.ones(2 * d))
-        sides = np.column_stack([np.broadcast_to(form.b, (W.shape[0], k)), W])
-        V = solve_rows(program, np.broadcast_to(cost, (W.shape[0], cost.size)), rhs=sides)[:, :N]
-        return np.ascontiguousarray((project @ V.T).T)
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
         """Standard form of the inner region in which every variable has a bound, and the map from it to z."""

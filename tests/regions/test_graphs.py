@@ -1,5 +1,7 @@
 """ShortestPath and Assignment, against enumeration."""
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -179,3 +181,21 @@ def test_assignment_errors():
         Assignment().argmin(np.zeros(5))
     with pytest.raises(ValueError, match="9 decision variables"):
         Assignment(3).argmin(np.zeros(4))
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 3), (3, 1), (2, 3), (4, 2), (3, 3)])
+def test_rectangular_assignments(n, m):
+    rng = np.random.default_rng(0)
+    points = []
+    for order in itertools.permutations(range(max(n, m)), min(n, m)):
+        pairs = np.eye(max(n, m))[list(order)]
+        points.append((pairs if n <= m else pairs.T).ravel())
+    points = np.array(points)
+    C, C_true = rng.normal(size=(30, n * m)), rng.integers(-1, 2, size=(30, n * m)).astype(float)
+    for region in (Assignment(n, m), Assignment(n_tasks=m)):
+        assert_best(region.argmin(C), C, points)
+        assert_worst(region.worst_argmin(C_true, C), C_true, C, points)
+        assert region.inequality_form(n * m).violation(points).max() == 0.0
+        assert region.diameter(n * m) == pytest.approx(np.linalg.norm(points[:, None] - points, axis=2).max())
+    names = Assignment(n, m).variable_names
+    assert (names[0], names[-1], len(names)) == ("0 -> 0", f"{n - 1} -> {m - 1}", n * m)

@@ -98,8 +98,12 @@ class Exact:
         d = self.C.shape[1]
         items = d if self.shared else 1
         self.row_weight = np.repeat(self.weight.astype(float), items) / items
-        normals = self.region.equalities(d) if hasattr(self.region, "equalities") else np.zeros((0, d))
+        # Samples without weight are not seen: a variable may be fixed in all others.
+        seen = self.region.take(np.flatnonzero(self.weight > 0))
+        normals = seen.equalities(d) if hasattr(seen, "equalities") else np.zeros((0, d))
         vertices = self.problem.set.vertices
+        if vertices is not None and np.ndim(vertices) == 3:
+            vertices = np.asarray(vertices)[self.weight > 0]
         if vertices is not None and normals.size:
             moves = np.asarray(vertices) - np.asarray(vertices)[..., :1, :]
             assert np.abs(moves @ normals.T).max() <= 1e-9, "decisions vary along a direction that is said to be hidden"

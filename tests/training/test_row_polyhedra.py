@@ -309,10 +309,13 @@ def test_paths_with_cycles_between_some_nodes_only():
     assert sorted(pair.oracle_is_solver for pair in view.pairs) == [False, True, True]
 
 
-def test_images_of_regions_that_vary():
-    region, rows, each, _ = problem("top")
-    image = sk.LinearImage(region, np.diag([1.0, 2.0, -1.0, 0.5]))
-    X, C = data(each)
+@pytest.mark.parametrize("matrix", [np.diag([1.0, 2.0, -1.0, 0.5]), np.array([[1.0, 1, 0, 0], [0, 0, 2, 1]])])
+@pytest.mark.parametrize("name", ["top", "available"])
+def test_images_of_regions_that_vary(name, matrix):
+    """Also if the matrix is not injective: the inner decision is found by a linear program for each row."""
+    region, rows, each, _ = problem(name)
+    image = sk.LinearImage(region, matrix)
+    X, C = data([points @ matrix.T for points in each])
     found = [
         sk.SPOPlusRegressor(image, alpha=0.1, solver=solver).fit(X, C, region_params=rows)
         for solver in ("interior-point", "bundle", "auto")
@@ -320,3 +323,24 @@ def test_images_of_regions_that_vary():
     for model in found:
         assert model.duality_gap_ <= 1e-6
         assert model.objective_ == pytest.approx(found[1].objective_, rel=3e-6)
+
+
+def test_images_of_paths_between_different_nodes():
+    _, rows, each, view = problem("paths")
+    image = sk.LinearImage(view.region, np.ones((1, 7)), known_cost=np.arange(7.0))
+    both = image.with_rows(rows | {"known_cost": np.tile(np.arange(7.0), (N, 1))}, N, 2)
+    W = both.argmin(np.ones((N, 2)))
+    best = [(points @ (1.0 + np.arange(7.0))).min() for points in each]
+    np.testing.assert_allclose(W.sum(axis=1), best)
+    words = image.with_rows(rows, N, 2).chosen(np.ones((N, 2)))
+    assert [own[0] for own in words] == rows["source"]
+
+
+@ALL
+def test_threads_change_nothing(name):
+    _, _, each, view = problem(name)
+    many = np.tile(np.arange(N), 400)
+    C = np.tile(costs(each), (400, 1))
+    large = view.take(many)
+    if name not in ("bounds", "pairs"):  # solvers row by row, with threads of their own
+        np.testing.assert_array_equal(large.with_threads(2).solve_min(C), large.solve_min(C))
