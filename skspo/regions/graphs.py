@@ -398,8 +398,10 @@ class _RowPath(RowPolyhedral):
         return any(path.oracle_is_solver for path in self.pairs)
 
     def _groups(self) -> Iterator[tuple[np.ndarray, ShortestPath]]:
-        for number, path in enumerate(self.pairs):
-            rows = np.flatnonzero(self.rows["pair"] == number)
+        """Rows of each pair, and its paths."""
+        order = np.argsort(self.rows["pair"], kind="stable")
+        counts = np.bincount(self.rows["pair"], minlength=len(self.pairs))
+        for rows, path in zip(np.split(order, np.cumsum(counts)[:-1]), self.pairs, strict=True):
             if rows.size:
                 yield rows, path
 

@@ -140,9 +140,11 @@ class RowPolyhedral(RowRegion):
     def take(self, rows: slice | np.ndarray) -> RowRegion:
         """View of some of the rows."""
         some = super().take(rows)
-        found: Interior | None = self.__dict__.get("_cache", {}).get("interior")
-        if found is not None:
-            some.__dict__["_cache"] = {"interior": Interior(*(array[rows] for array in found))}
+        cache = self.__dict__.get("_cache", {})
+        if "interior" in cache:
+            some.__dict__["_cache"] = {"interior": Interior(*(array[rows] for array in cache["interior"]))}
+        if cache.get("has form"):
+            some.__dict__.setdefault("_cache", {})["has form"] = True
         return some
 
     def interior(self) -> Interior:
