@@ -239,6 +239,11 @@ def _interior(form: StandardForm) -> Interior:
             check_time()
             i, todo = int(todo[0]), todo[1:]
             center[i], is_open[i] = _interior_point(form, i)
+            # Linear programs are solved to a tolerance of 1e-7.
+            room = np.where(is_open[i], np.minimum(center[i] - form.lower[i], form.upper[i] - center[i]), 0.0)
+            better = _onto(A, form.b[[i]], center[[i]], room)[0]
+            if (np.abs(better - center[i]) <= 0.5 * room).all():
+                center[i] = better
             if todo.size and (is_open[i] == (form.lower[i] < form.upper[i])).all():
                 trial, good = _carry(A, form, center[i], i, todo)
                 center[todo[good]] = trial[good]
@@ -265,6 +270,15 @@ def _interior_point(form: StandardForm, i: int) -> tuple[np.ndarray, np.ndarray]
     return center, is_open
 
 
+def _onto(A: np.ndarray, b: np.ndarray, points: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """Move points, one in each row, to A u = b, variables with much room most and those without room not at all."""
+    weight = room**2
+    move = (weight * A).T @ np.linalg.pinv((A * weight) @ A.T, hermitian=True)
+    for _ in range(2):  # the second time for rounding errors
+        points = points + (b - points @ A.T) @ move.T
+    return points
+
+
 def _carry(
     A: np.ndarray, form: StandardForm, center: np.ndarray, i: int, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -277,10 +291,7 @@ def _carry(
         share = np.where(both & is_open, below / (below + above), 0.0)
         between = lower + share * (upper - lower)
         trial = np.where(both, between, np.where(low, lower + below, upper - above))
-    room = np.where(is_open, np.minimum(below, above), 0.0) ** 2
-    move = (room * A).T @ np.linalg.pinv((A * room) @ A.T, hermitian=True)
-    for _ in range(2):  # the second time for rounding errors
-        trial = trial + (form.b[rows] - trial @ A.T) @ move.T
+    trial = _onto(A, form.b[rows], trial, np.where(is_open, np.minimum(below, above), 0.0))
     size = 1.0 + np.abs(trial).max(axis=1)
     with np.errstate(invalid="ignore"):
         inside = ((trial - lower >= CARRIED * below) | ~low | ~is_open) & (

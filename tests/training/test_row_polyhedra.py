@@ -104,7 +104,7 @@ def test_standard_form_and_interior(name):
     d = each[0].shape[1]
     form, (center, is_open) = view.standard_form(d), view.interior()
     assert form.varies
-    np.testing.assert_allclose(center @ form.A.toarray().T, form.b, atol=1e-9)
+    np.testing.assert_allclose(center @ form.A.toarray().T, form.b, atol=1e-13)
     assert (np.minimum(center - form.lower, form.upper - center)[is_open] > 1e-9).all()
     for i, points in enumerate(each):
         low, high = points.min(axis=0) > form.lower[i, :d] + 1e-9, points.max(axis=0) < form.upper[i, :d] - 1e-9
