@@ -433,14 +433,14 @@ def walks(edges, source, target):
     return np.array(found)
 
 
-DAG = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("d", "e"), ("c", "e")]
+STREETS = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("d", "e"), ("c", "e")]
 
 
 def path_rows(n, rng):
-    ends = [(u, v) for u, v in itertools.combinations("abcde", 2) if len(walks(DAG, u, v))]
+    ends = [(u, v) for u, v in itertools.combinations("abcde", 2) if len(walks(STREETS, u, v))]
     chosen = [ends[i] for i in rng.integers(len(ends), size=n)]
     rows = {"source": [u for u, _ in chosen], "target": [v for _, v in chosen]}
-    return sk.ShortestPath(DAG), rows, [walks(DAG, u, v) for u, v in chosen]
+    return sk.ShortestPath(STREETS), rows, [walks(STREETS, u, v) for u, v in chosen]
 
 
 #: by name: functions of the number of samples that return a region, its parameters, and the vertices of each sample
