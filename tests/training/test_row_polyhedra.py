@@ -1,6 +1,7 @@
 """Availability, k, bounds, sources and targets of each sample: oracles, capabilities and training by brute force."""
 
 import pickle
+import warnings
 
 import cvxpy as cp
 import numpy as np
@@ -10,6 +11,8 @@ from row_optimum import listed, optimum
 from scipy.optimize import nnls
 
 import skspo as sk
+from skspo._utils.deadline import TimeIsUp
+from skspo._utils.errors import SolverError
 from skspo.regions import row_polyhedra
 from skspo.regions.capabilities import has
 from skspo.regions.check import check_region
@@ -226,6 +229,26 @@ def test_few_linear_programs(monkeypatch):
     view.interior()
     view.take(np.arange(5)).interior()
     assert not calls
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "bundle", "conic", "auto"])
+def test_no_time_for_interior_points(monkeypatch, solver):
+    """The bound is still valid, and there is a warning."""
+
+    def late(*args):
+        raise TimeIsUp
+
+    region, rows, each, view = problem("bounds")
+    X, C = data(each)
+    least = truth(region, each, view, X, C, alpha=0.1)
+    monkeypatch.setattr(row_polyhedra, "_interior_point", late)
+    with warnings.catch_warnings(record=True):
+        model = sk.SPOPlusRegressor(region, alpha=0.1, solver=solver, time_limit=60).fit(X, C, region_params=rows)
+    assert model.lower_bound_ <= least * (1 + 1e-7) <= model.objective_ * (1 + 2e-7)
+    with pytest.raises(SolverError, match="no time to find a point inside"):
+        view.repair(view.argmin(C) + 1.0)
+    W = view.argmin(C)
+    np.testing.assert_array_equal(view.repair(W), W)
 
 
 # -- the same as the plain region --------------------------------------------------------------------------------------

@@ -138,8 +138,11 @@ class InteriorPointSolver(Solver):
     def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
         limit = 100 if self.max_iter is None else self.max_iter
         region = objective.region
-        forms = forms_of(objective, run)
         start = objective.least_squares if start is None else start
+        try:
+            forms = forms_of(objective, run)
+        except TimeIsUp:
+            return self._late(objective, run, start)
         if not forms:
             message = "the region has no interior within its quadratic constraint"
             return self.finish(objective, run, [(start, None)], 1, Status.FAILED, message)
@@ -162,9 +165,7 @@ class InteriorPointSolver(Solver):
             if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), run, start):
                 watch.restart()
         except TimeIsUp:
-            run.deadline.reached = True
-            message = f"{run.deadline.message} before the first step"
-            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
+            return self._late(objective, run, start)
         best: Result | None = None
         checked, n_iter, stalled = np.inf, 0, False
         status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
@@ -211,6 +212,12 @@ class InteriorPointSolver(Solver):
         state.release()
         progress(n_iter, best.objective, best.lower_bound, force=True)
         return best if best.converged else best._replace(status=status, message=message)
+
+    def _late(self, objective: InMemoryObjective, run: Run, start: np.ndarray) -> Result:
+        """Return the start, if there was no time for anything else."""
+        run.deadline.reached = True
+        message = f"{run.deadline.message} before the first step"
+        return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
 
 
 class _Watch:
