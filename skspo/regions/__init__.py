@@ -12,6 +12,7 @@ from .level_sets import EntropySimplex, LogBarrierSimplex
 from .markowitz import Markowitz
 from .polyhedron import Polyhedron
 from .product import Product
+from .read import read_region
 from .simplex import Box, Simplex, TopK
 from .user import CvxpyRegion, OracleRegion
 
@@ -38,5 +39,6 @@ __all__ = [
     "StrongConvexity",
     "TopK",
     "check_region",
+    "read_region",
     "row_params",
 ]

@@ -30,6 +30,11 @@ def check_names(names: ArrayLike | None, d: int, what: str) -> np.ndarray | None
     return np.array([str(name) for name in listed], dtype=object)
 
 
+def say_variable(names: Names, j: int) -> str:
+    """Number of a decision variable, and its name if it has one, for error messages."""
+    return f"decision {j}" if names is None else f"decision {j} ({str(names[j])!r})"
+
+
 def number_names(names: Sequence[str]) -> list[str]:
     """Make names distinct: the second of equal ones gets the suffix " (2)"."""
     taken, count, found = set(names), dict.fromkeys(names, 0), []

@@ -128,7 +128,7 @@ class MixedInteger(ConstrainedRegion):
         if limit is not None and not (isinstance(limit, numbers.Real) and limit > 0):
             raise ValueError(f"MixedInteger: time_limit must be a positive number or None, got {limit!r}.")
         integers = np.array(np.broadcast_to(kinds == 1, (d,)))
-        low, high = coordinate_bounds(form)
+        low, high = coordinate_bounds(form, self._names(d))
         if integers.any():
             # The linear relaxation is feasible; check that it contains an integer point.
             with rows_named(lambda _: "costs of zero"):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, LinearConstraint
 
 from .._utils.errors import InfeasibleRegionError
-from ._names import Names
+from ._names import Names, say_variable
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error
 from .base import Region
@@ -122,7 +122,7 @@ def _read_rows(
     return matrix, sides
 
 
-def _read_bounds(name: str, d: int, bounds: BoundsLike) -> tuple[np.ndarray, np.ndarray]:
+def _read_bounds(name: str, d: int, bounds: BoundsLike, names: Names = None) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(bounds, Bounds):
         try:
             table = np.column_stack([np.broadcast_to(bounds.lb, (d,)), np.broadcast_to(bounds.ub, (d,))])
@@ -146,8 +146,8 @@ def _read_bounds(name: str, d: int, bounds: BoundsLike) -> tuple[np.ndarray, np.
     if empty.any():
         j = int(np.argmax(empty))
         raise InfeasibleRegionError(
-            f"{name}: the region is empty (infeasible), no number is between the lower bound {lower[j]} of decision "
-            f"{j} and its upper bound {upper[j]}."
+            f"{name}: the region is empty (infeasible), no number is between the lower bound {lower[j]} of "
+            f"{say_variable(names, int(j))} and its upper bound {upper[j]}."
         )
     return lower, upper
 
@@ -192,7 +192,8 @@ class ConstrainedRegion(Region):
             equal.append((A[same], lb[same]))
             upper.append((A[~same & (ub < np.inf)], ub[~same & (ub < np.inf)]))
             upper.append((-A[~same & (lb > -np.inf)], -lb[~same & (lb > -np.inf)]))
-        return InequalityForm.build(d, *_stack(upper), *_stack(equal), *_read_bounds(self.label, d, self.bounds))
+        bounds = _read_bounds(self.label, d, self.bounds, self._names(d))
+        return InequalityForm.build(d, *_stack(upper), *_stack(equal), *bounds)
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Bounds may vary by sample, and so may the right-hand sides ``b_ub`` and ``b_eq``, if they are given."""
@@ -279,7 +280,7 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
 
     def _prepare(self, d: int) -> _PolyhedronData:
         form = self._form(d)
-        return _PolyhedronData(form, *coordinate_bounds(form))
+        return _PolyhedronData(form, *coordinate_bounds(form, self._names(d)))
 
     def _argmin(self, C: np.ndarray, data: _PolyhedronData) -> np.ndarray:
         return solve_rows(data.form, C, n_jobs=self.n_jobs)

@@ -298,8 +298,9 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
                 cost = np.zeros(d)
                 cost[j % d] = 1.0 if j < d else -1.0
                 if conic.status(cost).endswith("DualInfeasible"):
+                    what = f"w[{j % d}]" if self.variable_names is None else repr(self.variable_names[j % d])
                     raise UnboundedRegionError(
-                        f"CvxpyRegion: the region is unbounded, w[{j % d}] can be arbitrarily "
+                        f"CvxpyRegion: the region is unbounded, {what} can be arbitrarily "
                         f"{'low' if j < d else 'high'}. Add a bound on it."
                     ) from None
             raise

@@ -35,6 +35,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
+from .._names import Names, say_variable
 from .._row_names import row_error
 from ..polyhedral import InequalityForm
 
@@ -165,12 +166,14 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
     return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
 
 
-def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
+def coordinate_bounds(form: InequalityForm, names: Names = None) -> tuple[np.ndarray, np.ndarray]:
     """Finite bounds of every decision: the given ones, or the smallest and largest value where there is none.
 
     Parameters
     ----------
     form : InequalityForm
+    names : list of str, default=None
+        Names of the decisions, for error messages.
 
     Returns
     -------
@@ -191,10 +194,10 @@ def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
             if status == Status.kUnbounded:
                 side = "below" if sign > 0 else "above"
                 raise UnboundedRegionError(
-                    f"The region is unbounded: decision {j} has no limit {side}. "
+                    f"The region is unbounded: {say_variable(names, int(j))} has no limit {side}. "
                     "A region must be bounded, otherwise some costs have no best decision: add bounds."
                 )
-            what = f"the bounds of decision {j}"
+            what = f"the bounds of {say_variable(names, int(j))}"
             if status != Status.kOptimal:
                 _raise(model.highs, status, what)
             bound[j] = model.minimise(c, what)[j]
