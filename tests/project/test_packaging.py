@@ -12,7 +12,7 @@ import pytest
 
 import skspo
 
-HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "pandas", "torch")
+HEAVY = ("cvxpy", "clarabel", "matplotlib", "dask", "distributed", "networkx", "pandas", "torch", "pyomo", "linopy")
 
 
 def test_import_is_light():

@@ -453,17 +453,39 @@ TWO_MACHINES = (
 DATA = os.environ.get("SKSPO_ENERGY_DATA")
 
 
-@pytest.mark.parametrize("name", ["two machines", "load1", "load2"])
+def scheduling_example():
+    """Functions of the example that need no data."""
+    example = {}
+    source = (Path(__file__).parents[2] / "examples" / "plot_scheduling.py").read_text()
+    exec(source.split("folder = ")[0], example)
+    return example, source
+
+
+def test_the_schedule_of_the_example_is_short():
+    """Instance and region, from the text of a file: under 40 lines."""
+    _, source = scheduling_example()
+    lines = source.split("def read_instance")[1].split("folder = ")[0].splitlines()
+    assert len([line for line in lines if line.strip()]) < 40
+
+
+def days_of_prices():
+    """The last 20 days of the market without gaps, or some that are made up."""
+    if DATA is None:
+        return 50 + 20 * random_costs(48, 5)
+    lines = (Path(DATA) / "prices2013.dat").read_text().splitlines()[1:]
+    prices = np.array([float(line.split()[-1].replace("NA", "nan")) for line in lines]).reshape(-1, 48)
+    return prices[~np.isnan(prices).any(axis=1)][-20:]
+
+
+@pytest.mark.parametrize("name", ["two machines", "load1", "load2", "load3"])
 def test_the_schedule_of_the_example_against_a_direct_model(name):
     """The real instances only where they are: the data are not part of the package."""
     if DATA is None and name != "two machines":
         pytest.skip("SKSPO_ENERGY_DATA is not set")
-    example = {}
-    source = (Path(__file__).parents[2] / "examples" / "plot_scheduling.py").read_text()
-    exec(source.split("folder = ")[0], example)
+    example, _ = scheduling_example()
     text = TWO_MACHINES if name == "two machines" else (Path(DATA) / f"{name}.txt").read_text().strip()
     region, starts = example["schedule"](*example["read_instance"](text))
-    C = 50 + 20 * random_costs(48, 20 if DATA else 5)
+    C = days_of_prices()
     value = [direct_schedule(text, price) for price in C]
     assert_allclose((C * region.argmin(C)).sum(axis=1), value, rtol=1e-9)
     Z = region.inner_argmin(C)

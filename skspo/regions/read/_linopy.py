@@ -26,13 +26,13 @@ def read_linopy(source: Any) -> Model:
     A = sp.csr_array((0, d)) if matrices.A is None else sp.csr_array(matrices.A)
     b, signs = np.asarray(matrices.b, dtype=np.float64), np.asarray(matrices.sense, dtype=object)
     low, high = np.where(signs == "<", -np.inf, b), np.where(signs == ">", np.inf, b)
-    # linopy may hand scaled variables to solvers: y = scale x.
+    # The matrices are those of scaled variables y = scale x, if the user wants it.
     scale = np.asarray(getattr(matrices, "var_scaling", np.ones(d)), dtype=np.float64)
     lower, upper = (np.asarray(bound, dtype=np.float64) / scale for bound in (matrices.lb, matrices.ub))
     rows = Rows(sp.csr_array(A @ sp.diags_array(scale)), low, high, lower, upper)
     types = np.asarray(matrices.vtypes)
     sense = "max" if source.objective.sense == "max" else "min"
-    cost = np.asarray(matrices.c, dtype=np.float64) * scale
+    cost = np.asarray(matrices.c, dtype=np.float64) * scale / float(getattr(source.objective, "scaling", 1.0))
     return Model(rows.region(types != "C", sense, names), cost)
 
 

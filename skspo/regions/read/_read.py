@@ -58,7 +58,7 @@ def read_region(
 
         - the path of an .mps or .lp file, also .gz;
         - a ``highspy.Highs``;
-        - a :class:`scipy.optimize.LinearConstraint` or :class:`scipy.optimize.Bounds`, a list of those, or a dict of
+        - a :class:`scipy.optimize.LinearConstraint` or ``scipy.optimize.Bounds``, a list of those, or a dict of
           the arguments of :func:`scipy.optimize.milp` or :func:`scipy.optimize.linprog`.  Variables are nonnegative
           unless there are bounds, as in these functions;
         - a ``cvxpy.Problem`` or a list of CVXPY constraints;
