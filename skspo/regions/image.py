@@ -84,6 +84,10 @@ class LinearImage(Region):
         Cost (or value, if ``sense="max"``) of each variable of the inner region that need not be predicted.  It may
         vary by sample, with ``region_params={"known_cost": ...}`` in the methods of an estimator.
 
+    See Also
+    --------
+    read_region : Makes such a region from a model of which only some costs are predicted.
+
     Notes
     -----
     The training problem is that of d + 1 costs, the last of which is predicted by 1 plus a linear model, as with every

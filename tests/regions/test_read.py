@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import cvxpy as cp
+import highspy
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -49,6 +50,8 @@ def test_every_source_gives_the_same_region(name, tmp_path):
     assert_allclose((C * W).sum(axis=1), [truth(c, sign=sign) for c in C], atol=1e-6)
     assert_array_equal(W[:, 3:5], W[:, 3:5].round())
     assert objective @ region.argmin(objective) == pytest.approx(sign * truth(-COST) + 7.0 * (objective.size > 6))
+    again = pickle.loads(pickle.dumps(clone(region)))
+    assert_array_equal(again.argmin(costs[:2])[:, columns], W[:2])
 
 
 @pytest.mark.parametrize("name", ["highspy", "scipy", "cvxpy", "pyomo", "linopy"])
@@ -137,6 +140,14 @@ def test_variables_by_name_group_number_and_object():
     )
 
 
+def test_variables_of_highspy():
+    highs = highspy.Highs()
+    highs.silent()
+    x, y = highs.addVariable(0, 4), highs.addIntegral(0, 3, name="y")
+    highs.addConstr(x + y <= 5)
+    assert_array_equal(read_region(highs, [y, x]).matrix.toarray(), [[0, 1], [1, 0]])
+
+
 def test_variables_of_pyomo_and_linopy():
     model = pyomo_model()
     expected = read_region(model, XS[:3]).matrix.toarray()
@@ -187,6 +198,9 @@ def test_cones():
     assert_allclose(again.argmin(objective), w, atol=1e-8)
     some, own = read_region(problem, ["x"], return_objective=True)
     assert own @ some.argmin(own) == pytest.approx(problem.value, abs=1e-6)
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(15, 2)), some.extend(rng.normal(size=(15, 4)))
+    assert sk.SPOPlusRegressor(some, alpha=0.1).fit(X, C, offset=some.offset).duality_gap_ <= 1e-5
 
 
 def test_variables_of_a_problem_are_not_changed():
@@ -245,3 +259,18 @@ def test_large_sparse_models_stay_sparse():
     image = read_region({"c": np.ones(d), "constraints": LinearConstraint(chain, ub=1), "bounds": Bounds(0, 1)}, [0, 7])
     assert sp.issparse(region._data(d).form.A_ub) and sp.issparse(image.matrix)
     assert_array_equal(image.argmin(image.extend([-1.0, -1.0])), [1, 1, 0])
+
+
+def test_scaling_of_linopy_is_undone():
+    linopy = pytest.importorskip("linopy")
+    m = linopy.Model()
+    if "scaling" not in m.add_variables.__code__.co_varnames:
+        pytest.skip("this version of linopy does not scale")
+    x = m.add_variables(lower=0, upper=3, name="x", scaling=10.0)
+    y = m.add_variables(lower=-1, upper=5, name="y")
+    m.add_constraints(x + 2 * y <= 4, scaling=7.0)
+    m.add_objective(3 * x - 2 * y, scaling=5.0)
+    region, objective = read_region(m, return_objective=True)
+    assert_array_equal(objective, [3, -2])
+    assert_allclose(region.argmin([[-1.0, -1.0], [-1.0, -3.0]]), [[3, 0.5], [0, 2]])
+    assert_allclose(region.bounds, [[0, 3], [-1, 5]])

@@ -196,6 +196,8 @@ def _find_one(one: Any, d: int, position: dict[str, int], groups: dict[str, list
             raise ValueError(f"read_region: variables has the number {one}, but the model has variables 0 to {d - 1}.")
         return [int(one)]
     name = one
+    if _package(one) == "highspy":  # its variables need not have names
+        return _find_one(getattr(one, "index", None), d, position, groups)
     if _package(one):
         label = getattr(one, "name", None)
         name = label() if callable(label) else label
