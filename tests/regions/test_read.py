@@ -174,6 +174,29 @@ def test_train_on_a_model_with_known_costs():
     assert model.objective_ <= own + 1e-9
 
 
+def test_blocks_references_and_parameters_of_pyomo():
+    pyo = pytest.importorskip("pyomo.environ")
+    m = pyo.ConcreteModel()
+    m.goods = pyo.Set(initialize=["a", "b"])
+    m.price = pyo.Param(m.goods, mutable=True, initialize={"a": 1, "b": 2})
+    m.x = pyo.Var(m.goods, bounds=lambda m, i: (0, 1 + m.price[i]))
+    m.same = pyo.Reference(m.x["a"])
+    m.total = pyo.Expression(expr=sum(m.price[i] * m.x[i] for i in m.goods))
+    m.rows = pyo.ConstraintList()
+    m.rows.add(m.total <= 4)
+    m.rows.add(m.x["a"] - m.x["b"] == 0.5 * m.x["a"] - 1)
+    m.some = pyo.Constraint(m.goods, rule=lambda m, i: pyo.Constraint.Skip if i == "a" else m.x[i] <= 2)
+    m.block = pyo.Block(m.goods, rule=lambda b, i: setattr(b, "v", pyo.Var(domain=pyo.Integers, bounds=(-3, 3))))
+    m.least = pyo.Objective(expr=m.total + m.block["a"].v / 2)
+    region, objective = read_region(m, return_objective=True)
+    assert list(region.names()) == ["x[a]", "x[b]", "block[a].v", "block[b].v"]
+    assert_array_equal(objective, [1, 2, 0.5, 0])
+    assert_array_equal(region.A_ub.toarray(), [[1, 2, 0, 0], [0, 1, 0, 0]])
+    assert_array_equal(region.b_ub, [4, 2])
+    assert_array_equal([*region.A_eq.toarray()[0], *region.b_eq], [0.5, -1, 0, 0, -1])
+    assert_array_equal(region.bounds, [[0, 2], [0, 3], [-3, 3], [-3, 3]])
+
+
 # -- CVXPY -------------------------------------------------------------------------------------------------------------
 
 
@@ -220,6 +243,21 @@ def test_bounds_and_parameters_of_cvxpy():
     assert_array_equal(region.integrality, [0, 0, 1, 0, 1])
     assert_array_equal(region.bounds, [[1, 1], [0.5, 9], [0, 2.5], [0, 2.5], [0, 2.5]])
     assert_allclose(region.argmin(-np.ones(5)), [1, 1.75, 2, 2.5, 2])
+
+
+def test_matrices_and_broadcasting_of_cvxpy():
+    x, y = cp.Variable((2, 3), name="x"), cp.Variable(3, name="y")
+    most = np.arange(6.0).reshape(2, 3)
+    limits = [x >= -1, x <= most, cp.sum(x, axis=0) <= y, y <= 4, -2 <= y, cp.hstack([x[0, 0], y[1]]) == [0.0, 1.0]]
+    limits += [cp.Constant(1) <= 2]
+    region = read_region(limits)
+    assert type(region) is sk.Polyhedron and region.A_ub.shape == (4, 9)  # three sums and the constant
+    for c in np.random.default_rng(0).normal(size=(5, 9)):
+        problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(c[:6].reshape(2, 3), x)) + c[6:] @ y), limits)
+        problem.solve(solver=cp.HIGHS)
+        assert c @ region.argmin(c) == pytest.approx(problem.value, abs=1e-7)
+    with pytest.raises(sk.InfeasibleRegionError):
+        read_region([*limits, cp.Constant(3) <= 2])
 
 
 # -- files and lists ---------------------------------------------------------------------------------------------------
