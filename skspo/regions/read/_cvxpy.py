@@ -129,14 +129,15 @@ def _at(v: cp.Variable, cells: Any) -> np.ndarray:
 def _bounds(v: cp.Variable) -> np.ndarray:
     """Lower and upper bounds of each entry."""
     bounds = np.array([np.full(v.size, -np.inf), np.full(v.size, np.inf)])
-    for side, bound in enumerate(v.bounds or ()):
+    given: Any = v.attributes.get("bounds") or ()
+    for side, bound in enumerate(given):
         value = getattr(bound, "value", bound)  # of an expression
         if value is not None:
             bounds[side] = np.broadcast_to(value, v.shape).ravel()
-    given, binary = _attributes(v), _at(v, v.boolean_idx)
-    lower = np.where(binary | bool(given & {"nonneg", "pos"}), np.maximum(bounds[0], 0.0), bounds[0])
+    signs, binary = _attributes(v), _at(v, v.boolean_idx)
+    lower = np.where(binary | bool(signs & {"nonneg", "pos"}), np.maximum(bounds[0], 0.0), bounds[0])
     upper = np.minimum(bounds[1], np.where(binary, 1.0, np.inf))
-    return np.stack([lower, np.minimum(upper, 0.0) if given & {"nonpos", "neg"} else upper])
+    return np.stack([lower, np.minimum(upper, 0.0) if signs & {"nonpos", "neg"} else upper])
 
 
 class Constraints:

@@ -107,7 +107,7 @@ def _read(highs: highspy.Highs, what: str) -> Model:
     names = [name or f"column {j}" for j, name in enumerate(lp.col_names_)] if any(lp.col_names_) else None
     if highs.getModel().hessian_.dim_:
         raise ValueError(f"read_region: {what} has a quadratic objective, which cannot be represented.")
-    if highs.getNumLinearObjectives():
+    if getattr(highs, "getNumLinearObjectives", int)():  # old versions have only one
         raise ValueError(f"read_region: {what} has several objectives, which cannot be represented.")
     kinds = highspy.HighsVarType
     types = list(lp.integrality_) or [kinds.kContinuous] * d
