@@ -237,8 +237,8 @@ def test_variables_of_a_problem_are_not_changed():
 def test_bounds_and_parameters_of_cvxpy():
     most = cp.Parameter(2, value=[3.0, 4.0])
     x = cp.Variable((2, 1), bounds=[np.array([[-1.0], [0.5]]), 9.0], name="x")
-    y = cp.Variable(3, integer=[(0, 2)], name="y", nonneg=True)
-    region = read_region([most @ x <= 10, 2 * y <= 5, x[0] == 1])
+    y = cp.Variable(3, integer=[(0, 2)], name="y")
+    region = read_region([most @ x <= 10, 2 * y <= 5, x[0] == 1, y >= 0])
     assert list(region.names()) == ["x[0,0]", "x[1,0]", "y[0]", "y[1]", "y[2]"]
     assert_array_equal(region.integrality, [0, 0, 1, 0, 1])
     assert_array_equal(region.bounds, [[1, 1], [0.5, 9], [0, 2.5], [0, 2.5], [0, 2.5]])

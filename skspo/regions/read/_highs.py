@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import shutil
+import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,15 +53,22 @@ def read_file(path: str | os.PathLike[str]) -> Model:
     if not path.is_file():
         raise FileNotFoundError(f"read_region: there is no file {str(path)!r}.")
     _check_sections(path, plain.suffix.lower())
-    highs, said = highspy.Highs(), []
-    highs.setOptionValue("log_to_console", False)
-    highs.cbLogging += lambda event: said.append(event.message.strip())
-    status = highs.readModel(str(path))
-    complaints = [line for line in said if line.startswith(("ERROR", "WARNING"))]
+    highs = highspy.Highs()
+    with tempfile.TemporaryDirectory() as folder:
+        log, unpacked = Path(folder, "log"), Path(folder, plain.name)
+        if plain != path:
+            with gzip.open(path) as packed, unpacked.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+        highs.setOptionValue("log_to_console", False)
+        highs.setOptionValue("log_file", str(log))
+        status = highs.readModel(str(path if plain == path else unpacked))
+        highs.setOptionValue("log_file", "")  # closes it
+        said = log.read_text(errors="replace").splitlines() if log.exists() else []
+    complaints = " ".join(line.strip() for line in said if line.startswith(("ERROR", "WARNING")))
     if status == highspy.HighsStatus.kError:
-        raise ValueError(f"read_region: HiGHS cannot read {str(path)!r}: {' '.join(complaints)}")
+        raise ValueError(f"read_region: HiGHS cannot read {str(path)!r}: {complaints or 'it gives no reason.'}")
     if complaints:
-        warnings.warn(f"read_region: HiGHS read {str(path)!r} and said: {' '.join(complaints)}", stacklevel=4)
+        warnings.warn(f"read_region: HiGHS read {str(path)!r} and said: {complaints}", stacklevel=3)
     return _read(highs, f"{str(path)!r}")
 
 
