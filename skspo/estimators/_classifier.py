@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 from .._training.inputs import feature_attributes, set_fitted
 from .._utils.cost_matrix import read_cost_matrix, read_costs
 from .._utils.versioning import VersionedState
+from .._utils.warn import warn_once
 from ..losses import check_weight
 from ..metrics import mean_cost
 from ..regions.simplex import Simplex
@@ -137,6 +138,11 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         -------
         self : CostSensitiveClassifier
         """
+        if not hasattr(self._model, "fit"):
+            raise TypeError(
+                f"estimator must be an estimator of skspo, a regressor or a classifier, got {self.estimator!r}. The "
+                "cost matrix is the first parameter: CostSensitiveClassifier(cost_matrix, estimator)."
+            )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         labels = column_or_1d(y, warn=True)
@@ -148,7 +154,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         weight = check_weight(sample_weight, X)
         classes, number = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            some = "no samples" if not len(classes) else f"one class, {classes[0].item()!r}"
+            some = "no samples" if not len(classes) else f"one class, {classes.tolist()[0]!r}"
             raise ValueError(f"A classifier needs samples of at least 2 classes, but y has {some}.")
         matrix = None
         if costs is None:
@@ -192,12 +198,10 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         best = matrix.min(axis=1)
         if (right > best).any():
             j = int(np.argmax(right > best))
-            k = int(np.argmin(matrix[j]))
-            warnings.warn(
-                f"cost_matrix: if {classes[j].item()!r} is true, predicting {classes[k].item()!r} costs {best[j]:g} and "
-                f"the right class {right[j]:g}. Rows are true classes, columns predicted ones.",
-                UserWarning,
-                stacklevel=3,
+            names = classes.tolist()
+            warn_once(
+                f"cost_matrix: if {names[j]!r} is true, predicting {names[int(matrix[j].argmin())]!r} costs {best[j]:g} "
+                f"and the right class {right[j]:g}. Rows must be true classes, and columns predicted ones."
             )
         return matrix
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from ..regions.base import Region
@@ -22,6 +22,11 @@ def find_model(estimator: object) -> Any:
         else:
             estimator = getattr(estimator, "estimator", getattr(estimator, "regressor", None))
     return estimator
+
+
+def predicts_labels(estimator: object) -> bool:
+    """Whether this is a classifier; objects that are no estimators of scikit-learn are none."""
+    return hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator)
 
 
 def is_same(one: Region, other: Region) -> bool:

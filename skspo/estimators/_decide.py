@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
@@ -22,7 +22,7 @@ from ..regions._row_params import row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
-from ._compose import check_same, fit_with, with_region
+from ._compose import check_same, fit_with, predicts_labels, with_region
 from ._folds import Splitter, cv_splits
 
 
@@ -81,7 +81,7 @@ def decide(
     """
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)
-    if is_classifier(estimator):
+    if predicts_labels(estimator):
         raise TypeError(
             f"decide needs predicted costs, but {type(estimator).__name__} is a classifier: its decisions are the "
             "labels of predict."
@@ -130,8 +130,8 @@ def cross_val_decide(
 ) -> np.ndarray:
     """Decisions for held-out samples: each is made by a model that was fitted without the sample.
 
-    ``cross_val_predict(model, X, C, method="decide")`` is the same for estimators of skspo without ``offset`` and
-    ``region_params``, which scikit-learn does not pass on to ``decide``.
+    scikit-learn's ``cross_val_predict`` gives held-out predictions, but no decisions, and it passes ``offset`` and
+    ``region_params`` on to ``fit`` only.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def cross_val_decide(
     True
     """
     N_JOBS("n_jobs", n_jobs)
-    if is_classifier(estimator):
+    if predicts_labels(estimator):
         raise TypeError(f"cross_val_decide needs a model of costs, but {type(estimator).__name__} is a classifier.")
     model = with_region(estimator, region)
     check_ndim(C)
