@@ -198,10 +198,10 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         best = matrix.min(axis=1)
         if (right > best).any():
             j = int(np.argmax(right > best))
-            names = classes.tolist()
+            true, other = (classes.tolist()[k] for k in (j, int(matrix[j].argmin())))
             warn_once(
-                f"cost_matrix: if {names[j]!r} is true, predicting {names[int(matrix[j].argmin())]!r} costs {best[j]:g} "
-                f"and the right class {right[j]:g}. Rows must be true classes, and columns predicted ones."
+                f"cost_matrix: if {true!r} is true, predicting {other!r} costs {best[j]:g} and the right class "
+                f"{right[j]:g}. Rows must be true classes, and columns predicted ones."
             )
         return matrix
 
