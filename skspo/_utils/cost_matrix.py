@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 #: so many labels are listed in an error
 LISTED = 10
 
 
-def read_cost_matrix(cost_matrix: ArrayLike | None, labels: np.ndarray) -> np.ndarray:
+def read_cost_matrix(cost_matrix: Any, labels: np.ndarray) -> np.ndarray:
     """Costs ``[true, predicted]`` of labels in their order.
 
     Parameters
@@ -47,7 +46,7 @@ def read_cost_matrix(cost_matrix: ArrayLike | None, labels: np.ndarray) -> np.nd
     return costs
 
 
-def read_costs(costs: ArrayLike, n: int, labels: np.ndarray) -> np.ndarray:
+def read_costs(costs: Any, n: int, labels: np.ndarray) -> np.ndarray:
     """Costs of each label, in their order, for each of ``n`` samples; the columns of a data frame are labels."""
     values = _numbers("costs", costs)
     if values.ndim != 2 or len(values) != n:

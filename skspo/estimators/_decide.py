@@ -68,15 +68,16 @@ def decide(
     >>> from sklearn.model_selection import GridSearchCV
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skspo import Simplex, SPOPlusRegressor, decide
-    >>> from skspo.datasets import make_cost_sensitive_classification
-    >>> X, C = make_cost_sensitive_classification(60, random_state=0)
-    >>> pipeline = make_pipeline(StandardScaler(), SPOPlusRegressor(Simplex()))
+    >>> from skspo import ShortestPath, SPOPlusRegressor, decide
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(60, grid=(3, 3), random_state=0)
+    >>> region = ShortestPath.grid(3, 3)
+    >>> pipeline = make_pipeline(StandardScaler(), SPOPlusRegressor(region))
     >>> search = GridSearchCV(pipeline, {"spoplusregressor__alpha": [0.01, 0.1]}, cv=3).fit(X, C)
     >>> decide(search, X).shape == C.shape
     True
     >>> forest = RandomForestRegressor(n_estimators=5, random_state=0).fit(X, C)
-    >>> decide(forest, X, region=Simplex()).shape == C.shape
+    >>> decide(forest, X, region=region).shape == C.shape
     True
     """
     if hasattr(estimator, "fit"):
@@ -177,11 +178,12 @@ def cross_val_decide(
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skspo import Simplex, SPOPlusRegressor, cross_val_decide
-    >>> from skspo.datasets import make_cost_sensitive_classification
-    >>> X, C = make_cost_sensitive_classification(60, random_state=0)
-    >>> W = cross_val_decide(make_pipeline(StandardScaler(), SPOPlusRegressor(Simplex())), X, C, cv=3)
-    >>> bool((C * W).sum() >= (C * Simplex().argmin(C)).sum())
+    >>> from skspo import ShortestPath, SPOPlusRegressor, cross_val_decide
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(60, grid=(3, 3), random_state=0)
+    >>> region = ShortestPath.grid(3, 3)
+    >>> W = cross_val_decide(make_pipeline(StandardScaler(), SPOPlusRegressor(region)), X, C, cv=3)
+    >>> bool((C * W).sum() >= (C * region.argmin(C)).sum())
     True
     """
     N_JOBS("n_jobs", n_jobs)
@@ -196,13 +198,14 @@ def cross_val_decide(
     if isinstance(region_params, Mapping):
         region_params = row_params(**region_params)
     check_consistent_length(X, costs, groups, region_params)
+    weight = check_weight(sample_weight, X)
     known = {
-        "sample_weight": check_weight(sample_weight, X),
+        "sample_weight": weight,
         "offset": check_offset(offset, costs.shape),
         "region_params": region_params,
     }
     _check_routing(model, known)
-    splits = cv_splits(cv, X, costs, known["sample_weight"], groups)
+    splits = cv_splits(cv, X, costs, weight, groups)
     counts = np.bincount(np.concatenate([np.arange(len(costs))[test] for _, test in splits]), minlength=len(costs))
     if (counts > 1).any():
         raise ValueError(
