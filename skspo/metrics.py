@@ -294,18 +294,22 @@ def mean_cost(
     true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, predicted)
     classes = np.unique(np.concatenate([true, predicted])) if labels is None else np.asarray(labels)
-    position = {label: k for k, label in enumerate(classes.tolist())}
-    for name, values in (("y_true", true), ("y_pred", predicted)):
-        unknown = [label for label in np.unique(values).tolist() if label not in position]
-        if unknown:
-            raise ValueError(f"{name} has the label {unknown[0]!r}, which is not among the classes {list(position)}.")
-    k = np.array([position[label] for label in predicted.tolist()], dtype=int)
-    if costs is not None:
-        cost = read_costs(costs, len(k), classes)[np.arange(len(k)), k]
-    else:
-        j = np.array([position[label] for label in true.tolist()], dtype=int)
+    j, k = (_positions(name, values, classes) for name, values in (("y_true", true), ("y_pred", predicted)))
+    if costs is None:
         cost = read_cost_matrix(cost_matrix, classes)[j, k]
+    else:
+        cost = read_costs(costs, len(k), classes)[np.arange(len(k)), k]
     return float(_average(cost, sample_weight, False))
+
+
+def _positions(name: str, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Where each label is among the classes."""
+    some, inverse = np.unique(labels, return_inverse=True)
+    position = {label: k for k, label in enumerate(classes.tolist())}
+    for label in some.tolist():
+        if label not in position:
+            raise ValueError(f"{name} has the label {label!r}, which is not among the classes {list(position)}.")
+    return np.array([position[label] for label in some.tolist()], dtype=int)[inverse]
 
 
 class _DecisionScorer(_Scorer):

@@ -90,9 +90,10 @@ def decide(
     if getattr(estimator, "refit", True) is False and not hasattr(estimator, "best_estimator_"):
         raise ValueError(f"{type(estimator).__name__} has no model, because of refit=False. Use refit=True.")
     model = innermost(estimator)
-    if isinstance(model, DecisionMixin):
+    if hasattr(model, "region_") and hasattr(model, "decide"):  # also if it is frozen
         check_same(region, model.region_, type(model).__name__)
-        return model.decide(innermost_features(estimator, X), offset=offset, region_params=region_params)
+        W: np.ndarray = model.decide(innermost_features(estimator, X), offset=offset, region_params=region_params)
+        return W
     inside = deciding_model(model)
     if inside is not None:
         check_same(region, inside.region_, type(inside).__name__)
