@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from exact import markdown, setting, write_section  # first: it also limits numpy to one thread
+from results import markdown, setting, write_section  # first: it also limits numpy to one thread
 
 import numpy as np  # isort: skip
 

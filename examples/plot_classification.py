@@ -91,6 +91,9 @@ for name, C_hat in predictions.items():
 # matters: the forest's probabilities are too flat, and with them the machine asks too often.)  SPO+ is for costs that
 # are *not* a function of a few labels.
 #
+# *Ask* is a decision and not a class.  If the decisions are the classes, :class:`~skspo.CostSensitiveClassifier` is a
+# scikit-learn classifier for both kinds of models: it takes labels and a cost matrix.
+#
 # The answers of SPO+, and the correct ones:
 import matplotlib.pyplot as plt
 

@@ -11,6 +11,7 @@ from ._utils.versioning import InconsistentVersionWarning
 from ._version import __version__
 from .data import ChunkedData, ItemTransformer, StackedItems, stack_items
 from .estimators import (
+    CostSensitiveClassifier,
     SPOMLPRegressor,
     SPOPlusRegressor,
     SPOPlusRegressorCV,
@@ -18,18 +19,21 @@ from .estimators import (
     SPORegressorCV,
     SPOStackingRegressor,
     TwoStageRegressor,
+    cross_val_decide,
+    decide,
     decision_report,
     held_out_risk,
     spo_plus_path,
 )
 from .losses import AbsoluteLoss, SPOLoss, SPOPlusLoss, SquaredLoss
-from .metrics import make_spo_scorer, normalized_spo_loss, spo_loss, spo_plus_loss
+from .metrics import make_spo_scorer, mean_cost, normalized_spo_loss, spo_loss, spo_plus_loss
 from .regions import *  # noqa: F403
 from .regions import __all__ as _regions
 
 __all__ = [
     "AbsoluteLoss",
     "ChunkedData",
+    "CostSensitiveClassifier",
     "InconsistentVersionWarning",
     "InfeasibleRegionError",
     "ItemTransformer",
@@ -49,9 +53,12 @@ __all__ = [
     "TwoStageRegressor",
     "UnboundedRegionError",
     "__version__",
+    "cross_val_decide",
+    "decide",
     "decision_report",
     "held_out_risk",
     "make_spo_scorer",
+    "mean_cost",
     "normalized_spo_loss",
     "spo_loss",
     "spo_plus_loss",

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from ._training.fitted import check_cost_names, check_metadata, metadata_checked
+from ._utils.cost_matrix import read_cost_matrix, read_costs
 from ._utils.scaling import relative_weight
 from ._utils.types import RegionParams
 from ._utils.warn import warn_once
@@ -243,6 +245,71 @@ def make_spo_scorer(
         warn_no_region()  # once, not in every fold
         region = Box()
     return _DecisionScorer(metrics[metric], region, kwargs)
+
+
+def mean_cost(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    cost_matrix: ArrayLike | None = None,
+    *,
+    costs: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean cost of predicted labels, by a cost matrix or by the costs of each sample.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        True and predicted labels.
+    cost_matrix : array-like of shape (n_classes, n_classes) or data frame, optional
+        ``cost_matrix[j, k]`` is the cost of predicting class k if class j is true.  The index and the columns of a data
+        frame are labels.  None means 1 for every wrong label: the share of errors.
+    costs : array-like of shape (n_samples, n_classes) or data frame, optional
+        Cost of predicting each class for each sample, instead of ``cost_matrix``.
+    labels : array-like of shape (n_classes,), optional
+        Classes in the order of the rows and columns of arrays.  None means the sorted labels of both ``y_true`` and
+        ``y_pred``.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the mean.
+
+    Returns
+    -------
+    cost : float
+
+    See Also
+    --------
+    CostSensitiveClassifier : Classifier whose score is minus the mean cost.
+
+    Examples
+    --------
+    >>> from sklearn.metrics import make_scorer
+    >>> from skspo import mean_cost
+    >>> mean_cost(["bad", "bad", "good"], ["bad", "good", "good"], [[0, 6], [1, 0]])
+    2.0
+    >>> scorer = make_scorer(mean_cost, greater_is_better=False, cost_matrix=[[0, 6], [1, 0]], labels=["bad", "good"])
+    """
+    if cost_matrix is not None and costs is not None:
+        raise ValueError("cost_matrix and costs are both given. Pass one of them.")
+    true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
+    check_consistent_length(true, predicted)
+    classes = np.unique(np.concatenate([true, predicted])) if labels is None else np.asarray(labels)
+    j, k = (_positions(name, values, classes) for name, values in (("y_true", true), ("y_pred", predicted)))
+    if costs is None:
+        cost = read_cost_matrix(cost_matrix, classes)[j, k]
+    else:
+        cost = read_costs(costs, len(k), classes)[np.arange(len(k)), k]
+    return float(_average(cost, sample_weight, False))
+
+
+def _positions(name: str, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Where each label is among the classes."""
+    some, inverse = np.unique(labels, return_inverse=True)
+    position = {label: k for k, label in enumerate(classes.tolist())}
+    for label in some.tolist():
+        if label not in position:
+            raise ValueError(f"{name} has the label {label!r}, which is not among the classes {list(position)}.")
+    return np.array([position[label] for label in some.tolist()], dtype=int)[inverse]
 
 
 class _DecisionScorer(BaseEstimator):

@@ -53,8 +53,19 @@ def innermost_features(estimator: object, X: ArrayLike) -> ArrayLike:
     return features
 
 
+def deciding_model(estimator: object) -> Any:
+    """The fitted model with a region, also inside a ``TransformedTargetRegressor``; None if there is none.
+
+    Inside, costs are in other units, so that only the region may be used, and not the predictions.
+    """
+    model = innermost(estimator)
+    while not hasattr(model, "region_") and hasattr(model, "regressor_"):
+        model = innermost(model.regressor_)
+    return model if hasattr(model, "region_") else None
+
+
 def fitted_region(estimator: object, region: Region | None = None) -> Region:
-    """Region in which a fitted estimator decides; pipelines and searches are searched for it.
+    """Region in which a fitted estimator decides: that of a model in pipelines, searches and transformed targets.
 
     Parameters
     ----------
@@ -80,12 +91,13 @@ def fitted_region(estimator: object, region: Region | None = None) -> Region:
     if region is not None:
         return region
     inner = innermost(estimator)
-    if not hasattr(inner, "region_"):
+    model = deciding_model(inner)
+    if model is None:
         raise ValueError(
             f"{type(inner).__name__} has no region_, so it is not known in which region it decides. Pass region=..., "
             "wrap it in TwoStageRegressor(regressor, region), or fit it first."
         )
-    return inner.region_
+    return model.region_
 
 
 # -- names of costs ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Estimators of costs, for people who have to decide."""
 
+from ._classifier import CostSensitiveClassifier
 from ._cv import SPOPlusRegressorCV
+from ._decide import cross_val_decide, decide
 from ._held_out import HeldOutRisk, held_out_risk
 from ._mlp import SPOMLPRegressor
 from ._path import spo_plus_path
@@ -12,6 +14,7 @@ from ._stacking import SPOStackingRegressor
 from ._two_stage import TwoStageRegressor
 
 __all__ = [
+    "CostSensitiveClassifier",
     "DecisionReport",
     "HeldOutRisk",
     "SPOMLPRegressor",
@@ -21,6 +24,8 @@ __all__ = [
     "SPORegressorCV",
     "SPOStackingRegressor",
     "TwoStageRegressor",
+    "cross_val_decide",
+    "decide",
     "decision_report",
     "held_out_risk",
     "spo_plus_path",

@@ -27,6 +27,7 @@ from .._utils.deadline import Deadline
 from ..data.item_transformer import ItemTransformer
 from ..regions.base import Region
 from ._base import DecisionMixin
+from ._compose import find_model
 from ._cv import SPOPlusRegressorCV
 from ._folds import Splits
 from ._two_stage import TwoStageRegressor
@@ -92,7 +93,7 @@ class Member(NamedTuple):
     def two_stage(self) -> bool:
         """Whether training ignores the decisions."""
         inner = self.estimator
-        return isinstance(inner, TwoStageRegressor) and not _has_region(inner.regressor)
+        return isinstance(inner, TwoStageRegressor) and find_model(inner.regressor) is None
 
     @property
     def chooses_once(self) -> bool:
@@ -103,16 +104,6 @@ class Member(NamedTuple):
         model = self.estimator
         ignores = self.transformer is None or not _requires_target(self.transformer)
         return isinstance(model, SPOPlusRegressorCV) and model.cv is None and ignores
-
-
-def _has_region(estimator: object) -> bool:
-    """Whether an estimator, or the one inside a pipeline or search, is trained for its decisions."""
-    while estimator is not None and not isinstance(estimator, DecisionMixin):
-        if isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        else:
-            estimator = getattr(estimator, "estimator", getattr(estimator, "regressor", None))
-    return estimator is not None
 
 
 def _requires_target(transformer: object) -> bool:
