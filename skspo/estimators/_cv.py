@@ -75,8 +75,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     ----------
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
-    surrogate_region : Region or None, default=None
-        Train on this region instead; held-out decisions and scores still use ``region``.
+    surrogate_region : Region, "relaxation" or None, default=None
+        Train on this region instead; held-out decisions and scores still use ``region``.  "relaxation" is
+        ``region.relaxation()``, the region without integrality.
     alphas : array-like or None, default=None
         Candidates, at least 0, in standardised units (see Notes); infinity is least squares, with
         ``prior="least_squares"`` only.  None means an automatic grid.
@@ -201,7 +202,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self,
         region: Region | None = None,
         *,
-        surrogate_region: Region | None = None,
+        surrogate_region: Region | str | None = None,
         alphas: ArrayLike | None = None,
         n_alphas: int = 20,
         l1_ratio: float = 0.0,

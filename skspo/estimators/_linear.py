@@ -37,6 +37,15 @@ def remedy(status: Status) -> str:
     return f"Increase {' or '.join(filter(None, (LIMITS.get(status), 'tol')))}, or try another solver."
 
 
+def surrogate_of(region: Region, surrogate_region: Region | str) -> Region:
+    """Return the region to train on: the one given, or the relaxation of ``region``."""
+    if not isinstance(surrogate_region, str):
+        return surrogate_region
+    if surrogate_region != "relaxation":
+        raise ValueError(f"surrogate_region must be a Region, 'relaxation' or None, got {surrogate_region!r}.")
+    return region.relaxation()
+
+
 def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
     """Text of the warning after a fit that did not converge; empty if there is nothing to warn about.
 
@@ -146,7 +155,7 @@ class LinearSPOPlusMixin:
         C: np.ndarray,
         region_params: RegionParams | None = None,
         n_jobs: int | None = None,
-        surrogate_region: Region | None = None,
+        surrogate_region: Region | str | None = None,
     ) -> tuple[Region, Region, Region]:
         """Region to be stored, region of these samples for decisions, and region of these samples for training.
 
@@ -157,7 +166,7 @@ class LinearSPOPlusMixin:
         regions = [region]
         if surrogate_region is not None:
             try:
-                surrogate = check_region(surrogate_region, n_dim=d)
+                surrogate = check_region(surrogate_of(region, surrogate_region), n_dim=d)
             except (TypeError, ValueError) as error:
                 error.add_note("This is about surrogate_region, the region to train on.")
                 raise

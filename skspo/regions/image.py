@@ -314,6 +314,11 @@ class LinearImage(Region):
         Z = self._inner_min(self.to_min(C_arr))
         return Z[0] if one_row else Z
 
+    def relaxation(self) -> LinearImage:
+        """Return the image of the relaxation of the inner region."""
+        inner = self.region.relaxation()
+        return self if inner is self.region else LinearImage(**(self.get_params(deep=False) | {"region": inner}))
+
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:

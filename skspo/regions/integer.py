@@ -17,7 +17,15 @@ from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
-from .polyhedron import BoundsLike, ConstrainedRegion, ConstraintsLike, RowPolyhedron, read_numbers, stack_sides
+from .polyhedron import (
+    BoundsLike,
+    ConstrainedRegion,
+    ConstraintsLike,
+    Polyhedron,
+    RowPolyhedron,
+    read_numbers,
+    stack_sides,
+)
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
 BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
@@ -136,6 +144,11 @@ class MixedInteger(ConstrainedRegion):
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
         return _RowMixedInteger(self, {"rhs": stack_sides(self._data(d).form, rows)})
+
+    def relaxation(self) -> Polyhedron:
+        """Return the polyhedron of the same constraints, without integrality."""
+        params = self.get_params(deep=False)
+        return Polyhedron(**{name: params[name] for name in Polyhedron._get_param_names()})
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Diagonal of a box around the linear relaxation, an upper bound."""
@@ -296,6 +309,10 @@ class Knapsack(PolyhedralRegion):
         # A capacity above the weight of all items makes no difference, but the table would grow with it.
         total = self._data(d).form.A_ub.sum(axis=1)
         return _RowKnapsack(self, {"capacity": np.minimum(capacity, np.asarray(total).ravel())})
+
+    def relaxation(self) -> Knapsack:
+        """Return the knapsack of fractional items."""
+        return Knapsack(**(self.get_params(deep=False) | {"integer": False})) if self.integer else self
 
     @_if_fractional
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
