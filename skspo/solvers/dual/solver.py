@@ -25,6 +25,7 @@ interior point.
 
 from __future__ import annotations
 
+import numbers
 import sys
 import time
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status, rows_of
+from ..pool import pool_of
 
 #: full sweeps until the target, at their present rate, from which on steps in the span of the last changes pay
 SLOW_SWEEPS = 12.0
@@ -92,6 +94,17 @@ class State(NamedTuple):
     n_iter: int
 
 
+class Position(NamedTuple):
+    """Where the weights of the cached decisions lead to."""
+
+    constant: float
+    M: np.ndarray  # moments
+    S: np.ndarray  # scaled coefficients
+    Theta: np.ndarray
+    predictions: np.ndarray  # scaled
+    U: np.ndarray  # c_i - 2 Theta z_i, of which the loss takes the support function
+
+
 class DualSolver(Solver):
     """Exact minimisation by block-coordinate ascent of the dual; needs numba.
 
@@ -103,6 +116,10 @@ class DualSolver(Solver):
         Largest number of outer iterations, one batched argmin each; None means 1000.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in the sweeps; None means 0, so that results can be repeated.
+    solve_ratio : float, default=0.2
+        If the oracle is a solver: share of the rows for which it is asked before the model is improved again, above 0
+        and at most 1.  The other rows get the best of all decisions found so far (``pooled``).  The certificate is
+        computed with the oracle for all rows.
     verbose : int, default=0
     """
 
@@ -111,11 +128,18 @@ class DualSolver(Solver):
     supports_sparse = True
 
     def __init__(
-        self, *, tol: float = 1e-6, max_iter: int | None = None, random_state: Any = None, verbose: int = 0
+        self,
+        *,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        solve_ratio: float = 0.2,
+        verbose: int = 0,
     ) -> None:
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.solve_ratio = solve_ratio
         self.verbose = verbose
 
     @classmethod
@@ -134,8 +158,19 @@ class DualSolver(Solver):
         """Minimise from the state of a fit to the same rows, and return the new one."""
         load_kernels(self.verbose)
         with one_blas_thread:  # also for results that do not depend on the number of threads
-            ascent = Ascent(self, objective, run, objective.least_squares if start is None else start, state)
+            ascent = self._ascent(objective, run, objective.least_squares if start is None else start, state)
             return ascent.minimise(), State(ascent.problem, ascent.cache, ascent.best, ascent.n_iter)
+
+    def _ascent(self, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None) -> Ascent:
+        from .pooled import PooledAscent
+
+        ratio = self.solve_ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, numbers.Real) or not 0.0 < ratio <= 1.0:
+            raise ValueError(f"solve_ratio must be a number above 0 and at most 1, got {ratio!r}.")
+        pool = pool_of(objective, run)
+        if pool is None:
+            return Ascent(self, objective, run, start, state)
+        return PooledAscent(self, objective, run, start, state, pool=pool)
 
 
 def load_kernels(verbose: int) -> None:
@@ -164,6 +199,9 @@ class Ascent:
         Coefficients.
     state : State or None
     """
+
+    #: how often decisions are looked for before the oracle is called for all rows
+    rounds = ROUNDS
 
     def __init__(
         self, solver: DualSolver, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None
@@ -202,6 +240,7 @@ class Ascent:
         self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
         self.balance_wait, self.balance_patience = 0, 1
         self.recent = np.empty(0, np.int64)
+        self.level = np.inf  # the objective as far as it is known
 
     def minimise(self) -> Result:
         """Alternate between the phases until the gap is closed."""
@@ -211,7 +250,7 @@ class Ascent:
             reference, since = np.inf, 0
             while True:
                 self.improve()
-                for _ in range(ROUNDS):
+                for _ in range(self.rounds):
                     if not self.explore():
                         break
                     self.improve()
@@ -252,7 +291,7 @@ class Ascent:
                 self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
             self.T = self.base + problem.moments(self.cache)[1]
             return
-        V = self.ask(objective.C - 2.0 * objective.design.predict(self.start))
+        V = self.first_decisions(objective.C - 2.0 * objective.design.predict(self.start))
         box = None if problem.shared or differ_little(V, self.W) else box_of(objective.region, problem.shape[0])
         self.points = box is not None
         self.cache = Points(box, problem, V) if box is not None else Cache.of(problem, V)
@@ -338,43 +377,59 @@ class Ascent:
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
-        problem, objective, clock = self.problem, self.objective, time.perf_counter()
-        self.cache.normalise()
-        constant, M = problem.moments(self.cache)
-        self.T = self.base + M  # afresh: no drift from the updates of the sweeps
-        S = problem.soft(self.T)
-        Theta, predictions = problem.theta(self.T), problem.predictions(S)
-        U = problem.arguments(self.T, predictions)
-        V = self.ask(U)
-        value = float(problem.a @ np.einsum("ij,ij->i", U, V - self.W)) + objective.penalty(Theta)
+        clock = time.perf_counter()
+        at = self.position()
+        V = self.decisions_at(at)
+        value = self.value_of(at, V)
         self.n_iter += 1
         if value < self.value:
-            self.best, self.value = Theta, value
-        self.prove(constant, M)
-        distance = problem.layout(Theta - problem.prior) / problem.scale - self.base
+            self.best, self.value = at.Theta, value
+        self.measure(at, value, self.value)
+        self.reserve = 2.0 * (time.perf_counter() - clock)
+        return V, at.predictions
+
+    def position(self) -> Position:
+        """Coefficients of the weights, computed afresh: no drift from the updates of the sweeps."""
+        problem = self.problem
+        self.cache.normalise()
+        constant, M = problem.moments(self.cache)
+        self.T = self.base + M
+        S = problem.soft(self.T)
+        predictions = problem.predictions(S)
+        return Position(constant, M, S, problem.theta(self.T), predictions, problem.arguments(self.T, predictions))
+
+    def value_of(self, at: Position, V: np.ndarray) -> float:
+        """Objective, if V are the decisions of the oracle; at most the objective for any others."""
+        problem = self.problem
+        return float(problem.a @ np.einsum("ij,ij->i", at.U, V - self.W)) + self.objective.penalty(at.Theta)
+
+    def measure(self, at: Position, value: float, level: float) -> None:
+        """Bound, and how far the proximal and the whole problem are from their optima; ``value`` is that at Theta."""
+        problem = self.problem
+        self.prove(at.constant, at.M)
+        distance = problem.layout(at.Theta - problem.prior) / problem.scale - self.base
         self.charge = 0.5 * float(np.square(distance[self.proximal_entries]).sum())
-        dual = constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(S).sum())
+        dual = at.constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(at.S).sum())
         self.gap_proximal = value + self.charge - dual
-        whole = self.value - self.bound.value
-        if not objective.l2.any():
+        self.level = level
+        whole = self.whole
+        if not self.objective.l2.any():
             whole = min(whole, self.charge)
         self.target = SHARE * max(self.gap_proximal, 0.1 * whole)
-        self.reserve = 2.0 * (time.perf_counter() - clock)
-        return V, predictions
 
     def balance(self) -> None:
         """Prove a bound with balanced weights, less and less often while it does not help."""
         free = self.free_entries
-        if not free.any() or self.gap <= self.solver.tol or self.gap_proximal > 0.5 * (self.value - self.bound.value):
+        if not free.any() or self.gap <= self.solver.tol or self.gap_proximal > 0.5 * self.whole:
             return
         self.balance_wait -= 1
         if self.balance_wait > 0:
             return
         from .balance import balanced
 
-        before = self.bound.value
+        before = self.whole
         self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, self.late)))
-        helped = self.value - self.bound.value <= BALANCE_GAIN * (self.value - before)
+        helped = self.whole <= BALANCE_GAIN * before
         self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
 
@@ -409,8 +464,7 @@ class Ascent:
         if not self.problem.proximal.any():
             return
         ridge = self.objective.l2.any()
-        whole = self.value - self.bound.value
-        if self.gap_proximal > RECENTRE * (whole if ridge else min(whole, self.charge)):
+        if self.gap_proximal > RECENTRE * (self.whole if ridge else min(self.whole, self.charge)):
             return
         Theta = self.problem.theta(self.T)
         if self.problem.mu > LEAST_MU and not ridge:
@@ -427,7 +481,13 @@ class Ascent:
     @property
     def distance(self) -> float:
         """How far the optimum is, relative to the objective; without a ridge bounds come late."""
-        return min(self.gap, (self.gap_proximal + self.charge) / max(self.value, 1e-300))
+        gap = self.objective.relative_gap(self.level, self.bound.value)
+        return min(gap, (self.gap_proximal + self.charge) / max(self.level, 1e-300))
+
+    @property
+    def whole(self) -> float:
+        """Distance of the objective, as far as it is known, to the bound."""
+        return self.level - self.bound.value
 
     @property
     def proximal_entries(self) -> np.ndarray:
@@ -445,6 +505,18 @@ class Ascent:
         """Decisions that maximise u_i.v."""
         V = self.objective.region.solve_min(-U, self.memory)
         return np.ascontiguousarray(V, dtype=np.float64)
+
+    def first_decisions(self, U: np.ndarray) -> np.ndarray:
+        """Decisions for the coefficients of the start."""
+        return self.ask(U)
+
+    def decisions_at(self, at: Position) -> np.ndarray:
+        """Decisions of the oracle for all rows."""
+        return self.ask(at.U)
+
+    def value_of_best(self) -> float:
+        """Objective of the best coefficients."""
+        return self.objective.value(self.best)
 
     def prove(self, constant: float, M: np.ndarray) -> None:
         """Take the best bound of these moments and of the best ones before, for the best coefficients."""
@@ -465,7 +537,7 @@ class Ascent:
         """Result of the best coefficients, evaluated by the objective itself."""
         objective, value = self.objective, self.value
         if status is not Status.TIME_LIMIT or not np.isfinite(value):
-            value = objective.value(self.best)
+            value = self.value_of_best()
         if status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT) and self.problem.proximal.any():
             if not self.problem.shared:
                 V = self.cache.average()[0]
