@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._training.in_memory import InMemoryObjective
+from .._training.objective import LinearObjective
 from .._training.run import Run
 
 #: numbers of a pool at most; those that have not been the best for any sample for longest are dropped
@@ -57,13 +58,20 @@ class DecisionPool:
         return self.V[best]
 
 
-def pool_of(objective: InMemoryObjective, run: Run) -> DecisionPool | None:
-    """Return the pool of the region, with the optimal decisions; None if looking decisions up is not worth it.
+def can_pool(objective: LinearObjective) -> bool:
+    """Whether looking decisions up is valid and worth it.
 
     The oracle must be a slow one and exact, and all samples must have the same region.
     """
     region = objective.region
-    if not region.oracle_is_solver or region.may_be_inexact or region.row_table(objective.n_samples).shape[1]:
+    if not isinstance(objective, InMemoryObjective) or not region.oracle_is_solver or region.may_be_inexact:
+        return False
+    return region.row_table(objective.n_samples).shape[1] == 0
+
+
+def pool_of(objective: InMemoryObjective, run: Run) -> DecisionPool | None:
+    """Return the pool of the region, with the optimal decisions; None if there is none (see ``can_pool``)."""
+    if not can_pool(objective):
         return None
     pool: DecisionPool = run.derived.setdefault(NAME, DecisionPool(objective.C.shape[1]))
     pool.add(objective.W)

@@ -39,6 +39,7 @@ from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
+from ..._utils.progress import Activity
 from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status, rows_of
 from ..pool import pool_of
@@ -178,13 +179,8 @@ def load_kernels(verbose: int) -> None:
     name = f"{__package__}.kernels"
     if name in sys.modules:
         return
-    start = time.perf_counter()
-    if verbose:
-        print("dual: loading compiled kernels; the first time takes some seconds", file=sys.stderr, flush=True)
+    Activity("dual", verbose).update("loading compiled kernels, which takes some seconds the first time", now=True)
     from . import kernels  # noqa: F401
-
-    if verbose:
-        print(f"dual: numba loaded in {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
 
 
 class Ascent:
@@ -210,7 +206,7 @@ class Ascent:
 
         self.solver, self.objective, self.deadline, self.memory = solver, objective, run.deadline, run.memory
         self.limit = MOST_ITERATIONS if solver.max_iter is None else max(solver.max_iter, 1)
-        self.progress = Progress(solver.name, objective, run, solver.verbose)
+        self.progress = Progress(solver.name, objective, run, solver.verbose, tol=solver.tol)
         self.random = check_random_state(0 if solver.random_state is None else solver.random_state)
         Z: Any = objective.design.Z
         costs = np.ascontiguousarray(objective.C)
