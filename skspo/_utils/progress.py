@@ -1,7 +1,7 @@
 """Progress of long computations on the standard error stream: the one mechanism behind every ``verbose``.
 
-An ``Activity`` is a piece of work: a cross-validation, a fit, a run of a solver.  Those that run inside another one know it by
-a context variable, so that one line shows where the computation is, from the outside in:
+An ``Activity`` is a piece of work: a cross-validation, a fit, a run of a solver.  Those inside another one know it by a
+context variable, so that one line shows where the computation is, from the outside in:
 
     [0:12, 0:40 left] SPOPlusRegressorCV: 34 of 100 fits, fold 2 of 5 | alpha 0.0123 | dual: iteration 12, gap 1.2e-03
 
@@ -157,13 +157,13 @@ class Activity:
         """Count steps that are done."""
         self.done += steps
 
-    def finish(self, result: str) -> None:
-        """State the result."""
+    def finish(self, result: str, *, inside: bool = True) -> None:
+        """State the result; ``inside``: with ``verbose=2`` also inside another activity."""
         self.text = result
         if not self.verbose:
             return
         chain = self._chain()
-        if len(chain) == 1 or self.verbose > 1:
+        if len(chain) == 1 or (inside and self.verbose > 1):
             names = [t.line() for t in chain[:-1]] + [f"{self.name}: {result}" if self.name else result]
             _screen.state(f"[{clock(perf_counter() - chain[0].begun)}] " + " | ".join(filter(None, names)))
 

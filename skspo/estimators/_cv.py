@@ -308,17 +308,19 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             for k, (train, test) in enumerate(splits)
         ]
         criterion = {"pooled": self._pooled, "guarded": self.scoring is None}
-        with Activity(type(self).__name__, self.verbose, n_fits + 1, "fits") as task:
-            folds, table = fit_folds(folds, alphas, deadline, self.n_jobs, self.patience, **criterion, task=task)
+        with Activity(type(self).__name__, self.verbose, n_fits + 1, "fits") as activity:
+            folds, table = fit_folds(
+                folds, alphas, deadline, self.n_jobs, self.patience, **criterion, activity=activity
+            )
             mean = table.mean(table.scores)
             # Ties, up to rounding, go to the larger alpha.
             best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
             if self.scoring is None and not any(fold.inexact for fold in folds):
                 best = protected(best, folds, table.n_fitted)
             path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
-            task.update("fit to all data")
+            activity.update("fit to all data")
             (final,) = path.extend(alphas[best : best + 1], deadline)
-            task.finish(
+            activity.finish(
                 f"alpha {alphas[best]:.3g}, number {best + 1} of {len(alphas)}, is best with a mean held-out score of "
                 f"{mean[best]:.6g}; gap {final.outcome.gap:.1e}"
             )

@@ -288,7 +288,7 @@ def fit_folds(
     *,
     pooled: bool,
     guarded: bool,
-    task: Activity,
+    activity: Activity,
 ) -> tuple[list[Fold], Table]:
     """Fit and score the paths of all folds, ``n_jobs`` at the same time.
 
@@ -306,7 +306,7 @@ def fit_folds(
     patience : int or None
     pooled, guarded : bool
         See ``tabulate``.
-    task : Activity
+    activity : Activity
         Counts the fits.  Parallel workers show nothing themselves.
 
     Returns
@@ -338,8 +338,9 @@ def fit_folds(
             folds = []
             for fold in advanced:
                 folds.append(fold)
-                task.advance(len(batch))
-                task.update("" if jobs == 1 else f"{fold.name}, {len(fold.outcomes)} of {len(alphas)} alphas")
+                activity.advance(len(batch))
+                now = f"{len(fold.outcomes)} of {len(alphas)} alphas" if len(batch) else "optimal decisions"
+                activity.update("" if jobs == 1 else f"{fold.name}, {now}")
             n_left = after
             table = tabulate(folds, len(alphas), pooled, guarded)
             end = None if patience is None else end_of_path(table, patience)

@@ -221,15 +221,15 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         curve: list[float] = list(self.loss_curve_) if again else []
         validation: list[float] = []
         best, best_params, idle, stopped = np.inf, network.copy(), 0, False
-        task = Activity(type(self).__name__, self.verbose, self.max_iter, "epochs")
+        activity = Activity(type(self).__name__, self.verbose, self.max_iter, "epochs")
         for _ in range(self.max_iter):
             curve.append(network.epoch(rng))
             watched = curve[-1]
             if held_out is not None:
                 watched = network.evaluate(*held_out)
                 validation.append(watched)
-            task.advance()
-            task.update(f"loss {curve[-1]:.6g}" + (f", held out {watched:.6g}" if held_out is not None else ""))
+            activity.advance()
+            activity.update(f"loss {curve[-1]:.6g}" + (f", held out {watched:.6g}" if held_out is not None else ""))
             if not np.isfinite(watched):
                 raise ValueError(
                     "Training diverged: the loss is not finite any more. Scale the features, for example with "
@@ -246,7 +246,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         if held_out is not None:
             network.params = best_params
         kind = "training" if held_out is None else "held-out"
-        task.finish(f"{task.done} epochs, {kind} loss {best:.6g}" + ("" if stopped else ", still improving"))
+        activity.finish(f"{activity.done} epochs, {kind} loss {best:.6g}" + ("" if stopped else ", still improving"))
         # One factorisation of the features, which takes less time than an epoch.
         more: dict[str, object] = {
             "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))

@@ -139,8 +139,10 @@ class Path:
         """
         first, n_left = len(self.points), len(alphas) if n_left is None else n_left
         for before, alpha in enumerate(alphas):
-            place = f" {len(self.points) + 1} of {first + n_left}" if first + n_left > 1 else ""
-            with Activity(f"alpha{place} ({alpha:.3g})", self.options.verbose):
+            name = f"alpha {alpha:.3g}"
+            if first + n_left > 1:
+                name += f", {len(self.points) + 1} of {first + n_left}"
+            with Activity(name, self.options.verbose):
                 self._add(float(alpha), deadline, n_left - before, judge)
         return self.points[first:]
 
@@ -300,9 +302,9 @@ def spo_plus_path(
     grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
     run = replace(run, n_fits=len(grid))
     path = Path(objective, run, float(l1_ratio), model._options())
-    with Activity("spo_plus_path", verbose, len(grid), "alphas") as task:
-        points = path.extend(grid, run.deadline, judge=lambda point: task.advance())
-        task.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
+    with Activity("spo_plus_path", verbose, len(grid), "alphas") as activity:
+        points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
+        activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
     warn_about([point.outcome for point in points], tol, "on the path")
     coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
     values = np.array([point.result.objective * objective.scale for point in points])

@@ -245,8 +245,8 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         splits = cv_splits(self.cv, data.X, data.C, data.weight)
         rng = check_random_state(self.random_state)
         done: list[bool] = []
-        task = Activity(type(self).__name__, self.verbose, len(splits) + 1, "fits")
-        with task, restore_rng_on_failure(rng, lambda: bool(done)):
+        activity = Activity(type(self).__name__, self.verbose, len(splits) + 1, "fits")
+        with activity, restore_rng_on_failure(rng, lambda: bool(done)):
             seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=len(splits) + 1)]
             alpha = self._penalty(plain, data, region_params, splits, seeds[-1], deadline)
             jobs = effective_n_jobs(self.n_jobs)
@@ -257,12 +257,12 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 delayed(fold)(region, data, alpha, steps, train, test, seed, end)
                 for (train, test), seed, end in zip(splits, seeds, ends, strict=False)
             )
-            task.update("descent on the folds")
+            activity.update("descent on the folds")
             folds = []
             for held_out in fits:
                 folds.append(held_out)
-                task.advance()
-                task.update("descent on the folds" if task.done < len(splits) else "fit to all data")
+                activity.advance()
+                activity.update("descent on the folds" if activity.done < len(splits) else "fit to all data")
             cv_results, chosen = _judge(steps, folds)
             step = float(steps[chosen])
             line = self._line(region.with_threads(jobs), data, alpha, seeds[-1], deadline)
@@ -282,7 +282,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
             )
             done.append(True)
             regret = float(cv_results["mean_test_spo_loss"][chosen])
-            task.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
+            activity.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
         message = shortfall(line.objective, result, line.solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)

@@ -30,7 +30,7 @@ from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
-from ._folds import Splits, Splitter, cv_splits
+from ._folds import Splitter, cv_splits
 from ._report import DecisionReport, decision_report, figures_of
 from ._stacking_members import (
     Fitted,

@@ -103,21 +103,21 @@ def run_study(
         for condition in conditions
         if (key_of(condition), trial) not in done
     ]
-    task = Activity(study.name, verbose, len(todo), "trials")
+    activity = Activity(study.name, verbose, len(todo), "trials")
     # Only this process writes, and each trial with one call, so that trials are not interleaved.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)
     runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(
         delayed(_one)(study, condition, trial, seed, optimizer, os.getpid()) for condition, trial in todo
     )
     try:
-        with task:
+        with activity:
             for condition, trial, values in runs:
                 rows = _rows(condition, trial, values, columns)
                 _append(file, descriptor, "".join(_line(row) for row in rows))
                 done[key_of(condition), trial] = rows
-                task.advance()
-                task.update("")
-            task.finish(f"{len(todo)} trials, {file}")
+                activity.advance()
+                activity.update("")
+            activity.finish(f"{len(todo)} trials, {file}")
     finally:
         runs.close()  # stops workers that are still running
         os.close(descriptor)

@@ -114,7 +114,7 @@ def minimise_spo(
         except TimeIsUp as error:
             return unknown(objective.least_squares, str(error)), solver
         result, last = run_solvers(objective, run, [solver], start, spo_references(objective, start))
-        activity.finish(summary(objective, result, last))
+        activity.finish(summary(objective, result, last), inside=False)
         return result, last
 
 
@@ -192,7 +192,7 @@ def run_solvers(
     """
     with run.deadline.enforced(), Activity("", max(getattr(solver, "verbose", 0) for solver in solvers)) as activity:
         result, solver = _run_solvers(objective, run, solvers, start, references)
-        activity.finish(summary(objective, result, solver))
+        activity.finish(summary(objective, result, solver), inside=False)
         return result, solver
 
 
