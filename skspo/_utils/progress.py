@@ -33,6 +33,11 @@ TERMINAL, LOG, LOG_SHARE = 0.1, 1.0, 0.01
 WIDTH = 100
 
 
+def error_stream() -> TextIO | None:
+    """Return the standard error stream; None in programs without a console."""
+    return sys.stderr
+
+
 class Screen:
     """The stream of progress: what is on its last line, and when it was written."""
 
@@ -42,7 +47,7 @@ class Screen:
 
     def show(self, text: str, begun: float, *, now: bool = False) -> None:
         """Write a line that the next one may replace, if it is time for one; ``begun`` is the start of the work."""
-        time, stream = perf_counter(), sys.stderr
+        time, stream = perf_counter(), error_stream()
         terminal = overwrites(stream)
         pause = TERMINAL if terminal else max(LOG, LOG_SHARE * (time - begun))
         with self.lock:
@@ -52,7 +57,7 @@ class Screen:
 
     def state(self, text: str) -> None:
         """Write a line that stays."""
-        stream = sys.stderr
+        stream = error_stream()
         with self.lock:
             self._write(stream, text, overwrites(stream), end="\n")
 
@@ -60,10 +65,10 @@ class Screen:
         """Remove a line that has not been completed, before an error message."""
         with self.lock:
             if self.length:
-                self._write(sys.stderr, "", True, end="\r")
+                self._write(error_stream(), "", True, end="\r")
 
     def _write(self, stream: TextIO | None, text: str, terminal: bool, end: str) -> None:
-        if stream is None:  # as in programs without a console
+        if stream is None:
             return
         if terminal:
             if end == "":  # a line that wraps around cannot be overwritten

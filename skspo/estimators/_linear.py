@@ -19,7 +19,7 @@ from .._training.inputs import Attributes, TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
-from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, Check, check_params, integer, number, one_of, optional
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import is_dask
 from ..losses import Loss
@@ -140,6 +140,7 @@ class LinearSPOPlusMixin:
         "max_iter": optional(integer(1)),
         "n_jobs": N_JOBS,
         "time_limit": TIME_LIMIT,
+        "verbose": VERBOSE,
     }
 
     def _check_params(self) -> None:

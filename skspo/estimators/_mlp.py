@@ -21,7 +21,7 @@ from .._training.fitted import check_metadata
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
-from .._utils.params import BOOL, Check, check_params, integer, is_integer, number, one_of
+from .._utils.params import BOOL, VERBOSE, Check, check_params, integer, is_integer, number, one_of
 from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
@@ -345,6 +345,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         "loss": one_of(*LOSSES),
         "activation": one_of(*ACTIVATIONS),
         "max_iter": integer(1),
+        "verbose": VERBOSE,
         "n_iter_no_change": integer(1),
         "shared": BOOL,
         "batch_size": Check(

@@ -21,7 +21,7 @@ from .._training.fitted import check_metadata
 from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
-from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, Check, check_params, one_of
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.scaling import relative_weight
 from .._utils.types import RandomState, RegionParams
@@ -161,6 +161,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         "shared": BOOL,
         "time_limit": TIME_LIMIT,
         "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
     }
 
     def __init__(

@@ -25,7 +25,6 @@ interior point.
 
 from __future__ import annotations
 
-import numbers
 import sys
 import time
 from typing import Any, NamedTuple
@@ -39,6 +38,7 @@ from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
+from ..._utils.params import number
 from ..._utils.progress import Activity
 from ..._utils.threads import one_blas_thread
 from ..base import Progress, Result, Solver, Status, rows_of
@@ -165,9 +165,7 @@ class DualSolver(Solver):
     def _ascent(self, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None) -> Ascent:
         from .pooled import PooledAscent
 
-        ratio = self.solve_ratio
-        if isinstance(ratio, bool) or not isinstance(ratio, numbers.Real) or not 0.0 < ratio <= 1.0:
-            raise ValueError(f"solve_ratio must be a number above 0 and at most 1, got {ratio!r}.")
+        number(above=0.0, high=1.0)("solve_ratio", self.solve_ratio)
         pool = pool_of(objective, run)
         if pool is None:
             return Ascent(self, objective, run, start, state)
