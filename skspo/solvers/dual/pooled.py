@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..pool import DecisionPool
-from .solver import Ascent
+from .ascent import Ascent
 
 #: rounds on the pool at most, and the share of the gap to which they have to bring that on the pool
 ROUNDS, SHARE = 30, 0.1
