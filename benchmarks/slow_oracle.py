@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--methods", default="; ".join(METHODS), help="separated by semicolons")
     parser.add_argument("--quick", action="store_true", help="ten samples, eight items")
     args = parser.parse_args()
-    n, items = (10, 8) if args.quick else (args.samples, 30)
+    n, items = (10, 8) if args.quick else (args.samples, 20)
     problems = [knapsack(n, items, 5, 0.1), knapsack(n, items, 30, 0.1)]
     if "SKSPO_ENERGY_DATA" in os.environ and not args.quick:
         problems += schedules(Path(os.environ["SKSPO_ENERGY_DATA"]), n)

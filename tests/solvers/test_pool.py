@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import skspo as sk
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
+from skspo._utils.deadline import TimeIsUp
 from skspo._utils.errors import NotCertifiedWarning
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver
@@ -101,7 +102,7 @@ PENALTIES = [
 
 
 @pytest.mark.parametrize("params", PENALTIES, ids=str)
-@pytest.mark.parametrize("ratio", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("ratio", [0.1, 1.0])
 def test_the_same_optimum(params, ratio):
     tol = 1e-3
     model = sk.SPOPlusRegressor(REGION, solver=DualSolver(tol=tol, solve_ratio=ratio), **params).fit(X, C)
@@ -187,6 +188,33 @@ def test_a_fit_that_stops_early():
     other = sk.SPOPlusRegressor(REGION, alpha=0.1, solver="bundle", tol=1e-3).fit(X, C)
     assert model.n_iter_ == 2 and model.lower_bound_ <= other.objective_ * (1 + 1e-9)
     assert other.lower_bound_ <= model.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The bundle solver stopped")
+@pytest.mark.parametrize("passes", [4, 6, 8])
+def test_a_time_limit(passes, monkeypatch):
+    """With time for a few passes, the objective is that of the oracle, for a model that is better than the start."""
+    now, original = [0.0], SlowKnapsack._argmin
+    monkeypatch.setattr("skspo._utils.deadline.perf_counter", lambda: now[0])
+
+    def slow(self, C, data):
+        now[0] += len(C)
+        if now[0] > passes * len(X):
+            raise TimeIsUp
+        return original(self, C, data)
+
+    monkeypatch.setattr(SlowKnapsack, "_argmin", slow)
+    with pytest.warns(NotCertifiedWarning, match="time_limit"):
+        model = sk.SPOPlusRegressor(REGION, alpha=0.1, solver="dual", time_limit=passes * len(X)).fit(X, C)
+    monkeypatch.undo()
+    start, best = (
+        sk.SPOPlusRegressor(REGION, alpha=0.1, solver="bundle", tol=1e-3, **params).fit(X, C)
+        for params in ({"max_iter": 1}, {})
+    )
+    assert best.lower_bound_ <= model.objective_ * (1 + 1e-9) and model.lower_bound_ <= best.objective_ * (1 + 1e-9)
+    if passes > 4:
+        assert model.objective_ < 0.5 * (start.objective_ + best.objective_)
+        assert model.duality_gap_ < 0.5
 
 
 def test_auto_uses_it_for_integer_regions_with_enough_samples():

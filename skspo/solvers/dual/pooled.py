@@ -9,7 +9,6 @@ pool.  Otherwise the oracle is asked for the other rows, too: objective and gap 
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ class PooledAscent(Ascent):
         self.pool = pool
         self.best_decisions: np.ndarray | None = None  # of the oracle, for the best coefficients
         self.missing = np.inf  # distance of the objective to the bound, as the last pass estimated it
-        self.order = np.empty(0, np.int64)  # rows that will be asked next
+        self.waiting = np.empty(0, np.int64)  # rows that were not asked in the last pass
         self.asked = 0  # rows since the last whole pass
 
     def first_decisions(self, U: np.ndarray) -> np.ndarray:
@@ -68,36 +67,31 @@ class PooledAscent(Ascent):
 
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Ask the oracle for some rows, or for all; decisions of the others are those of the pool."""
-        problem, solver, at = self.problem, self.solver, self.position()
-        region, n = self.objective.region, problem.n
+        problem, n, at = self.problem, self.problem.n, self.position()
         V = self.pool.best(at.U)
-        known = self.value_of(at, V)
+        known, gain, weight = self.value_of(at, V), 0.0, 0.0
         self.measure(at, known, min(self.value, known))
-        size = max(round(solver.solve_ratio * n), 1)
-        if self.order.size < size:
-            self.order = np.concatenate([self.order, self.random.permutation(np.setdiff1d(np.arange(n), self.order))])
-        rows, gain, weight, start = self.order, 0.0, 0.0, time.perf_counter()
-        whole = self.late() or self.asked >= SINCE_WHOLE * n
-        for first in range(0, n, size):
-            if first == size:
-                rest = np.setdiff1d(np.arange(n), rows[:size])
-                rows = np.concatenate([rows[:size], self.random.permutation(rest)])
-            some = np.sort(rows[first : first + size])
-            found = np.ascontiguousarray(region.take(some).solve_min(-at.U[some]), dtype=np.float64)
+        size = max(round(self.solver.solve_ratio * n), 1)
+        rows = np.concatenate([self.waiting, self.random.permutation(np.setdiff1d(np.arange(n), self.waiting))])
+        whole, before = self.late() or self.asked >= SINCE_WHOLE * n, self.deadline.left()
+        for end in range(size, n + size, size):
+            some = np.sort(rows[end - size : end])
+            found = self.objective.region.take(some).solve_min(-at.U[some])
             gain += float(problem.a[some] @ np.einsum("ij,ij->i", at.U[some], found - V[some]))
             weight += float(problem.a[some].sum())
             V[some] = found
             self.pool.add(found)
+            if np.isfinite(before):
+                self.reserve = 2.0 * (before - self.deadline.left()) * n / min(end, n)
             estimate = known + gain / max(weight, 1e-300)
             gap = self.objective.relative_gap(min(estimate, self.value), self.bound.value)
-            if first + size < n and not whole and gap > HOPELESS * solver.tol:
-                self.asked += some.size + first
-                self.order = rows[first + size :] if first else self.order[size:]
+            if end < n and not whole and gap > HOPELESS * self.solver.tol:
+                self.waiting = rows[end:]
+                self.asked += end
                 self.measure(at, estimate, min(estimate, self.value))
                 self.missing = self.whole
                 return V, at.predictions
-        self.reserve = 2.0 * (time.perf_counter() - start)
-        self.order, self.asked, value = np.empty(0, np.int64), 0, self.value_of(at, V)
+        value, self.waiting, self.asked = self.value_of(at, V), rows[:0], 0
         self.n_iter += 1
         if value < self.value:
             self.best, self.value, self.best_decisions = at.Theta, value, V
