@@ -82,7 +82,7 @@ NEAR_PASSES, NEAR_WORK = 40, 1e9
 DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 500
 
 #: number of samples from which on "auto" uses dual for any number of coefficients if decisions can be pooled and there
-#: is no cone form: it asks such an oracle for about half as many rows as bundle, which is worth loading numba
+#: is no cone form: it asked such oracles for 0.56 to 0.67 times as many rows as bundle, which is worth loading numba
 POOL_FROM = 100
 
 #: limit of passes of bundle if another solver comes next; with a warm start it needs a few dozen
