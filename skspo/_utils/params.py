@@ -86,6 +86,12 @@ def optional(check: Check) -> Check:
 #: True or False, also those of NumPy
 BOOL = Check(lambda value: isinstance(value, bool | np.bool_), "True or False")
 
+#: how much progress is shown
+VERBOSE = Check(
+    lambda value: isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0),
+    "an integer of at least 0",
+)
+
 #: number of processes or threads, as joblib takes it
 N_JOBS = optional(Check(lambda value: is_integer(value) and value != 0, "an integer other than 0"))
 

@@ -51,6 +51,7 @@ from .._training.inputs import TrainingData, check_training_data
 from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.params import BOOL, Check, integer, number, optional
+from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
@@ -75,8 +76,9 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     ----------
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
-    surrogate_region : Region or None, default=None
-        Train on this region instead; held-out decisions and scores still use ``region``.
+    surrogate_region : Region, "relaxation" or None, default=None
+        Train on this region instead; held-out decisions and scores still use ``region``.  "relaxation" is
+        ``region.relaxation()``, the region without integrality.
     alphas : array-like or None, default=None
         Candidates, at least 0, in standardised units (see Notes); infinity is least squares, with
         ``prior="least_squares"`` only.  None means an automatic grid.
@@ -201,7 +203,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self,
         region: Region | None = None,
         *,
-        surrogate_region: Region | None = None,
+        surrogate_region: Region | str | None = None,
         alphas: ArrayLike | None = None,
         n_alphas: int = 20,
         l1_ratio: float = 0.0,
@@ -301,19 +303,27 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 score=score,
                 n_fits=n_fits,
                 keeps_models=bool(self.store_cv_predictions),
+                name=f"fold {k + 1} of {len(splits)}",
             )
-            for train, test in splits
+            for k, (train, test) in enumerate(splits)
         ]
-        folds, table = fit_folds(
-            folds, alphas, deadline, self.n_jobs, self.patience, pooled=self._pooled, guarded=self.scoring is None
-        )
-        mean = table.mean(table.scores)
-        # Ties, up to rounding, go to the larger alpha.
-        best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
-        if self.scoring is None and not any(fold.inexact for fold in folds):
-            best = protected(best, folds, table.n_fitted)
-        path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
-        (final,) = path.extend(alphas[best : best + 1], deadline)
+        criterion = {"pooled": self._pooled, "guarded": self.scoring is None}
+        with Activity(type(self).__name__, self.verbose, n_fits + 1, "fits") as activity:
+            folds, table = fit_folds(
+                folds, alphas, deadline, self.n_jobs, self.patience, **criterion, activity=activity
+            )
+            mean = table.mean(table.scores)
+            # Ties, up to rounding, go to the larger alpha.
+            best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
+            if self.scoring is None and not any(fold.inexact for fold in folds):
+                best = protected(best, folds, table.n_fitted)
+            path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
+            activity.update("fit to all data")
+            (final,) = path.extend(alphas[best : best + 1], deadline)
+            activity.finish(
+                f"alpha {alphas[best]:.3g}, number {best + 1} of {len(alphas)}, is best with a mean held-out score of "
+                f"{mean[best]:.6g}; gap {final.outcome.gap:.1e}"
+            )
 
         known = np.nan_to_num(mean, nan=-np.inf)  # candidates that were not fitted have the last rank
         cv_results = {

@@ -15,6 +15,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
+from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
@@ -82,6 +83,8 @@ class Fold:
         Number of fits of all folds.
     keeps_models : bool
         Whether to keep coefficients and intercepts.
+    name : str
+        For progress reports.
     """
 
     def __init__(
@@ -98,13 +101,14 @@ class Fold:
         score: Callable[[Point, float, float, TrainingData], float],
         n_fits: int,
         keeps_models: bool,
+        name: str = "",
     ) -> None:
         self.region, self.held_out = region.take(test), data.take(test)
         weight = self.held_out.weight
         self.size = float(len(test) if weight is None else weight.sum())  # weight of the held-out samples
         #: numbers in the training part: features, costs and decisions
         self.numbers = len(train) * (data.X.shape[1] + 4 * data.C.shape[1])
-        self.l1_ratio, self.options, self.score = l1_ratio, options, score
+        self.name, self.l1_ratio, self.options, self.score = name, l1_ratio, options, score
         self.n_fits, self.keeps_models = n_fits, keeps_models
         self.scores: list[Scores | None] = []  # of the models so far; None if there was no time
         self.outcomes: list[Outcome] = []
@@ -126,7 +130,9 @@ class Fold:
                 objective = make_objective(training_region.take(train), data.take(train))
             self._path = Path(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
             self._begin = None
-        for point in self._path.extend(alphas, deadline, n_left, lambda point: self._judge(point, deadline)):
+        with Activity(self.name, self.options.verbose):
+            points = self._path.extend(alphas, deadline, n_left, lambda point: self._judge(point, deadline))
+        for point in points:
             self.outcomes.append(point.outcome)
             if self.keeps_models:
                 self.models.append(point.objective.to_user(point.result.coef))
@@ -282,6 +288,7 @@ def fit_folds(
     *,
     pooled: bool,
     guarded: bool,
+    activity: Activity,
 ) -> tuple[list[Fold], Table]:
     """Fit and score the paths of all folds, ``n_jobs`` at the same time.
 
@@ -299,6 +306,8 @@ def fit_folds(
     patience : int or None
     pooled, guarded : bool
         See ``tabulate``.
+    activity : Activity
+        Counts the fits.  Parallel workers show nothing themselves.
 
     Returns
     -------
@@ -315,16 +324,23 @@ def fit_folds(
     if len(batches) > 1:
         batches.insert(0, alphas[:0])  # the optimal decisions; they may take longer than the time of one model
     n_left = len(alphas)
-    with Parallel(n_jobs=n_jobs) as parallel:
+    run = (lambda func: func) if jobs == 1 else silent
+    with Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
         for batch in batches:
             # Fits until the end, one after the other: those of folds that have had their turn, the others, and the
             # fit to all data, which gets as much time as a path.
             after = n_left - len(batch)
             ahead = [(turns - k) * n_left + k * after + len(alphas) for k in range(turns)]
-            folds = parallel(
-                delayed(fold.advance)(batch, n_left, deadline, n_left / ahead[k // jobs])
+            advanced = parallel(
+                delayed(run(fold.advance))(batch, n_left, deadline, n_left / ahead[k // jobs])
                 for k, fold in enumerate(folds)
             )
+            folds = []
+            for fold in advanced:
+                folds.append(fold)
+                activity.advance(len(batch))
+                now = f"{len(fold.outcomes)} of {len(alphas)} alphas" if len(batch) else "optimal decisions"
+                activity.update("" if jobs == 1 else f"{fold.name}, {now}")
             n_left = after
             table = tabulate(folds, len(alphas), pooled, guarded)
             end = None if patience is None else end_of_path(table, patience)

@@ -19,7 +19,7 @@ from .._training.inputs import Attributes, TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
-from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, Check, check_params, integer, number, one_of, optional
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import is_dask
 from ..losses import Loss
@@ -35,6 +35,15 @@ LIMITS = {Status.TIME_LIMIT: "time_limit", Status.ITERATION_LIMIT: "max_iter"}
 def remedy(status: Status) -> str:
     """Advice if the gap is above the tolerance."""
     return f"Increase {' or '.join(filter(None, (LIMITS.get(status), 'tol')))}, or try another solver."
+
+
+def surrogate_of(region: Region, surrogate_region: Region | str) -> Region:
+    """Return the region to train on: the one given, or the relaxation of ``region``."""
+    if not isinstance(surrogate_region, str):
+        return surrogate_region
+    if surrogate_region != "relaxation":
+        raise ValueError(f"surrogate_region must be a Region, 'relaxation' or None, got {surrogate_region!r}.")
+    return region.relaxation()
 
 
 def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
@@ -131,6 +140,7 @@ class LinearSPOPlusMixin:
         "max_iter": optional(integer(1)),
         "n_jobs": N_JOBS,
         "time_limit": TIME_LIMIT,
+        "verbose": VERBOSE,
     }
 
     def _check_params(self) -> None:
@@ -146,7 +156,7 @@ class LinearSPOPlusMixin:
         C: np.ndarray,
         region_params: RegionParams | None = None,
         n_jobs: int | None = None,
-        surrogate_region: Region | None = None,
+        surrogate_region: Region | str | None = None,
     ) -> tuple[Region, Region, Region]:
         """Region to be stored, region of these samples for decisions, and region of these samples for training.
 
@@ -157,7 +167,7 @@ class LinearSPOPlusMixin:
         regions = [region]
         if surrogate_region is not None:
             try:
-                surrogate = check_region(surrogate_region, n_dim=d)
+                surrogate = check_region(surrogate_of(region, surrogate_region), n_dim=d)
             except (TypeError, ValueError) as error:
                 error.add_note("This is about surrogate_region, the region to train on.")
                 raise

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
@@ -23,7 +21,8 @@ from .._training.fitted import check_metadata
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
-from .._utils.params import BOOL, Check, check_params, integer, is_integer, number, one_of
+from .._utils.params import BOOL, VERBOSE, Check, check_params, integer, is_integer, number, one_of
+from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
@@ -222,20 +221,15 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         curve: list[float] = list(self.loss_curve_) if again else []
         validation: list[float] = []
         best, best_params, idle, stopped = np.inf, network.copy(), 0, False
-        start = time.perf_counter()
-        for epoch in range(1, self.max_iter + 1):
+        activity = Activity(type(self).__name__, self.verbose, self.max_iter, "epochs")
+        for _ in range(self.max_iter):
             curve.append(network.epoch(rng))
             watched = curve[-1]
             if held_out is not None:
                 watched = network.evaluate(*held_out)
                 validation.append(watched)
-            if self.verbose:
-                print(
-                    f"epoch {epoch}  loss {curve[-1]:.6g}"
-                    + (f"  held out {watched:.6g}" if held_out is not None else "")
-                    + f"  {time.perf_counter() - start:.1f} s",
-                    file=sys.stderr,
-                )
+            activity.advance()
+            activity.update(f"loss {curve[-1]:.6g}" + (f", held out {watched:.6g}" if held_out is not None else ""))
             if not np.isfinite(watched):
                 raise ValueError(
                     "Training diverged: the loss is not finite any more. Scale the features, for example with "
@@ -251,6 +245,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 break
         if held_out is not None:
             network.params = best_params
+        kind = "training" if held_out is None else "held-out"
+        activity.finish(f"{activity.done} epochs, {kind} loss {best:.6g}" + ("" if stopped else ", still improving"))
         # One factorisation of the features, which takes less time than an epoch.
         more: dict[str, object] = {
             "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))
@@ -349,6 +345,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         "loss": one_of(*LOSSES),
         "activation": one_of(*ACTIVATIONS),
         "max_iter": integer(1),
+        "verbose": VERBOSE,
         "n_iter_no_change": integer(1),
         "shared": BOOL,
         "batch_size": Check(

@@ -17,6 +17,7 @@ from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import integer
+from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
@@ -136,29 +137,37 @@ class Path:
         points : list of Point
             The new models.  If the shares of the time are too short for a fit, some are copies of the one before.
         """
-        first = len(self.points)
+        first, n_left = len(self.points), len(alphas) if n_left is None else n_left
         for before, alpha in enumerate(alphas):
-            left = deadline.left()
-            penalty = (0.0, 0.0) if np.isinf(alpha) else (float(alpha), self.l1_ratio)
-            problem = self.objective.with_penalty(*penalty)
-            if self.points and (self._skip >= 1 or left <= self._overhead) and not np.isinf(alpha):
-                self._skip -= 1
-                self.points.append(_not_fitted(problem, self.points[-1], deadline, self.options))
-                judge(self.points[-1])
-                continue
-            share = left / ((len(alphas) if n_left is None else n_left) - before)
-            seconds = max(share, SHARE_OF_OVERHEAD * self._overhead)
-            own = self.run.with_deadline(deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0))
-            if np.isinf(alpha):
-                self.points.append(_prior(problem, own))
-            else:
-                start = self.points[-1].result.coef if self.points else None
-                self.points.append(_fitted(problem, own, self.options, start))
-            judge(self.points[-1])
-            if left < np.inf:
-                self._overhead = max(self._overhead, left - deadline.left() - seconds)
-                self._skip += (seconds - share) / max(share, 1e-300)
+            name = f"alpha {alpha:.3g}"
+            if first + n_left > 1:
+                name += f", {len(self.points) + 1} of {first + n_left}"
+            with Activity(name, self.options.verbose):
+                self._add(float(alpha), deadline, n_left - before, judge)
         return self.points[first:]
+
+    def _add(self, alpha: float, deadline: Deadline, n_left: int, judge: Callable[[Point], None]) -> None:
+        """Fit one model; ``n_left`` is the number of alphas until the deadline, with this one."""
+        left = deadline.left()
+        penalty = (0.0, 0.0) if np.isinf(alpha) else (alpha, self.l1_ratio)
+        problem = self.objective.with_penalty(*penalty)
+        if self.points and (self._skip >= 1 or left <= self._overhead) and not np.isinf(alpha):
+            self._skip -= 1
+            self.points.append(_not_fitted(problem, self.points[-1], deadline, self.options))
+            judge(self.points[-1])
+            return
+        share = left / n_left
+        seconds = max(share, SHARE_OF_OVERHEAD * self._overhead)
+        own = self.run.with_deadline(deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0))
+        if np.isinf(alpha):
+            self.points.append(_prior(problem, own))
+        else:
+            start = self.points[-1].result.coef if self.points else None
+            self.points.append(_fitted(problem, own, self.options, start))
+        judge(self.points[-1])
+        if left < np.inf:
+            self._overhead = max(self._overhead, left - deadline.left() - seconds)
+            self._skip += (seconds - share) / max(share, 1e-300)
 
 
 def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> Point:
@@ -292,7 +301,10 @@ def spo_plus_path(
         objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
     grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
     run = replace(run, n_fits=len(grid))
-    points = Path(objective, run, float(l1_ratio), model._options()).extend(grid, run.deadline)
+    path = Path(objective, run, float(l1_ratio), model._options())
+    with Activity("spo_plus_path", verbose, len(grid), "alphas") as activity:
+        points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
+        activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
     warn_about([point.outcome for point in points], tol, "on the path")
     coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
     values = np.array([point.result.objective * objective.scale for point in points])

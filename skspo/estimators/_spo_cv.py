@@ -29,6 +29,7 @@ from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import Check, integer, one_of
+from .._utils.progress import Activity, silent
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
@@ -244,16 +245,24 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         splits = cv_splits(self.cv, data.X, data.C, data.weight)
         rng = check_random_state(self.random_state)
         done: list[bool] = []
-        with restore_rng_on_failure(rng, lambda: bool(done)):
+        activity = Activity(type(self).__name__, self.verbose, len(splits) + 1, "fits")
+        with activity, restore_rng_on_failure(rng, lambda: bool(done)):
             seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=len(splits) + 1)]
             alpha = self._penalty(plain, data, region_params, splits, seeds[-1], deadline)
             jobs = effective_n_jobs(self.n_jobs)
             turns = -(-len(splits) // jobs) + 1  # the fit to all data comes last
             ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
-            folds = Parallel(n_jobs=self.n_jobs)(
-                delayed(self._fold)(region, data, alpha, steps, train, test, seed, end)
+            fold = self._fold if jobs == 1 else silent(self._fold)
+            fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+                delayed(fold)(region, data, alpha, steps, train, test, seed, end)
                 for (train, test), seed, end in zip(splits, seeds, ends, strict=False)
             )
+            activity.update("descent on the folds")
+            folds = []
+            for held_out in fits:
+                folds.append(held_out)
+                activity.advance()
+                activity.update("descent on the folds" if activity.done < len(splits) else "fit to all data")
             cv_results, chosen = _judge(steps, folds)
             step = float(steps[chosen])
             line = self._line(region.with_threads(jobs), data, alpha, seeds[-1], deadline)
@@ -272,6 +281,8 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 cv_results_=cv_results,
             )
             done.append(True)
+            regret = float(cv_results["mean_test_spo_loss"][chosen])
+            activity.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
         message = shortfall(line.objective, result, line.solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)

@@ -41,8 +41,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     ----------
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
-    surrogate_region : Region or None, default=None
-        Train on this region instead; decisions and scores still use ``region``.
+    surrogate_region : Region, "relaxation" or None, default=None
+        Train on this region instead; decisions and scores still use ``region``.  "relaxation" is
+        ``region.relaxation()``, the region without integrality.
     alpha : float, default=0.0
         Strength of the penalty.
     l1_ratio : float, default=0.0
@@ -156,7 +157,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self,
         region: Region | None = None,
         *,
-        surrogate_region: Region | None = None,
+        surrogate_region: Region | str | None = None,
         alpha: float = 0.0,
         l1_ratio: float = 0.0,
         prior: str = "zero",

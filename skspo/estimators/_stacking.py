@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from time import perf_counter
 from typing import Any, ClassVar
@@ -21,7 +21,8 @@ from .._training.fitted import check_metadata
 from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
-from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, Check, check_params, one_of
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
+from .._utils.progress import Activity
 from .._utils.scaling import relative_weight
 from .._utils.types import RandomState, RegionParams
 from ..losses import check_offset, check_weight
@@ -29,13 +30,14 @@ from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
-from ._folds import Splits, Splitter, cv_splits
+from ._folds import Splitter, cv_splits
 from ._report import DecisionReport, decision_report, figures_of
 from ._stacking_members import (
     Fitted,
     Member,
     Named,
     Rows,
+    Task,
     default_members,
     make_member,
     make_tasks,
@@ -159,6 +161,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         "shared": BOOL,
         "time_limit": TIME_LIMIT,
         "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
     }
 
     def __init__(
@@ -288,7 +291,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         self : SPOStackingRegressor
         """
         check_params(self)
-        deadline, start = Deadline(self.time_limit), perf_counter()
+        deadline = Deadline(self.time_limit)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_ndim(y)
@@ -315,7 +318,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         if not splits:
             raise ValueError("cv holds no sample out. Use another cv.")
 
-        predictions, models, seconds = self._fit_members(members, splits, data, d, deadline)
+        tasks = list(make_tasks(members, splits))
+        progress = Activity("stack", self.verbose, len(tasks), "fits")
+        with progress:
+            predictions, models, seconds = self._fit_members(members, tasks, data, d, deadline, progress)
         fitted = [k for k in range(len(members)) if models[k] is not None]
         if len(fitted) < len(members):
             late = ", ".join(repr(members[k].name) for k in range(len(members)) if k not in fitted)
@@ -369,14 +375,11 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         }
         learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
         set_fitted(self, learned | feature_attributes(noted))
-        if self.verbose:
-            share = results["mean_test_normalized_spo_loss"]
-            print(
-                f"[stack] {chosen} chosen; held-out regret of the stack {100 * share[-1]:.3g} %"
-                + ("" if best is None else f", of {names[best]}, the best two-stage member, {100 * share[best]:.3g} %")
-                + f"; {perf_counter() - start:.1f} s",
-                flush=True,
-            )
+        share = results["mean_test_normalized_spo_loss"]
+        progress.finish(
+            f"{chosen} chosen; held-out regret of the stack {100 * share[-1]:.3g} %"
+            + ("" if best is None else f", of {names[best]}, the best two-stage member, {100 * share[best]:.3g} %")
+        )
         return self
 
     def _as_rows(self, X: ArrayLike) -> Any:
@@ -388,10 +391,11 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     def _fit_members(
         self,
         members: list[Member],
-        splits: Splits,
+        tasks: list[Task],
         data: Rows,
         d: int,
         deadline: Deadline,
+        progress: Activity,
     ) -> tuple[list[np.ndarray], list[BaseEstimator | None], dict[str, float]]:
         """Held-out predictions (NaN where there are none), models of all rows (None without time), and seconds."""
         n = len(data.C)
@@ -399,9 +403,16 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         counts = [np.zeros(n) for _ in members]
         models: list[BaseEstimator | None] = [None] * len(members)
         seconds = {member.name: 0.0 for member in members}
-        tasks = list(make_tasks(members, splits))
+        alone = effective_n_jobs(self.n_jobs) == 1
+
+        def fits() -> Iterator[Any]:
+            for task in tasks:
+                if alone:  # the next fit begins now
+                    progress.update(task.label)
+                yield delayed(task.run)(data, deadline)
+
         parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        done: Iterable[Fitted] = parallel(delayed(task.run)(data, deadline) for task in tasks)
+        done: Iterable[Fitted] = parallel(fits())
         for task, fit in zip(tasks, done, strict=True):
             k, name = task.number, task.member.name
             seconds[name] += fit.seconds
@@ -409,12 +420,11 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
                 held_out = np.isfinite(fit.predictions).all(axis=1)
                 np.add.at(predictions[k], fit.rows[held_out], fit.predictions[held_out])
                 np.add.at(counts[k], fit.rows[held_out], 1.0)
-            if self.verbose > 1 and fit.model is None and fit.rows is not None:
-                print(f"[stack] {name}, fold {(task.fold or 0) + 1} of {len(splits)}: {fit.seconds:.1f} s", flush=True)
             if fit.model is not None:
                 models[k] = fit.model
-                if self.verbose:
-                    print(f"[stack] member {k + 1} of {len(members)}, {name}: {seconds[name]:.1f} s", flush=True)
+            progress.advance()
+            progress.update(task.label)
+            Activity("", self.verbose).finish(f"{fit.seconds:.1f} s")
         with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
             return [P / count[:, None] for P, count in zip(predictions, counts, strict=True)], models, seconds
 

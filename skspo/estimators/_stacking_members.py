@@ -190,6 +190,13 @@ class Task(NamedTuple):
     part: float  # share of the remaining time
     required: bool  # whether to fit even if there is no time left
 
+    @property
+    def label(self) -> str:
+        """Name in progress reports."""
+        return f"{self.member.name}, " + (
+            "all rows" if self.fold is None else f"fold {self.fold + 1} of {len(self.splits)}"
+        )
+
     def run(self, data: Rows, deadline: Deadline) -> Fitted:
         """Fit, and predict what was held out."""
         start = perf_counter()

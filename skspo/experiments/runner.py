@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._utils.progress import Activity
 from .studies import Condition, Study
 
 PACKAGES = ("skspo", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "highspy")
@@ -102,22 +103,24 @@ def run_study(
         for condition in conditions
         if (key_of(condition), trial) not in done
     ]
-    progress = _Progress(study.name, len(todo), verbose)
+    activity = Activity(study.name, verbose, len(todo), "trials")
     # Only this process writes, and each trial with one call, so that trials are not interleaved.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)
     runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(
         delayed(_one)(study, condition, trial, seed, optimizer, os.getpid()) for condition, trial in todo
     )
     try:
-        for condition, trial, values in runs:
-            rows = _rows(condition, trial, values, columns)
-            _append(file, descriptor, "".join(_line(row) for row in rows))
-            done[key_of(condition), trial] = rows
-            progress.advance()
+        with activity:
+            for condition, trial, values in runs:
+                rows = _rows(condition, trial, values, columns)
+                _append(file, descriptor, "".join(_line(row) for row in rows))
+                done[key_of(condition), trial] = rows
+                activity.advance()
+                activity.update("")
+            activity.finish(f"{len(todo)} trials, {file}")
     finally:
         runs.close()  # stops workers that are still running
         os.close(descriptor)
-        progress.close()
     _rewrite(file, columns, done)
     return file
 
@@ -253,32 +256,3 @@ def _manifest(settings: dict[str, object], trials: int) -> dict[str, object]:
         "processor": platform.machine(),
         "versions": versions,
     }
-
-
-class _Progress:
-    """One line with the trials done and the time left."""
-
-    def __init__(self, name: str, total: int, verbose: int) -> None:
-        self.name, self.total, self.verbose = name, total, verbose
-        self.done, self.start, self.last = 0, time.perf_counter(), 0.0
-
-    def advance(self) -> None:
-        self.done += 1
-        now = time.perf_counter()
-        if not self.verbose or (now - self.last < 0.2 and self.done < self.total):
-            return
-        self.last, spent = now, now - self.start
-        left = spent / self.done * (self.total - self.done)
-        filled = round(30 * self.done / self.total)
-        text = f"{self.name} [{'#' * filled}{'.' * (30 - filled)}] {self.done}/{self.total}"
-        end = "\r" if sys.stderr.isatty() else "\n"
-        print(f"{text}  {_clock(spent)} spent, {_clock(left)} left   ", end=end, file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        if self.verbose and self.done and sys.stderr.isatty():
-            print(file=sys.stderr)
-
-
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}" if minutes >= 60 else f"{minutes}:{seconds:02d}"

@@ -32,7 +32,7 @@ from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
 from ._threads import count_blocks, solve_blocks
 from .capabilities import CAPABILITIES as CAPABILITIES
-from .capabilities import Memory, equalities_of, project_visible
+from .capabilities import Memory, equalities_of, has, project_visible
 
 
 class CertifiedFloat(float):
@@ -298,6 +298,33 @@ class Region(VersionedState, BaseEstimator):
     def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
         """``_argmin`` with a warm start, for regions that can use one."""
         return self._argmin(C, data)
+
+    def relaxation(self) -> Region:
+        """Convex region that contains this one and is easier to optimise over: the linear relaxation of integers.
+
+        A region of integer decisions relaxes to the polyhedron without integrality.  A convex region is its own
+        relaxation.  ``surrogate_region="relaxation"`` of an estimator trains on it and decides in the region itself.
+
+        Returns
+        -------
+        region : Region
+            The least cost in it is at most that of this region, for all costs (``sense="max"``: the largest value is
+            at least).  Parameters that may vary by sample are the same.
+
+        Examples
+        --------
+        >>> from skspo import MixedInteger, Simplex
+        >>> MixedInteger(A_ub=[[2, 2, 2]], b_ub=[3], bounds=(0, 1), sense="max").relaxation()
+        Polyhedron(A_ub=[[2, 2, 2]], b_ub=[3], bounds=(0, 1), sense='max')
+        >>> Simplex().relaxation()
+        Simplex()
+        """
+        if any(has(self, name) for name in ("standard_form", "quadratic_form", "support_epigraph")):
+            return self  # these forms describe the convex hull
+        raise TypeError(
+            f"{self.label} has no relaxation: nothing but its oracle is known. Pass an easier region that contains it, "
+            "for example a Polyhedron, as surrogate_region."
+        )
 
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 

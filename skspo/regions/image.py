@@ -332,6 +332,11 @@ class LinearImage(Region):
             return super().chosen(C, names)
         return self.region.describe(np.atleast_2d(self.inner_argmin(C)))
 
+    def relaxation(self) -> LinearImage:
+        """Return the image of the relaxation of the inner region."""
+        inner = self.region.relaxation()
+        return self if inner is self.region else LinearImage(**(self.get_params(deep=False) | {"region": inner}))
+
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:

@@ -17,7 +17,15 @@ from ._row_names import row_error, rows_named
 from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
-from .polyhedron import BoundsLike, ConstrainedRegion, ConstraintsLike, RowPolyhedron, read_numbers, split_rows
+from .polyhedron import (
+    BoundsLike,
+    ConstrainedRegion,
+    ConstraintsLike,
+    Polyhedron,
+    RowPolyhedron,
+    read_numbers,
+    split_rows,
+)
 from .row_polyhedra import RowForm, RowPolyhedral, rows_like
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
@@ -141,6 +149,11 @@ class MixedInteger(ConstrainedRegion):
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
         return _RowMixedInteger(self, split_rows(self.label, self._data(d).form, rows))
+
+    def relaxation(self) -> Polyhedron:
+        """Return the polyhedron of the same constraints, without integrality."""
+        params = self.get_params(deep=False)
+        return Polyhedron(**{name: params[name] for name in Polyhedron._get_param_names()})
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Diagonal of a box around the linear relaxation, an upper bound."""
@@ -311,6 +324,10 @@ class Knapsack(PolyhedralRegion):
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         selected = list_selected(W, names) if self.integer else None
         return super()._describe(W, names) if selected is None else selected
+
+    def relaxation(self) -> Knapsack:
+        """Return the knapsack of fractional items."""
+        return Knapsack(**(self.get_params(deep=False) | {"integer": False})) if self.integer else self
 
     @_if_fractional
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:

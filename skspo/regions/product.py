@@ -136,6 +136,12 @@ class Product(Region):
             axis=1,
         )
 
+    def relaxation(self) -> Product:
+        """Return the product of the relaxations."""
+        regions = [region.relaxation() for region in self.regions]
+        same = all(a is b for a, b in zip(regions, self.regions, strict=True))
+        return self if same else Product(**(self.get_params(deep=False) | {"regions": regions}))
+
     def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
         """Columns and regions whose product this is; regions that are products themselves are split further."""
         d = self.resolve_dim(n_dim)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
@@ -15,6 +14,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.deadline import StepTimer
+from .._utils.progress import Activity
 from .._utils.threads import one_blas_thread
 from ..losses import Loss
 from ..regions.base import Region
@@ -250,36 +250,59 @@ HISTORY = 1000
 
 
 class Progress:
-    """Progress reports of a solver: rows of ``run.history`` and, if verbose, a line that is overwritten.
+    """Progress reports of a solver: rows of ``run.history`` and, if verbose, a task of ``_utils.progress``.
 
     ``late()``, called once per step, says whether to stop because of the time limit; ``begin()`` starts the clock of
-    the first step.  The certificate takes about ``after`` steps.
+    the first step.  The certificate takes about ``after`` steps.  With ``tol`` the time that is left is estimated.
     """
 
-    def __init__(self, name: str, objective: LinearObjective, run: Run, verbose: int, after: float = 1.0) -> None:
-        self.name, self.objective, self.history, self.verbose = name, objective, run.history, verbose
-        self.start = self.last = time.perf_counter()
+    def __init__(
+        self,
+        name: str,
+        objective: LinearObjective,
+        run: Run,
+        verbose: int,
+        after: float = 1.0,
+        tol: float | None = None,
+    ) -> None:
+        self.task, self.objective, self.history, self.tol = Activity(name, verbose), objective, run.history, tol
+        self.deadline, self.start = run.deadline, time.perf_counter()
         # A second solver appends to the history of the first one.
         self.before = run.history[-1][:2] if run.history else (0.0, 0)
         self.calls, self.every = 0, 1
+        self.first: tuple[float, float] | None = None  # time and gap when there was one first
         timer = StepTimer(run.deadline, steps=after)
         self.begin, self.late = timer.begin, timer.late
 
     def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
-        """Record the state of the solver, and print it at most ten times a second."""
+        """Record the state of the solver and show it; ``force`` is for the last one."""
         now = time.perf_counter()
         if force or self.calls % self.every == 0:
             self._record(now, n_iter, value, np.nan if bound is None else bound)
         self.calls += 1
-        if not self.verbose or (not force and now - self.last < 0.1):
+        if not self.task.verbose:
             return
-        self.last = now
-        text = f"{self.name}: iteration {n_iter}  objective {value * self.objective.scale:.6g}"
+        text, left = f"iteration {n_iter}, objective {value * self.objective.scale:.6g}", None
         if bound is not None:
             gap = self.objective.relative_gap(value, bound)
-            text += f"  bound {bound * self.objective.scale:.6g}  gap {gap:.1e}"
-        end = "\r" if sys.stderr.isatty() and not force else "\n"
-        print(f"{text}  {now - self.start:.1f} s", end=end, file=sys.stderr, flush=True)
+            text += f", bound {bound * self.objective.scale:.6g}, gap {gap:.1e}"
+            left = self._left(now, gap)
+        if force:
+            self.task.finish(text)
+        else:
+            self.task.update(text, left)
+
+    def _left(self, now: float, gap: float) -> float | None:
+        """Estimated seconds until the gap is closed, if it goes on to decrease at the same rate; None if unknown."""
+        if self.tol is None or not 0.0 < gap < 1.0:
+            return None
+        if self.first is None:
+            self.first = now, gap
+        begun, first = self.first
+        if gap >= first:
+            return None
+        left = (now - begun) * np.log(max(gap / self.tol, 1.0)) / np.log(first / gap)
+        return float(min(left, max(self.deadline.left(), 0.0)))
 
     def _record(self, now: float, n_iter: int, value: float, bound: float) -> None:
         if len(self.history) >= HISTORY:

@@ -90,7 +90,7 @@ class ConicSolver(Solver):
         import_cvxpy()
         if self.backend not in ("auto", "CLARABEL", "HIGHS"):
             raise ValueError(f"backend must be 'auto', 'CLARABEL' or 'HIGHS', got {self.backend!r}.")
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         start = objective.least_squares if start is None else start
         if not run.deadline.allows(COMPILE * _numbers(objective)):
             run.deadline.reached = True

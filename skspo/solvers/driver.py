@@ -31,6 +31,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Run
 from .._utils.deadline import TimeIsUp
+from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
 from ..regions.capabilities import has
 from .auto import SOLVERS, make_solvers
@@ -103,14 +104,18 @@ def minimise_spo(
 
     ``options`` are those of the SPO+ fit, if it is the start.
     """
-    try:
-        with run.deadline.enforced():
-            check_decided(objective, run)
-            if start is None:
-                start = spo_start(objective, run, options, init)
-    except TimeIsUp as error:
-        return unknown(objective.least_squares, str(error)), solver
-    return run_solvers(objective, run, [solver], start, spo_references(objective, start))
+    with Activity("", getattr(solver, "verbose", 0)) as activity:
+        try:
+            with run.deadline.enforced():
+                check_decided(objective, run)
+                if start is None:
+                    with Activity(f"start ({init})", options.verbose):
+                        start = spo_start(objective, run, options, init)
+        except TimeIsUp as error:
+            return unknown(objective.least_squares, str(error)), solver
+        result, last = run_solvers(objective, run, [solver], start, spo_references(objective, start))
+        activity.finish(summary(objective, result, last), inside=False)
+        return result, last
 
 
 def spo_start(objective: InMemoryObjective, run: Run, options: SolverOptions, init: str) -> np.ndarray:
@@ -148,8 +153,10 @@ def fit_sample(objective: LinearObjective, run: Run, solver: Solver) -> np.ndarr
     sample = objective.sampled()
     if sample is None:
         return None
-    options = SolverOptions(tol=max(solver.tol, SAMPLE_TOL), random_state=0, verbose=getattr(solver, "verbose", 0))
-    return minimise(sample, run.on_sample(0.5), options)[0].coef
+    verbose = getattr(solver, "verbose", 0)
+    options = SolverOptions(tol=max(solver.tol, SAMPLE_TOL), random_state=0, verbose=verbose)
+    with Activity(f"sample of {sample.n_samples} rows", verbose):
+        return minimise(sample, run.on_sample(0.5), options)[0].coef
 
 
 #: a model and its objective
@@ -183,17 +190,38 @@ def run_solvers(
     solver : Solver
         The one that found the coefficients.
     """
-    with run.deadline.enforced():
-        try:
-            check_decided(objective, run)
-            known = (references or objective.references)()  # before the solvers, so that their time counts
-        except TimeIsUp as error:
-            Theta = objective.least_squares if start is None else start
-            return unknown(Theta, str(error)), solvers[0]
-        optimal = model_without_loss(objective)
-        if optimal is not None:
-            return optimal, solvers[0]
-        return check_result(objective, run, run_chain(objective, run, solvers, start, known), known)
+    with run.deadline.enforced(), Activity("", max(getattr(solver, "verbose", 0) for solver in solvers)) as activity:
+        result, solver = _run_solvers(objective, run, solvers, start, references)
+        activity.finish(summary(objective, result, solver), inside=False)
+        return result, solver
+
+
+def summary(objective: LinearObjective, result: Result, solver: Solver) -> str:
+    """Text that states a result."""
+    text = f"{solver.name}: {result.status}, {result.n_iter} iterations, objective "
+    text += f"{result.objective * objective.scale:.6g}"
+    if not objective.loss.has_dual_bound or not np.isfinite(result.lower_bound):
+        return text
+    return f"{text}, bound {result.lower_bound * objective.scale:.6g}, gap {result.gap:.1e}"
+
+
+def _run_solvers(
+    objective: LinearObjective,
+    run: Run,
+    solvers: list[Solver],
+    start: np.ndarray | None,
+    references: Callable[[], list[Reference]] | None,
+) -> tuple[Result, Solver]:
+    try:
+        check_decided(objective, run)
+        known = (references or objective.references)()  # before the solvers, so that their time counts
+    except TimeIsUp as error:
+        Theta = objective.least_squares if start is None else start
+        return unknown(Theta, str(error)), solvers[0]
+    optimal = model_without_loss(objective)
+    if optimal is not None:
+        return optimal, solvers[0]
+    return check_result(objective, run, run_chain(objective, run, solvers, start, known), known)
 
 
 class Chain(NamedTuple):

@@ -43,7 +43,7 @@ class LBFGSSolver(Solver):
         """Minimise from ``start`` or from least squares; restart while the certificate improves."""
         limit = 2000 if self.max_iter is None else self.max_iter
         Theta = objective.least_squares if start is None else start
-        progress = Progress(self.name, objective, run, self.verbose, after=3.0)
+        progress = Progress(self.name, objective, run, self.verbose, after=3.0, tol=self.tol)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
 
         count = 0

@@ -87,7 +87,7 @@ class NewtonSolver(Solver):
     def _solve(self, objective: InMemoryObjective, run: Run, coef_init: np.ndarray | None) -> Result:
         limit = 500 if self.max_iter is None else self.max_iter
         Theta = start = objective.least_squares if coef_init is None else coef_init
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         value = objective.value(Theta)
         size = max(value, GAP_FLOOR * objective.trivial_value())
         if size == 0.0:  # all costs are zero: every model is optimal

@@ -64,7 +64,7 @@ class SeparableSolver(Solver):
         """Minimise the objective of every block and add up values and bounds."""
         objective = rows_of(objective)
         start = objective.least_squares if start is None else start
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         deadline = run.deadline.share(FOR_BLOCKS)
         blocks = split_objective(objective)
         Theta = start.copy()

@@ -98,7 +98,7 @@ class SGDSolver(Solver):
         rng = check_random_state(self.random_state)
         limit = 500 if self.max_iter is None else self.max_iter
         stream = self.start(objective, start)
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         best_Theta, best = stream.average.copy(), objective.value(stream.average)
         last_rate = 1e-3 * stream.rate
         met: list[np.ndarray] = []  # coefficients at the ends of stages

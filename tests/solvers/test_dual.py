@@ -444,7 +444,7 @@ def test_time_limit():
 def test_progress(capsys):
     X, C = small_data(4)
     SPOPlusRegressor(sk.Simplex(), solver="dual", verbose=1).fit(X, C)
-    assert "dual: iteration" in capsys.readouterr().err
+    assert "dual: converged" in capsys.readouterr().err
 
 
 def test_without_numba(monkeypatch):

@@ -48,7 +48,7 @@ def test_descent_has_no_bound_on_its_way(solver):
 
 def test_a_second_solver_goes_on_where_the_first_stopped(data, capsys):
     X, C = data
-    model = SPOPlusRegressor(ShortestPath.grid(3, 3), max_iter=2, verbose=1)  # interior point gives up, conic follows
+    model = SPOPlusRegressor(ShortestPath.grid(3, 3), max_iter=2, verbose=2)  # interior point gives up, conic follows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, C)

@@ -111,7 +111,7 @@ class BundleSolver(Solver):
         with one_blas_thread:  # the program's matrices are small
             model = CutModel(objective, run, self.n_groups, self.max_cuts)
             limit = 500 if self.max_iter is None else max(self.max_iter, 1)
-            search = Search(model, Progress(self.name, objective, run, self.verbose), self.tol, limit)
+            search = Search(model, Progress(self.name, objective, run, self.verbose, tol=self.tol), self.tol, limit)
             status, message = Status.CONVERGED, ""
             search.begin(start)
             try:

@@ -86,7 +86,7 @@ class IntervalSolver(Solver):
     def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
         limit = 60 if self.max_iter is None else self.max_iter
         start = objective.least_squares if start is None else start
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         intervals = Intervals(objective, start)
         status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         n_iter = 0

@@ -152,7 +152,7 @@ class InteriorPointSolver(Solver):
             # and the prior for the penalty.
             Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
             return self.finish(objective, run, [(Theta, None)], 1)
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         try:
             # The largest factorisation cannot be interrupted.
             whole = objective.design.shared or objective.l1.any()

@@ -145,7 +145,7 @@ class SPODescentSolver(Solver):
             raise ValueError(f"{self.name} needs coefficients to start from.")
         objective = rows_of(objective)
         rng = check_random_state(self.random_state)
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         limit = self._limit(objective.C.size)
         # The hidden component is not part of the norm.
         start = objective.design.visible(start, objective.free)

@@ -210,7 +210,7 @@ class MILPSolver(Solver):
             bound, wrong = 0.0, True
         # A start without the margin may be better than every feasible model of the program.
         bound = min(bound, values[i])
-        progress = Progress(self.name, objective, run, self.verbose)
+        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         progress(nodes, values[i], bound, force=True)
         answer = certified(
             objective, Result(candidates[i], values[i], bound, nodes, status, f"HiGHS: {message}"), self.tol

@@ -1,0 +1,445 @@
+"""One run of the dual method (see ``solver``): its phases, for any region."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
+from ..._training.in_memory import InMemoryObjective
+from ..._training.run import Run
+from ..._utils.deadline import TimeIsUp
+from ..base import Progress, Result, Solver, Status
+
+#: full sweeps until the target, at their present rate, from which on steps in the span of the last changes pay
+SLOW_SWEEPS = 12.0
+
+#: outer iterations by default, and those after which a gap that has hardly decreased will not close
+MOST_ITERATIONS, PATIENCE = 1000, 100
+
+#: sweeps of one outer iteration; every third goes over all samples, the others over those that moved
+SWEEPS, FULL_SWEEP = 30, 3
+
+#: gap on the cached decisions, as a share of the whole, at which an outer iteration calls the oracle again
+SHARE = 0.05
+
+#: relative gap below which conjugate gradients are tried, their steps, and how many times as fast as the kernel's
+#: multiplications those of matrix products are
+FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
+
+#: numbers of matrices up to which Newton's method is used, sweeps before it, steps of a run, and its work as a multiple
+#: of that which sweeps seem to need
+NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 0.02
+
+#: damping of Newton's method at first, at least and at most
+DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
+
+#: share of the gap to which balancing has to bring it, if it is to be tried again at once
+BALANCE_GAIN = 0.8
+
+#: the proximal centre moves when the gap of the proximal problem is this share of the whole
+RECENTRE = 0.5
+
+#: without a ridge, the proximal term decreases by this factor at each new centre, down to this weight
+NEXT_MU, LEAST_MU = 0.3, 1e-3
+
+#: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
+EXPLORE = 0.1
+
+#: share of the gap to which points must have brought it before the oracle is called, and rounds at most
+CERTIFY, ROUNDS = 1.0, 10
+
+
+class State(NamedTuple):
+    """Where a fit stopped; a fit to the same rows with another penalty may start from it."""
+
+    problem: Any
+    cache: Any
+    coef: np.ndarray
+    n_iter: int
+
+
+class Position(NamedTuple):
+    """Where the weights of the cached decisions lead to."""
+
+    constant: float
+    M: np.ndarray  # moments
+    S: np.ndarray  # scaled coefficients
+    Theta: np.ndarray
+    predictions: np.ndarray  # scaled
+    U: np.ndarray  # c_i - 2 Theta z_i, of which the loss takes the support function
+
+
+class Ascent:
+    """One run of the method: its data, caches and what is known so far.
+
+    Parameters
+    ----------
+    solver : Solver
+        With the parameters of ``DualSolver``.
+    objective : InMemoryObjective
+    run : Run
+    start : ndarray
+        Coefficients.
+    state : State or None
+    """
+
+    #: how often decisions are looked for before the oracle is called for all rows
+    rounds = ROUNDS
+
+    def __init__(
+        self, solver: Solver, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None
+    ) -> None:
+        from .problem import ScaledProblem
+
+        self.solver, self.objective, self.deadline, self.memory = solver, objective, run.deadline, run.memory
+        self.limit = MOST_ITERATIONS if solver.max_iter is None else max(solver.max_iter, 1)
+        self.progress = Progress(solver.name, objective, run, solver.verbose, tol=solver.tol)
+        self.random = check_random_state(0 if solver.random_state is None else solver.random_state)
+        Z: Any = objective.design.Z
+        costs = np.ascontiguousarray(objective.C)
+        if objective.prior.any():
+            costs = costs - 2.0 * objective.design.predict(objective.prior)
+        self.W = np.ascontiguousarray(np.asarray(objective.W), dtype=np.float64)
+        self.problem = ScaledProblem(
+            Z.tocsr() if sp.issparse(Z) else Z,
+            costs,
+            self.W,
+            objective.weight,
+            objective.l1,
+            objective.l2,
+            objective.prior,
+            first_mu(objective.l2),
+        )
+        self.best, self.value = start, np.inf
+        self.bound: Bound = ZERO_BOUND
+        self.proof = (0.0, np.zeros(objective.shape))
+        self.reserve, self.n_iter = 0.0, 0
+        self.damping = DAMPING
+        self.moved, self.rest = np.ones(self.problem.n, dtype=bool), np.zeros(self.problem.n)
+        self.start, self.state = start, state
+        self.base = self.problem.base(start)
+        self.target, self.gap, self.gap_proximal, self.charge = 0.0, np.inf, np.inf, np.inf
+        # when conjugate gradients and balancing are tried again
+        self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
+        self.balance_wait, self.balance_patience = 0, 1
+        self.recent = np.empty(0, np.int64)
+        self.level = np.inf  # the objective as far as it is known
+
+    def minimise(self) -> Result:
+        """Alternate between the phases until the gap is closed."""
+        status, message = Status.CONVERGED, ""
+        try:
+            self.begin()
+            reference, since = np.inf, 0
+            while True:
+                self.improve()
+                for _ in range(self.rounds):
+                    if not self.explore():
+                        break
+                    self.improve()
+                V, predictions = self.certify()
+                self.balance()
+                self.progress(self.n_iter, self.value, self.bound.value)
+                if self.gap <= self.solver.tol:
+                    break
+                if self.progress.late():
+                    status, message = Status.TIME_LIMIT, self.deadline.message
+                    break
+                if self.n_iter >= self.limit:
+                    status, message = Status.ITERATION_LIMIT, f"max_iter={self.limit} iterations were used up"
+                    break
+                if self.distance <= 0.9 * reference:
+                    reference, since = self.distance, self.n_iter
+                elif self.n_iter - since >= PATIENCE:
+                    status, message = Status.NUMERICAL_LIMIT, "the gap does not decrease any more"
+                    break
+                self.extend(V, predictions)
+                self.recentre()
+        except TimeIsUp:
+            status, message = Status.TIME_LIMIT, self.deadline.message
+        return self.finished(status, message)
+
+    # -- phases --------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Fill the cache with the optimal decisions and those at the start, in the best proportion."""
+        from .cache import Cache
+        from .points import Points, box_of, differ_little
+
+        problem, objective = self.problem, self.objective
+        if self.state is not None:
+            self.cache = self.state.cache
+            self.points = isinstance(self.cache, Points)
+            if problem.shared:
+                self.cache.rescale(problem.column_scale / self.state.problem.column_scale)
+            self.T = self.base + problem.moments(self.cache)[1]
+            return
+        V = self.first_decisions(objective.C - 2.0 * objective.design.predict(self.start))
+        box = None if problem.shared or differ_little(V, self.W) else box_of(objective.region, problem.shape[0])
+        self.points = box is not None
+        self.cache = Points(box, problem, V) if box is not None else Cache.of(problem, V)
+        constant, M = problem.moments(self.cache)
+        slope = constant - float(np.vdot(problem.soft(self.base), M))
+        t = min(max(slope / max(float(np.vdot(M, M)), 1e-300), 0.0), 1.0)
+        self.cache.mix(t)
+        self.T = self.base + problem.moments(self.cache)[1]
+
+    def improve(self) -> None:
+        """Move the weights of the cached decisions until little is to be gained."""
+        from .recent_steps import RecentSteps
+
+        problem, cache = self.problem, self.cache
+        several = cache.several
+        several = several[problem.a[several] > 0]
+        costs = cache.work(problem.shape[1])
+        rest, recent = np.inf, RecentSteps(problem, cache, self.T)
+        for k in range(SWEEPS if self.n_iter else FULL_SWEEP):
+            full = k % FULL_SWEEP == 0
+            order = self.random.permutation(several if full else several[self.moved[several]])
+            gain = cache.sweep(problem, order, self.T, self.moved, self.rest)
+            if full:
+                rest, before = float(self.rest[order].sum()), rest
+                if rest <= self.target or not order.size:
+                    break
+                work = max(float(costs[order].sum()), 1.0)
+                self.sweep_rate = gain / work
+                # Work until the target is reached, if sweeps go on as they do.
+                slow = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
+                ahead = FULL_SWEEP * slow * work
+            elif k % FULL_SWEEP == FULL_SWEEP - 1:
+                if slow > SLOW_SWEEPS:
+                    self.T = recent.ascend(self.T)
+                if self.distance <= FACE_FROM:
+                    self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
+            if self.late():
+                break
+
+    def improve_face(self, ahead: float) -> None:
+        """Move the weights of all samples together, if it is worth the work; ``ahead`` is that of sweeps instead."""
+        from .face import Face
+
+        self.face_wait -= 1
+        if not (self.face_pays or self.face_wait <= 0 or ahead > 0.0):
+            return
+        face = Face(self.problem, self.cache)
+        if not face.size:
+            return
+        work, memory = face.newton_size
+        if memory <= NEWTON_MEMORY and work / BLAS_SPEED <= NEWTON_WORTH * ahead:
+            self.newton(face)
+        elif self.face_pays or self.face_wait <= 0:
+            gain, work = self.conjugate_gradients(face)
+            # As long as they gain more than a sweep for the same work; tried again now and then.
+            self.face_pays = gain >= self.sweep_rate * work / BLAS_SPEED
+            self.face_patience = 2 if self.face_pays else min(2 * self.face_patience, 64)
+            self.face_wait = self.face_patience
+
+    def conjugate_gradients(self, face: Any) -> tuple[float, float]:
+        """One search along a direction of conjugate gradients: increase of the dual, and work."""
+        x, steps = face.conjugate_gradients(self.T, FACE_STEPS)
+        self.T, gain, _ = face.ascend(self.T, x)
+        d, q = self.problem.shape
+        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.size)
+
+    def newton(self, face: Any) -> None:
+        """Damped Newton steps while they gain much."""
+        from .face import Face
+
+        first = 0.0
+        for _ in range(NEWTON_STEPS):
+            self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
+            first = first or gain
+            # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
+            change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
+            self.damping = min(max(change * self.damping, LEAST_DAMPING), MOST_DAMPING)
+            if gain <= max(0.1 * first, 0.01 * self.target) or self.late():
+                break
+            face = Face(self.problem, self.cache)
+            if not face.size:
+                break
+
+    def certify(self) -> tuple[np.ndarray, np.ndarray]:
+        """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
+        clock = time.perf_counter()
+        at = self.position()
+        V = self.decisions_at(at)
+        value = self.value_of(at, V)
+        self.n_iter += 1
+        if value < self.value:
+            self.best, self.value = at.Theta, value
+        self.measure(at, value, self.value)
+        self.reserve = 2.0 * (time.perf_counter() - clock)
+        return V, at.predictions
+
+    def position(self) -> Position:
+        """Coefficients of the weights, computed afresh: no drift from the updates of the sweeps."""
+        problem = self.problem
+        self.cache.normalise()
+        constant, M = problem.moments(self.cache)
+        self.T = self.base + M
+        S = problem.soft(self.T)
+        predictions = problem.predictions(S)
+        return Position(constant, M, S, problem.theta(self.T), predictions, problem.arguments(self.T, predictions))
+
+    def value_of(self, at: Position, V: np.ndarray) -> float:
+        """Objective, if V are the decisions of the oracle; at most the objective for any others."""
+        problem = self.problem
+        return float(problem.a @ np.einsum("ij,ij->i", at.U, V - self.W)) + self.objective.penalty(at.Theta)
+
+    def measure(self, at: Position, value: float, level: float) -> None:
+        """Bound, and how far the proximal and the whole problem are from their optima; ``value`` is that at Theta."""
+        problem = self.problem
+        self.prove(at.constant, at.M)
+        distance = problem.layout(at.Theta - problem.prior) / problem.scale - self.base
+        self.charge = 0.5 * float(np.square(distance[self.proximal_entries]).sum())
+        dual = at.constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(at.S).sum())
+        self.gap_proximal = value + self.charge - dual
+        self.level = level
+        whole = self.whole
+        if not self.objective.l2.any():
+            whole = min(whole, self.charge)
+        self.target = SHARE * max(self.gap_proximal, 0.1 * whole)
+
+    def balance(self) -> None:
+        """Prove a bound with balanced weights, less and less often while it does not help."""
+        free = self.free_entries
+        if not free.any() or self.gap <= self.solver.tol or self.gap_proximal > 0.5 * self.whole:
+            return
+        self.balance_wait -= 1
+        if self.balance_wait > 0:
+            return
+        from .balance import balanced
+
+        before = self.whole
+        self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, self.late)))
+        helped = self.whole <= BALANCE_GAIN * before
+        self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
+        self.balance_wait = self.balance_patience
+
+    def extend(self, V: np.ndarray, predictions: np.ndarray) -> None:
+        """Add the decisions V that beat the cached ones; points need to know where they may move only."""
+        if self.points:
+            self.cache.extend(self.problem, predictions)
+        else:
+            self.recent, _ = self.cache.extend(self.problem, V, predictions, np.arange(self.problem.n))
+
+    def explore(self) -> bool:
+        """Whether to go on without a certificate: there is something new, found with few oracle calls or none.
+
+        If the oracle is a solver, only rows that had a new decision the last time are asked.
+        """
+        region, problem = self.objective.region, self.problem
+        if self.late() or not np.isfinite(self.gap):
+            return False
+        if self.points:
+            predictions = problem.predictions(problem.soft(self.T))
+            return self.cache.extend(problem, predictions) > CERTIFY * self.gap_proximal
+        if not (region.oracle_is_solver and 0 < 2 * self.recent.size <= problem.n):
+            return False
+        rows, predictions = self.recent, problem.predictions(problem.soft(self.T))
+        U = problem.arguments(self.T, predictions)[rows]
+        V = np.ascontiguousarray(region.take(rows).solve_min(-U), dtype=np.float64)
+        self.recent, promise = self.cache.extend(problem, V, predictions, rows)
+        return promise > EXPLORE * self.gap_proximal
+
+    def recentre(self) -> None:
+        """Move the proximal centre."""
+        if not self.problem.proximal.any():
+            return
+        ridge = self.objective.l2.any()
+        if self.gap_proximal > RECENTRE * (self.whole if ridge else min(self.whole, self.charge)):
+            return
+        Theta = self.problem.theta(self.T)
+        if self.problem.mu > LEAST_MU and not ridge:
+            self.problem = self.problem.rescaled(max(NEXT_MU * self.problem.mu, LEAST_MU), self.cache)
+        self.base = self.problem.base(Theta)
+        self.T = self.base + self.problem.moments(self.cache)[1]
+
+    # -- what the phases share -----------------------------------------------------------------------------------------
+
+    def late(self) -> bool:
+        """Whether the time that is left is needed for the certificate."""
+        return self.deadline.left() <= self.reserve
+
+    @property
+    def distance(self) -> float:
+        """How far the optimum is, relative to the objective; without a ridge bounds come late."""
+        gap = self.objective.relative_gap(self.level, self.bound.value)
+        return min(gap, (self.gap_proximal + self.charge) / max(self.level, 1e-300))
+
+    @property
+    def whole(self) -> float:
+        """Distance of the objective, as far as it is known, to the bound."""
+        return self.level - self.bound.value
+
+    @property
+    def proximal_entries(self) -> np.ndarray:
+        """Entries of T with a proximal term."""
+        mask = self.problem.proximal
+        return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
+
+    @property
+    def free_entries(self) -> np.ndarray:
+        """Entries of T without any penalty."""
+        mask = self.objective.free
+        return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
+
+    def ask(self, U: np.ndarray) -> np.ndarray:
+        """Decisions that maximise u_i.v."""
+        V = self.objective.region.solve_min(-U, self.memory)
+        return np.ascontiguousarray(V, dtype=np.float64)
+
+    def first_decisions(self, U: np.ndarray) -> np.ndarray:
+        """Decisions for the coefficients of the start."""
+        return self.ask(U)
+
+    def decisions_at(self, at: Position) -> np.ndarray:
+        """Decisions of the oracle for all rows."""
+        return self.ask(at.U)
+
+    def value_of_best(self) -> float:
+        """Objective of the best coefficients."""
+        return self.objective.value(self.best)
+
+    def prove(self, constant: float, M: np.ndarray) -> None:
+        """Take the best bound of these moments and of the best ones before, for the best coefficients."""
+        objective, G = self.objective, self.problem.slope(M)
+        constant -= float(np.vdot(self.problem.prior, G))
+        proofs = [self.proof, (constant, G)]
+        lasso = (objective.l2 == 0) & (objective.l1 > 0)
+        if lasso.any():
+            # Decisions nearer to w_i, until the lasso absorbs their moments.
+            ratio = float((np.abs(G[:, lasso]) / objective.l1[lasso]).max(initial=0.0)) * (1.0 + 1e-15)
+            if ratio > 1.0:
+                proofs.append((constant / ratio, G / ratio))
+        bounds = [objective.dual_value_from_moments(*proof, self.best) for proof in proofs]
+        self.proof, self.bound = proofs[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
+        self.gap = objective.relative_gap(self.value, self.bound.value)
+
+    def finished(self, status: Status, message: str) -> Result:
+        """Result of the best coefficients, evaluated by the objective itself."""
+        objective, value = self.objective, self.value
+        if status is not Status.TIME_LIMIT or not np.isfinite(value):
+            value = self.value_of_best()
+        if status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT) and self.problem.proximal.any():
+            if not self.problem.shared:
+                V = self.cache.average()[0]
+                self.bound = max(
+                    self.bound,
+                    lower_bound(objective, V, self.best, self.deadline, target=value * (1 - self.solver.tol)),
+                )
+        self.progress(self.n_iter, value, self.bound.value, force=True)
+        return self.solver.result(objective, self.best, value, self.bound, self.n_iter, status, message)
+
+
+def first_mu(l2: np.ndarray) -> float:
+    """Weight of the proximal term: a part of the ridge where there is one, neither tiny nor as large."""
+    ridge = l2 > 0
+    if not ridge.any():
+        return 1.0
+    return min(min(max(2.0 / l2.size, 0.1), 1.0) * float(np.median(l2[ridge])), 1.0)
