@@ -16,7 +16,7 @@ runs, or of those that fit into ten seconds.
     python benchmarks/exact.py                   everything, about half an hour
     python benchmarks/exact.py --quick           a twentieth of the samples, as a test
     python benchmarks/exact.py --only paths      rows whose name is or else contains "paths"
-    python benchmarks/exact.py --out docs/benchmarks/README.md
+    python benchmarks/exact.py --out docs/benchmarks/README.md     also write table and results/exact.json
 """
 
 from __future__ import annotations
@@ -28,15 +28,10 @@ os.environ.update(
 )
 
 import argparse
-import datetime
-import importlib.metadata
-import pathlib
-import platform
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,11 +39,11 @@ import cvxpy as cp
 import highspy
 import numpy as np
 import scipy.sparse as sp
+from results import Table, out_option
 from sklearn.exceptions import ConvergenceWarning
 
 import skspo as sk
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio, make_shortest_path
-from skspo.experiments.runner import write_atomically
 
 SAME = 1e-6  # relative difference of losses within which two routes have found the same optimum
 ACCURACIES = (1e-7, 1e-9)  # tolerances of the general solvers; the second if the first is not enough
@@ -195,27 +190,6 @@ class Case:
     tol: float = 1e-6
 
 
-@dataclass
-class Row:
-    case: Case
-    d: int
-    solver: str  # that did it
-    seconds: float
-    gap: float
-    converged: bool
-    accurate: bool  # as good as the best route
-    routes: dict[str, float | str] = field(default_factory=dict)  # seconds, or why it is not counted
-
-    def fastest(self, start: str = "") -> tuple[str, float] | None:
-        """Name and seconds of the fastest counted route, among those whose name has this prefix."""
-        times = [(s, name) for name, s in self.routes.items() if isinstance(s, float) and name.startswith(start)]
-        return (min(times)[1], min(times)[0]) if times else None
-
-    def ratio(self, start: str = "") -> float:
-        best = self.fastest(start)
-        return best[1] / self.seconds if best and self.accurate and self.converged else np.nan
-
-
 def cases() -> Iterator[Case]:
     classes = partial(make_cost_sensitive_classification, degree=2, noise=0.5, random_state=0)
     for n in (1000, 5000, 20_000, 100_000, 1_000_000):
@@ -260,27 +234,39 @@ def cases() -> Iterator[Case]:
     yield Case("bundle-paths", "shortest path 5x5, to 1e-3", grid, paths, 1000, "bundle", tol=1e-3)
 
 
-def targets(rows: dict[str, Row]) -> Iterator[tuple[str, str, bool]]:
+def fastest(row: dict[str, Any], start: str = "") -> tuple[str | None, float | None]:
+    """Name and seconds of the fastest counted route, among those whose name has this prefix."""
+    times = [(s, name) for name, s in row["routes"].items() if isinstance(s, float) and name.startswith(start)]
+    return (min(times)[1], min(times)[0]) if times else (None, None)
+
+
+def ratio(row: dict[str, Any], start: str = "") -> float | None:
+    """How many times as long that route takes."""
+    seconds = fastest(row, start)[1]
+    return seconds / row["skspo s"] if seconds and row["optimal"] and row["converged"] else None
+
+
+def targets(rows: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str, bool]]:
     """Targets, measured values, and whether the targets are met; only for rows that ran."""
 
     def at_least(name: str, factor: float, start: str = "") -> Iterator[tuple[str, str, bool]]:
         if name in rows:
             row, against = rows[name], {"": "the fastest general route"}.get(start, start)
-            ratio = row.ratio(start)
-            what = f"{row.case.problem}, n={row.case.n:,}: at least {factor:g} times as fast as {against}"
-            yield what, f"{ratio:.1f}" if np.isfinite(ratio) else "no valid ratio", bool(ratio >= factor)
+            found = ratio(row, start)
+            what = f"{row['problem']}, n={row['n']:,}: at least {factor:g} times as fast as {against}"
+            yield what, f"{found:.1f}" if found else "no valid ratio", bool(found and found >= factor)
 
     yield from at_least("classes-5000", 10)
     if {"classes-5000", "classes-100000"} <= set(rows):
         small, large = rows["classes-5000"], rows["classes-100000"]
-        exponent = np.log(large.seconds / small.seconds) / np.log(large.case.n / small.case.n)
-        what = f"ten classes: time grows as n^1.15 at most from n={small.case.n:,} to {large.case.n:,}"
-        yield what, f"n^{exponent:.2f}", bool(exponent <= 1.15 and large.gap <= 1e-6)
+        exponent = np.log(large["skspo s"] / small["skspo s"]) / np.log(large["n"] / small["n"])
+        what = f"ten classes: time grows as n^1.15 at most from n={small['n']:,} to {large['n']:,}"
+        yield what, f"n^{exponent:.2f}", bool(exponent <= 1.15 and large["gap"] <= 1e-6)
     for name in ("classes-100000", "paths-10000"):
         if name in rows:
             row = rows[name]
-            what = f"{row.case.problem}, n={row.case.n:,}: certified gap at most 1e-6"
-            yield what, f"{row.gap:.1e}", bool(row.gap <= 1e-6)
+            what = f"{row['problem']}, n={row['n']:,}: certified gap at most 1e-6"
+            yield what, f"{row['gap']:.1e}", bool(row["gap"] <= 1e-6)
     yield from at_least("paths-1000", 15)
     yield from at_least("entropy", 25, "CVXPY+Clarabel")
     for name in ("fractional", "l1ball", "box", "markowitz"):
@@ -288,7 +274,7 @@ def targets(rows: dict[str, Row]) -> Iterator[tuple[str, str, bool]]:
     for name in ("bundle-knapsack", "bundle-paths"):
         if name in rows:
             row = rows[name]
-            yield f"{row.case.problem}: reached", f"{row.gap:.1e} in {row.seconds:.2f} s", bool(row.gap <= 1e-3)
+            yield f"{row['problem']}: reached", f"{row['gap']:.1e} in {row['skspo s']:.2f} s", bool(row["gap"] <= 1e-3)
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -347,86 +333,68 @@ def attempt(
     return seconds, sk.spo_plus_loss(case.region.to_min(data.C), pred, case.region)
 
 
-def measure(case: Case, timer: Timer, budget: float, log: Callable[[str], None]) -> Row:
+def measure(case: Case, timer: Timer, budget: float, log: Callable[[str], None]) -> dict[str, Any]:
     X, C = case.make(case.n)
     fit(case, X[:40], C[:40])  # lazy imports
     seconds, (model, converged) = timer(lambda: fit(case, X, C))
     loss = sk.spo_plus_loss(C, model.predict(X), case.region)
-    row = Row(case, C.shape[1], model.solver_, seconds, model.duality_gap_, converged, True)
-    if case.epigraph is None:
-        return row
-    C_min = case.region.to_min(C)
-    data = Data(np.column_stack([X, np.ones(len(X))]), C_min, case.region.solve_min(C_min))
-    # Relative in the same way as the gap of skspo: data that a linear model fits perfectly have the optimum 0.
-    scale = max(loss, 0.01 * sk.spo_plus_loss(C, np.zeros_like(C), case.region))
-    losses = {}
-    for name, route in ROUTES.items():
-        if name != "CVXPY+Clarabel" and not isinstance(case.epigraph, Linear):
-            continue
-        for accuracy in ACCURACIES:
-            row.routes[name], losses[name] = attempt(case, data, partial(route, accuracy=accuracy), timer, budget)
-            log(f"  {name} at {accuracy:g}: {row.routes[name]}, loss {losses[name]:.9g} (skspo: {loss:.9g})")
-            if losses[name] - loss <= SAME * scale or timer.wall > budget:
-                break
-    best = min([loss, *(value for value in losses.values() if np.isfinite(value))])
-    row.accurate = loss - best <= max(SAME, case.tol) * scale
-    for name, value in losses.items():
-        if isinstance(row.routes[name], float) and value - best > SAME * scale:
-            row.routes[name] = f"off by {(value - best) / scale:.0e} after {row.routes[name]:.1f} s"
+    row = {"name": case.name, "problem": case.problem, "n": case.n, "d": C.shape[1], "solver": model.solver_}
+    row |= {"skspo s": seconds, "gap": float(model.duality_gap_), "converged": converged, "optimal": True}
+    row["routes"] = routes = {}  # seconds, or why it is not counted
+    if case.epigraph is not None:
+        C_min = case.region.to_min(C)
+        data = Data(np.column_stack([X, np.ones(len(X))]), C_min, case.region.solve_min(C_min))
+        # Relative in the same way as the gap of skspo: data that a linear model fits perfectly have the optimum 0.
+        scale = max(loss, 0.01 * sk.spo_plus_loss(C, np.zeros_like(C), case.region))
+        losses = {}
+        for name, route in ROUTES.items():
+            if name != "CVXPY+Clarabel" and not isinstance(case.epigraph, Linear):
+                continue
+            for accuracy in ACCURACIES:
+                routes[name], losses[name] = attempt(case, data, partial(route, accuracy=accuracy), timer, budget)
+                log(f"  {name} at {accuracy:g}: {routes[name]}, loss {losses[name]:.9g} (skspo: {loss:.9g})")
+                if losses[name] - loss <= SAME * scale or timer.wall > budget:
+                    break
+        best = min([loss, *(value for value in losses.values() if np.isfinite(value))])
+        row["optimal"] = bool(loss - best <= max(SAME, case.tol) * scale)  # as good as the best route
+        for name, value in losses.items():
+            if isinstance(routes[name], float) and value - best > SAME * scale:
+                routes[name] = f"off by {(value - best) / scale:.0e} after {routes[name]:.1f} s"
+    row["general route"], row["its s"] = fastest(row)
+    row["ratio"] = ratio(row)
     return row
 
 
 # -- reporting ---------------------------------------------------------------------------------------------------------
 
-HEADER = ("problem", "n", "d", "solver", "skspo s", "gap", "general route", "its s", "ratio", "the others")
+
+def gap(row: dict[str, Any]) -> str:
+    marks = ("" if row["converged"] else " (not converged)") + ("" if row["optimal"] else " (not optimal)")
+    return f"{row['gap']:.0e}{marks}"
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    best = row.fastest()
-    others = [
+def others(row: dict[str, Any]) -> str:
+    """Routes that are not the fastest."""
+    shown = [
         f"{name} {value:.2f}" if isinstance(value, float) else f"{name}: {value}"
-        for name, value in row.routes.items()
-        if best is None or name != best[0]
+        for name, value in row["routes"].items()
+        if name != row["general route"]
     ]
-    gap = f"{row.gap:.0e}" + ("" if row.converged else " (not converged)") + ("" if row.accurate else " (not optimal)")
-    ratio = row.ratio()
-    return (
-        row.case.problem,
-        f"{row.case.n:,}",
-        str(row.d),
-        row.solver,
-        f"{row.seconds:.3f}" if row.seconds < 1 else f"{row.seconds:.2f}",
-        gap,
-        best[0] if best else "-",
-        f"{best[1]:.2f}" if best else "-",
-        f"{ratio:.1f}" if np.isfinite(ratio) else "-",
-        "; ".join(others) or "-",
-    )
+    return "; ".join(shown) or "-"
 
 
-def markdown(header: tuple[str, ...], table: list[tuple[str, ...]]) -> str:
-    lines = [header, ("---",) * len(header), *table]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def setting(*packages: str) -> str:
-    """Date, processor and versions, without the name of the machine."""
-    cpu = platform.processor() or platform.machine()
-    if os.path.exists("/proc/cpuinfo"):
-        found = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text())
-        cpu = found[1].strip() if found else cpu
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    return f"{datetime.date.today():%Y-%m-%d}, one thread of {cpu}, Python {platform.python_version()}, {versions}"
-
-
-def write_section(file: str, name: str, text: str) -> None:
-    """Replace the text between ``<!-- name:begin -->`` and ``<!-- name:end -->``, or append it with the markers."""
-    path, begin, end = pathlib.Path(file), f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    old = path.read_text() if path.exists() else ""
-    if begin not in old or end not in old:
-        old = f"{old}{begin}\n{end}\n"
-    head, rest = old.split(begin, 1)
-    write_atomically(path, f"{head}{begin}\n{text.strip()}\n{end}{rest.split(end, 1)[1]}")
+COLUMNS = {
+    "problem": "",
+    "n": ",",
+    "d": "d",
+    "solver": "",
+    "skspo s": lambda row: f"{row['skspo s']:.3f}" if row["skspo s"] < 1 else f"{row['skspo s']:.2f}",
+    "gap": gap,
+    "general route": "",
+    "its s": ".2f",
+    "ratio": ".1f",
+    "the others": others,
+}
 
 
 def main() -> None:
@@ -436,15 +404,13 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=120.0, help="seconds for a route (default: %(default)s)")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: on a machine that others use")
-    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
+    out_option(parser)
     parser.add_argument("--verbose", action="store_true", help="print each route as it ends")
     args = parser.parse_args()
     timer = Timer(args.repeat, args.clock)
-    about = setting("skspo", "numpy", "scipy", "cvxpy", "clarabel", "highspy")
-    print(about)
-    rows: dict[str, Row] = {}
-    shape = "{:<28} {:>8} {:>4} {:>15} {:>8} {:>6} {:>15} {:>8} {:>7}  {}"
-    print(shape.format(*HEADER))
+    packages = "numpy", "scipy", "cvxpy", "clarabel", "highspy"
+    table = Table("exact", key=("name",), columns=COLUMNS, packages=packages, file=args.out, quick=args.quick)
+    print(table.head())
     names = {case.name for case in cases()}
     chosen = {name for text in args.only or [""] for name in ({text} & names or names) if text in name}
     for case in cases():
@@ -452,8 +418,8 @@ def main() -> None:
             continue
         if args.quick:
             case.n = max(case.n // 20, 50)
-        rows[case.name] = measure(case, timer, args.budget, print if args.verbose else lambda text: None)
-        print(shape.format(*cells(rows[case.name])), flush=True)
+        row = measure(case, timer, args.budget, print if args.verbose else lambda text: None)
+        print(table.add(row), flush=True)
     notes = []
     if timer.busy > 1.2 and args.clock == "wall":
         notes.append(f"The machine was busy: up to {timer.busy:.1f} times the processor's time; try --clock cpu.")
@@ -462,12 +428,11 @@ def main() -> None:
     if args.quick:
         notes.append("--quick: a twentieth of the samples, so the targets mean nothing.")
     verdict = {True: "target met", False: "target MISSED"} if not args.quick else dict.fromkeys((True, False), "figure")
-    lines = [f"{verdict[ok]}: {what}: {figure}" for what, figure, ok in targets(rows)]
+    lines = [
+        f"{verdict[ok]}: {what}: {figure}" for what, figure, ok in targets({row["name"]: row for row in table.rows})
+    ]
     print("", *lines, *notes, sep="\n")
-    if args.out:
-        table = markdown(HEADER, [cells(row) for row in rows.values()])
-        listed = "\n".join(f"- {line}" for line in [*lines, *notes])
-        write_section(args.out, "exact", f"{about}.\n\n{table}\n\n{listed}")
+    table.write(notes=[*lines, *notes])
 
 
 if __name__ == "__main__":

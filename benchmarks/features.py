@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from exact import markdown, setting, write_section
+from results import markdown, setting, write_section
 from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import RidgeCV

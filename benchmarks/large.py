@@ -9,6 +9,8 @@ seconds of the clock.
     python benchmarks/large.py --only path5          rows whose name contains "path5"
     python benchmarks/large.py --solvers auto,dual,interior-point,bundle --cap 60 --seed 3
     python benchmarks/large.py --before ../other     "auto" of another checkout as well, where the target is a ratio
+    python benchmarks/large.py --quick               a few problems and a limit of 5 s, as a test
+    python benchmarks/large.py --out docs/benchmarks/README.md     also write table and results/large.json
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from exact import markdown, setting, write_section
+from results import Table, out_option
 from scipy.sparse import csr_array
 
 Data = tuple[Any, np.ndarray, np.ndarray]
@@ -191,57 +193,75 @@ def measure(name: str, solver: str, seed: int, cap: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the table row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--solvers", default="auto", help="comma-separated")
     parser.add_argument("--before", help="folder of another checkout whose solver='auto' is measured, too")
     parser.add_argument("--cap", type=float, default=300.0, help="time limit of a fit in seconds")
     parser.add_argument("--seed", type=int, default=100)
-    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
+    parser.add_argument("--quick", action="store_true", help="a few problems, with a limit of 5 s")
+    out_option(parser)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # row and solver, in the process of its own
     args = parser.parse_args()
     if args.one:
         print(json.dumps(measure(*args.one, args.seed, args.cap)))
         return
-    header = ("problem", "solver", "seconds", "gap", "objective", "MB", "before", "target")
-    table: list[tuple[str, ...]] = []
-    print(markdown(header, table))
+    if args.quick:
+        args.cap = min(args.cap, 5.0)
+    table = Table(
+        "large",
+        key=("problem", "asked"),
+        columns=COLUMNS,
+        packages=("numpy", "scipy", "numba"),
+        file=args.out,
+        quick=args.quick,
+    )
+    print(table.head())
     for name, row in ROWS.items():
-        if args.only not in name:
+        if args.only not in name or (args.quick and name not in QUICK):
             continue
         before = run(name, "auto", args.before, args) if args.before and "times" in row.target else None
         for solver in args.solvers.split(","):
-            r = run(name, solver, os.getcwd(), args)
-            cells = (r, "", "", "", "") if isinstance(r, str) else figures(r, compared(before, r["seconds"], row.tol))
-            table.append((name, solver if isinstance(r, str) else r["solver"], *cells, row.target))
-            print("| " + " | ".join(table[-1]) + " |", flush=True)
-    if args.out:
-        packages = "skspo", "numpy", "scipy", "numba"
-        write_section(args.out, "large", f"{setting(*packages)}. Seed {args.seed}.\n\n{markdown(header, table)}")
+            line = {"problem": name, "asked": solver, "target": row.target, "tol": row.tol, "seed": args.seed}
+            line |= {"limit": args.cap, **run(name, solver, str(pathlib.Path(__file__).parents[1]), args)}
+            if before is not None and "seconds" in before and "seconds" in line:
+                line["before"] = before
+                if before["gap"] <= row.tol:
+                    line["ratio"] = before["seconds"] / line["seconds"]
+            print(table.add(line), flush=True)
+    table.write(f"Seed {args.seed}.")
 
 
-def figures(r: dict[str, Any], before: str) -> tuple[str, ...]:
-    """Cells of one fit."""
-    return f"{r['seconds']:.2f}", f"{r['gap']:.1e}", f"{r['objective']:.8g}", f"{r['MB']:.0f}", before
+def compared(row: dict[str, Any]) -> str:
+    """What the other checkout took, and the ratio if it reached the tolerance."""
+    if "before" not in row:
+        return ""
+    ratio = f" ({row['ratio']:.1f} times)" if "ratio" in row else ""
+    return "{solver}, {seconds:.2f} s, gap {gap:.1e}, {MB:.0f} MB".format(**row["before"]) + ratio
 
 
-def run(name: str, solver: str, folder: str, args: argparse.Namespace) -> dict[str, Any] | str:
+COLUMNS = {
+    "problem": "",
+    "solver": "",
+    "seconds": lambda row: f"{row['seconds']:.2f}" if "seconds" in row else row["failed"],
+    "gap": ".1e",
+    "objective": ".8g",
+    "MB": ".0f",
+    "before": compared,
+    "target": "",
+}
+QUICK = ("simplex10 p=200", "path5 p=50", "one-hot p=2000", "markowitz20")
+
+
+def run(name: str, solver: str, folder: str, args: argparse.Namespace) -> dict[str, Any]:
     """Result of a fit in a process of its own, with the package in this folder; or why there is none."""
     command = [sys.executable, __file__, "--one", name, solver, "--cap", str(args.cap), "--seed", str(args.seed)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": folder})
     if done.returncode:
-        return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1][:80]
+        why = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1][:80]
+        return {"solver": solver, "failed": why}
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
-
-
-def compared(before: dict[str, Any] | str | None, seconds: float, tol: float) -> str:
-    """What the other checkout took, and the ratio if it reached the tolerance."""
-    if not isinstance(before, dict):
-        return before or ""
-    ratio = f" ({before['seconds'] / seconds:.1f} times)" if before["gap"] <= tol else ""
-    return f"{before['solver']}, {before['seconds']:.2f} s, gap {before['gap']:.1e}, {before['MB']:.0f} MB{ratio}"
 
 
 if __name__ == "__main__":

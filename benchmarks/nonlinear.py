@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from exact import markdown, setting, write_section
+from results import markdown, setting, write_section
 
 from skspo import (
     NotCertifiedWarning,

@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from exact import markdown, setting, write_section  # first: it also limits numpy to one thread
+from results import markdown, setting, write_section  # first: it also limits numpy to one thread
 
 import numpy as np  # isort: skip
 from sklearn.linear_model import Lasso

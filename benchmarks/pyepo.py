@@ -32,7 +32,7 @@ import time
 import warnings
 from typing import Any, NamedTuple
 
-from exact import markdown, setting, write_section  # first: it also limits numpy to one thread
+from results import markdown, setting, write_section  # first: it also limits numpy to one thread
 
 sys.path.pop(0)  # this directory, in which "pyepo" is this file
 

@@ -35,9 +35,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exact import markdown, setting, write_section
 from real_data import Problem
 from real_problems import ENERGY, PROBLEMS
+from results import markdown, setting, write_section
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor

@@ -15,8 +15,8 @@ import argparse
 import time
 
 import numpy as np
-from exact import markdown, setting, write_section
 from joblib import Parallel, delayed
+from results import markdown, setting, write_section
 
 from skspo import ShortestPath, SPOPlusRegressorCV, TwoStageRegressor, normalized_spo_loss, spo_plus_path
 from skspo.datasets import make_shortest_path

@@ -17,7 +17,7 @@ import argparse
 import time
 import warnings
 
-from exact import markdown, setting, write_section  # first: it also limits numpy to one thread
+from results import markdown, setting, write_section  # first: it also limits numpy to one thread
 
 import numpy as np  # isort: skip
 from sklearn.linear_model import QuantileRegressor

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from exact import markdown  # first: it also limits numpy to one thread
+from results import markdown  # first: it also limits numpy to one thread
 
 import cvxpy as cp  # isort: skip
 import numpy as np  # isort: skip

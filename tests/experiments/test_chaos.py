@@ -528,20 +528,20 @@ def test_files_are_replaced_atomically(tmp_path, monkeypatch):
 
 
 def test_benchmark_tables_when_files_cannot_grow(tmp_path):
-    source = HERE.parents[1] / "benchmarks" / "exact.py"
-    spec = importlib.util.spec_from_file_location("exact", source)
-    exact = importlib.util.module_from_spec(spec)
+    source = HERE.parents[1] / "benchmarks" / "results.py"
+    spec = importlib.util.spec_from_file_location("results", source)
+    results = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "environ", dict(os.environ))  # it limits threads for itself
-        patch.setitem(sys.modules, "exact", exact)
-        spec.loader.exec_module(exact)
+        patch.setitem(sys.modules, "results", results)
+        spec.loader.exec_module(results)
     file = tmp_path / "README.md"
     file.write_text("# Figures\n<!-- a:begin -->\n1\n<!-- a:end -->\nbelow\n")
     before = file.read_text()
     with no_file_larger_than(20), pytest.raises(OSError, match="as it was"):
-        exact.write_section(str(file), "a", "2")
+        results.write_section(str(file), "a", "2")
     assert file.read_text() == before and os.listdir(tmp_path) == ["README.md"]
-    exact.write_section(str(file), "a", "2")
+    results.write_section(str(file), "a", "2")
     assert file.read_text() == before.replace("\n1\n", "\n2\n")
 
 
