@@ -79,7 +79,7 @@ class HoldoutLasso:
         self.holdout, self.scale = (X_holdout, C_holdout), scale
 
     def fit(self, X: np.ndarray, C: np.ndarray) -> HoldoutLasso:
-        # One standard deviation of the features is one, and scikit-learn's penalty is that of the publication.
+        # The published costs are ``scale`` times as large, and so is their penalty; its form is that of scikit-learn.
         models = [Lasso(alpha=penalty / self.scale, tol=1e-6, max_iter=100_000) for penalty in np.logspace(-6, 2, 10)]
         X_holdout, C_holdout = self.holdout
         losses = [sk.spo_loss(C_holdout, model.fit(X, C).predict(X_holdout), REGION) for model in models]
@@ -92,7 +92,9 @@ class HoldoutLasso:
 
 def stack() -> sk.SPOStackingRegressor:
     products = make_pipeline(PolynomialFeatures(2, include_bias=False), sk.SPOPlusRegressorCV())
-    return sk.SPOStackingRegressor(REGION, [("linear", sk.SPOPlusRegressorCV()), ("products", products)], random_state=0)
+    return sk.SPOStackingRegressor(
+        REGION, [("linear", sk.SPOPlusRegressorCV()), ("products", products)], random_state=0
+    )
 
 
 def run_trial(cell: Cell, trial: int, test: int = TEST) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def run_trial(cell: Cell, trial: int, test: int = TEST) -> dict[str, Any]:
     X_test, C_test = make_shortest_path(test, degree=degree, noise=noise, random_state=int(seeds[1]), coef=coef)
     models: dict[str, Callable[[], Any]] = {
         LS: lambda: sk.TwoStageRegressor(region=REGION),
-        # The published costs are not divided by 3.5^degree; the penalty of 5000 samples is zero.
+        # ``make_shortest_path`` divides the published costs by 3.5^degree.  The penalty of 5000 samples is zero.
         LASSO: lambda: HoldoutLasso(X[n:], C[n:], 3.5**degree),
         SPO: lambda: sk.SPOPlusRegressor(REGION),
         CV: lambda: sk.SPOPlusRegressorCV(REGION),
@@ -121,7 +123,8 @@ def run_trial(cell: Cell, trial: int, test: int = TEST) -> dict[str, Any]:
             model = make().fit(X[:n], C[:n])
         seconds[name] = round(time.process_time() - start, 3)
         losses[name] = round(100 * float(sk.normalized_spo_loss(C_test, model.predict(X_test), REGION)), 5)
-    return {"n": n, "degree": degree, "noise": noise, "trial": trial, "loss": losses, "seconds": seconds}
+    done = {"n": n, "degree": degree, "noise": noise, "trial": trial, "loss": losses, "seconds": seconds}
+    return done | {"code": code_hash()}
 
 
 # -- medians and their errors ------------------------------------------------------------------------------------------
@@ -167,18 +170,37 @@ class Summary:
         n, degree, noise = self.cell
         return f"n={n:,}, degree {degree}, noise {noise:g}"
 
-    def row(self) -> tuple[str, ...]:
-        n, degree, noise = self.cell
-        figures = [f"{self.median[name]:.2f} ({self.error[name]:.2f})" for name in METHODS]
-        ratio = [f"{self.ratio:.3f} ({self.ratio_error:.3f})", f"{self.published_ratio:.3f}"] if self.counts else ["", ""]
-        spo, ls = (f"{x:.2f}" for x in self.published)
-        return f"{n:,}", str(degree), f"{noise:g}", str(self.trials), ls, *figures[:2], spo, *figures[2:], *ratio
+    def row(self) -> dict[str, Any]:
+        """What is stored, and shown by ``COLUMNS``."""
+        row = dict(zip(("n", "degree", "noise"), self.cell, strict=True)) | {"trials": self.trials}
+        row |= {"SPO+, published": self.published[0], "least squares, published": self.published[1]}
+        row |= {"median": self.median, "error": self.error, "z": self.z, "seconds": self.seconds}
+        if self.counts:
+            row |= {"ratio": self.ratio, "ratio error": self.ratio_error, "z of ratio": self.z_ratio}
+            row["published ratio"] = self.published_ratio
+        return row
 
 
-HEADER = (
-    "n", "degree", "noise", "trials", "least squares, published", LS, LASSO, "SPO+, published", SPO, CV, STACK,
-    "SPO+ CV / least squares", "published ratio",
-)  # fmt: skip
+def figure(name: str) -> Callable[[dict[str, Any]], str]:
+    """Median of a method with its standard error."""
+    return lambda row: f"{row['median'][name]:.2f} ({row['error'][name]:.2f})"
+
+
+COLUMNS = {
+    "n": ",",
+    "degree": "d",
+    "noise": "g",
+    "trials": "d",
+    "least squares, published": ".2f",
+    LS: figure(LS),
+    LASSO: figure(LASSO),
+    "SPO+, published": ".2f",
+    SPO: figure(SPO),
+    CV: figure(CV),
+    STACK: figure(STACK),
+    "SPO+ CV / least squares": lambda row: f"{row['ratio']:.3f} ({row['ratio error']:.3f})" if "ratio" in row else "",
+    "published ratio": lambda row: f"{row['published ratio']:.3f}" if "ratio" in row else "",
+}
 
 
 def verdicts(summaries: list[Summary]) -> Iterator[str]:
@@ -229,7 +251,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="trials; those that are there are kept")
     parser.add_argument("--seconds", type=float, default=np.inf, help="start no trial after this many seconds")
     parser.add_argument("--quick", action="store_true", help="one trial of two cells, few test samples")
-    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
+    out_option(parser)
     args = parser.parse_args()
     if args.quick:
         args.samples, args.degrees, args.noise, args.trials = [100], [4], [0.0, 0.5], 1
@@ -250,22 +272,32 @@ def main() -> None:
                 with args.results.open("a") as file:
                     file.write(json.dumps(done) + "\n")
             print(f"[{time.monotonic() - start:.0f} s] {cell}, trial {trial}: {done['loss']}", flush=True)
-    summaries = []
+    table = Table(
+        "published",
+        key=("n", "degree", "noise"),
+        columns=COLUMNS,
+        packages=("scikit-learn", "numpy", "scipy"),
+        file=args.out,
+        quick=args.quick,
+    )
+    print("", table.head(), sep="\n")
+    summaries, codes = [], set()
     for cell in cells:
         trials = [done for key, done in sorted(known.items()) if key[:3] == cell]
         if trials:
+            codes |= {done["code"] for done in trials}
             summaries.append(Summary(cell, trials))
-    about = setting("skspo", "scikit-learn", "numpy", "scipy")
-    table = markdown(HEADER, [summary.row() for summary in summaries])
+            print(table.add(summaries[-1].row()))
     lines = [] if args.quick else list(verdicts(summaries))
     for n in args.samples:
         of_n = [summary.seconds for summary in summaries if summary.cell[0] == n]
         if of_n:
             means = ", ".join(f"{name} {np.mean([s[name] for s in of_n]):.2f}" for name in METHODS)
-            lines.append(f"seconds of a fit, n={n:,}: {means}")
-    print("", about, table, *lines, sep="\n")
-    if args.out:
-        write_section(args.out, "published", f"{about}.\n\n{table}\n\n" + "\n".join(f"- {line}" for line in lines))
+            lines.append(f"seconds of processor time of a fit, n={n:,}: {means}")
+    if codes - {code_hash()}:
+        lines.append(f"The trials are of code {', '.join(sorted(codes))}.")
+    print("", *lines, sep="\n")
+    table.write(notes=lines)
 
 
 if __name__ == "__main__":
