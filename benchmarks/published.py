@@ -1,4 +1,4 @@
-"""Published figures of 5x5 shortest paths, cell by cell: 100, 1000 and 5000 samples, five degrees, with and without noise.
+"""Published figures of 5x5 shortest paths, all 30 cells: three numbers of samples, five degrees, two levels of noise.
 
     python benchmarks/published.py                                  all 30 cells, an hour and a half on one core
     python benchmarks/published.py --samples 100 --trials 25        fewer
@@ -15,7 +15,7 @@ the best of ten penalties, 1e-6 to 100 in the units of the costs, by the SPO los
 samples there is no penalty.  The methods here:
 
     least squares            no penalty
-    least squares, lasso     the published procedure, to check that data and figures agree; it sees the 25 % more samples
+    least squares, lasso     the published procedure, with 25 % more samples, to check that data and figures agree
     SPO+                     SPOPlusRegressor, no penalty
     SPO+ CV                  SPOPlusRegressorCV with its defaults
     stack                    SPOStackingRegressor of two members, SPO+ CV on the features and on their products; chosen
@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from results import markdown, setting, write_section  # first: it also limits numpy to one thread
+from results import Table, code_hash, out_option  # first: it also limits numpy to one thread
 
 import numpy as np  # isort: skip
 from sklearn.linear_model import Lasso
@@ -46,6 +46,7 @@ from sklearn.preprocessing import PolynomialFeatures
 import skspo as sk
 from skspo.datasets import make_shortest_path
 
+CODE = code_hash()
 Cell = tuple[int, int, float]  # samples, degree, noise
 REGION = sk.ShortestPath.grid(5, 5)
 DEGREES = (1, 2, 4, 6, 8)
@@ -124,7 +125,7 @@ def run_trial(cell: Cell, trial: int, test: int = TEST) -> dict[str, Any]:
         seconds[name] = round(time.process_time() - start, 3)
         losses[name] = round(100 * float(sk.normalized_spo_loss(C_test, model.predict(X_test), REGION)), 5)
     done = {"n": n, "degree": degree, "noise": noise, "trial": trial, "loss": losses, "seconds": seconds}
-    return done | {"code": code_hash()}
+    return done | {"code": CODE}
 
 
 # -- medians and their errors ------------------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ def error(statistic: Callable[..., np.ndarray], size: int, *columns: np.ndarray)
 
 
 class Summary:
-    """Medians of one cell, ratios to least squares, their standard errors, and how far they are from those published."""
+    """Medians of one cell, ratios to least squares, their standard errors, and distances from what is published."""
 
     def __init__(self, cell: Cell, trials: list[dict[str, Any]]) -> None:
         self.cell, self.trials = cell, len(trials)
@@ -220,7 +221,8 @@ def verdicts(summaries: list[Summary]) -> Iterator[str]:
         f"are above {TINY} %: {len(cells) - len(above)} of {len(cells)}",
     )
     for s in above:
-        yield f"above: {s.name}: {s.ratio:.3f} ({s.ratio_error:.3f}), published {s.published_ratio:.3f}, z = {s.z_ratio:+.1f}"
+        ours, theirs = f"{s.ratio:.3f} ({s.ratio_error:.3f})", f"{s.published_ratio:.3f}"
+        yield f"above: {s.name}: {ours}, published {theirs}, z = {s.z_ratio:+.1f}"
     high = [s for s in cells if s.cell[1] >= 4]
     worse = [s for s in high if s.median[STACK] >= min(s.published)]
     yield line(
@@ -294,7 +296,7 @@ def main() -> None:
         if of_n:
             means = ", ".join(f"{name} {np.mean([s[name] for s in of_n]):.2f}" for name in METHODS)
             lines.append(f"seconds of processor time of a fit, n={n:,}: {means}")
-    if codes - {code_hash()}:
+    if codes - {CODE}:
         lines.append(f"The trials are of code {', '.join(sorted(codes))}.")
     print("", *lines, sep="\n")
     table.write(notes=lines)
