@@ -129,13 +129,12 @@ def main() -> None:
         for name, regret in published.items():
             row = {"notebook": notebook, "package": "PyEPO, as printed", "method": name, "test regret %": regret}
             print(table.add(row | {"seconds": PUBLISHED_SECONDS.get((notebook, name))}), flush=True)
-        ours = {row["method"]: row["test regret %"] for row in table.rows if row["package"] == "skspo"
-                and row["notebook"] == notebook}  # fmt: skip
+        rows = [row for row in table.rows if row["notebook"] == notebook and row["package"] == "skspo"]
         best = min(published.values())
-        below = [name for name, regret in ours.items() if regret < best]
+        below = [f"{row['method']} {row['test regret %']:.2f} %" for row in rows if row["test regret %"] < best]
         notes.append(
-            f"notebook {notebook}: {len(below)} of {len(ours)} methods are below the lowest figure of PyEPO, {best:.2f} %: "
-            + ", ".join(f"{name} {ours[name]:.2f} %" for name in below)
+            f"notebook {notebook}: the lowest figure of PyEPO is {best:.2f} %; {len(below)} of {len(rows)} methods are "
+            f"below it: {'; '.join(below)}"
         )
     print("", *notes, sep="\n")
     table.write(notes=notes)
