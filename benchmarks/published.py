@@ -2,7 +2,8 @@
 
     python benchmarks/published.py                                  all 30 cells, an hour and a half on one core
     python benchmarks/published.py --samples 100 --trials 25        fewer
-    python benchmarks/published.py --results published.jsonl        goes on where an interrupted run stopped
+    python benchmarks/published.py --results published.jsonl        goes on where an interrupted run stopped; several
+                                                                    processes may share the file
     python benchmarks/published.py --quick                          one trial of two cells with 30 samples, as a test
 
 Elmachtoub and Grigas publish 48 to 50 trials of each cell with their reference implementation (repository
@@ -263,6 +264,12 @@ def verdicts(summaries: list[Summary]) -> Iterator[str]:
         yield line(bool(agrees), text) if name == LASSO else text
 
 
+def read_trials(file: Path | None) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Trials that are in the file, by cell and number."""
+    lines = file.read_text().splitlines() if file and file.exists() else []
+    return {(t["n"], t["degree"], t["noise"], t["trial"]): t for t in map(json.loads, lines)}
+
+
 def main() -> None:
     """Run the trials that are missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -278,16 +285,16 @@ def main() -> None:
     if args.quick:
         args.samples, args.degrees, args.noise, args.trials = [100], [4], [0.0, 0.5], 1
     cells = [(n, degree, noise) for n in args.samples for degree in args.degrees for noise in args.noise]
-    known: dict[tuple[Any, ...], dict[str, Any]] = {}
-    if args.results and args.results.exists():
-        lines = args.results.read_text().splitlines()
-        known = {(t["n"], t["degree"], t["noise"], t["trial"]): t for t in map(json.loads, lines)}
+    known = read_trials(args.results)
     start = time.monotonic()
-    # Trial by trial, so that an interrupted run has something of every cell.
+    # Trial by trial, so that an interrupted run has something of every cell; in random order, for several processes.
     for trial in range(args.trials or max(TRIALS[n] for n in args.samples)):
-        for cell in cells:
-            late = time.monotonic() - start > args.seconds
-            if (*cell, trial) in known or late or (args.trials is None and trial >= TRIALS[cell[0]]):
+        for k in np.random.default_rng().permutation(len(cells)):
+            cell = cells[k]
+            if time.monotonic() - start > args.seconds or trial >= (args.trials or TRIALS[cell[0]]):
+                continue
+            known |= read_trials(args.results)
+            if (*cell, trial) in known:
                 continue
             known[*cell, trial] = done = run_trial(cell, trial, args.quick)
             if args.results:

@@ -157,7 +157,7 @@ def test_run_and_go_on(published, monkeypatch, tmp_path):
     first, second = file.read_text().splitlines()
     file.write_text(first + "\n")
     published.main()
-    assert computed == [(100, 4, 0.0), (100, 4, 0.5), (100, 4, 0.5)]
+    assert sorted(computed[:2]) == [(100, 4, 0.0), (100, 4, 0.5)] and computed[2:] == [computed[1]]
     assert file.read_text().splitlines() == [first, second]
     rows = json.loads((tmp_path / "results" / "published.json").read_text())["rows"]
     assert [row["median"]["stack"] for row in rows] == [5.0, 5.5]
