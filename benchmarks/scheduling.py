@@ -15,8 +15,8 @@ test.  SPO+ is trained on the linear relaxation (``surrogate_region``) and on th
 on test days are those of the integer program.
 
 Published (Mulamba et al., IJCAI 2021, absolute regret, loads 1 to 3): two-stage 43384, 31798, 23423; the best of their
-methods with solution caching 41236, 27633, 17507.  Their split is 70/10/20 with seeds that are not known, and the
-levels of load 3 show that their costs or instances are not quite these: compare the ratios to the two-stage model.
+methods with solution caching 41236, 27633, 17507.  Their split is 70/10/20 with seeds that are not known.  Neither
+these splits nor the last 20 % of the days give their levels, so compare the ratios to the two-stage model.
 """
 
 from __future__ import annotations

@@ -169,3 +169,54 @@ def test_trial(published):
     done, again = (published.run_trial((100, 4, 0.5), trial, quick=True) for trial in (1, 1))
     assert done["loss"] == again["loss"] and set(done["loss"]) == set(published.METHODS)
     assert all(0 < loss < 100 for loss in done["loss"].values())
+
+
+# -- scheduling --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scheduling():
+    return load("scheduling")
+
+
+TWO_MACHINES = (
+    "30\n2\n2\n0 0 0 0\n10 7\n1 0 0 0\n6 8\n4\n0 6 2 30 12.5\n6 3\n1 20 1 40 6\n5 4\n2 4 0 7 15\n5 5\n3 9 5 44 4\n6 2"
+)
+
+
+def test_the_faster_oracle_of_schedules(scheduling):
+    """Its schedules cost what those of the integer program cost; most are found without it."""
+    schedules = scheduling.Schedules(TWO_MACHINES)
+    rng = np.random.default_rng(0)
+    C = np.vstack([50 + 10 * rng.normal(size=(6, 48)), np.full((1, 48), 7.0), 20 * rng.normal(size=(6, 48))])
+    W = schedules(C.copy())
+    best = (C * schedules.integer.argmin(C)).sum(axis=1)
+    np.testing.assert_allclose((C * W).sum(axis=1), best, rtol=1e-9)
+    assert schedules.asked == 13 and 0 < schedules.left < 10  # both ways were used
+    # The energy of all tasks, whatever the schedule is.
+    np.testing.assert_allclose(W.sum(axis=1), 6 * 12.5 + 20 * 6 + 4 * 15 + 9 * 4)
+
+
+def test_prices_of_the_schedules(scheduling):
+    folder = os.environ.get("SKSPO_ENERGY_DATA")
+    if folder is None:
+        pytest.skip("SKSPO_ENERGY_DATA is not set")
+    features, C = scheduling.read_prices(Path(folder) / "energy_scheduling" / "prices2013.dat")
+    with np.load(Path(folder) / "energy_prices.npz") as file:  # the same features, from another source
+        known = np.vstack([file["X_1gtrain"], file["X_1gtest"]])[:, 1:].reshape(-1, 48, 8)
+    np.testing.assert_allclose(features, known, rtol=1e-6)
+    assert C.shape == (789, 48)
+
+
+@pytest.mark.slow
+def test_quick_run_of_the_schedules(scheduling, monkeypatch, tmp_path):
+    page, file = tmp_path / "page.md", tmp_path / "fits.jsonl"
+    command = ["scheduling.py", "--quick", "--integer", "0", "--results", str(file), "--out", str(page)]
+    monkeypatch.setattr(sys, "argv", command)
+    scheduling.main()
+    rows = {row["method"]: row for row in json.loads((tmp_path / "results" / "scheduling.json").read_text())["rows"]}
+    assert rows["SPO+"]["seeds"] == 2 and rows["SPO+"]["regret"] < rows["least squares"]["regret"]
+    assert rows["least squares"]["ratio to two-stage"] == 1.0
+    before = file.read_text()
+    scheduling.main()
+    assert file.read_text() == before  # nothing is fitted again
