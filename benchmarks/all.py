@@ -33,7 +33,7 @@ PACKAGES = {
     "time_limit": ("cvxpy", "dask"),
 }
 #: benchmark: environment variable that names the folder of its data
-DATA: dict[str, str] = {}
+DATA = {"scheduling": "SKSPO_ENERGY_DATA"}
 #: benchmark: options of the full profile
 OPTIONS = {
     "exact": ["--clock", "cpu", "--budget", "20"],

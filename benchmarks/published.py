@@ -2,8 +2,9 @@
 
     python benchmarks/published.py                                  all 30 cells, an hour and a half on one core
     python benchmarks/published.py --samples 100 --trials 25        fewer
-    python benchmarks/published.py --results published.jsonl        goes on where an interrupted run stopped
-    python benchmarks/published.py --quick                          one trial of two small cells, as a test
+    python benchmarks/published.py --results published.jsonl        goes on where an interrupted run stopped; several
+                                                                    processes may share the file
+    python benchmarks/published.py --quick                          one trial of two cells with 30 samples, as a test
 
 Elmachtoub and Grigas publish 48 to 50 trials of each cell with their reference implementation (repository
 paulgrigas/SmartPredictThenOptimize, plots/shortest_path.csv).  The medians of the normalized SPO loss, in percent, are
@@ -39,6 +40,7 @@ from typing import Any
 from results import Table, code_hash, out_option  # first: it also limits numpy to one thread
 
 import numpy as np  # isort: skip
+from numpy.linalg import norm
 from sklearn.linear_model import Lasso
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
@@ -65,7 +67,8 @@ PUBLISHED: dict[Cell, tuple[float, float]] = {
     for degree, pair in zip(DEGREES, zip(*rows, strict=True), strict=True)
 }
 PUBLISHED_TRIALS = {100: 50, 1000: 50, 5000: 48}
-TRIALS = {100: 50, 1000: 30, 5000: 15}
+TRIALS = {100: 25, 1000: 15, 5000: 8}
+STACKS = {100: 50, 1000: 50, 5000: 3}  # trials of the stack, which takes half a minute with 5000 samples
 TEST = 10_000
 TINY = 0.2  # percent: medians below are rounding and ties
 BOOTSTRAP = 2_000
@@ -98,33 +101,47 @@ def stack() -> sk.SPOStackingRegressor:
     )
 
 
-def run_trial(cell: Cell, trial: int, test: int = TEST) -> dict[str, Any]:
+def run_trial(cell: Cell, trial: int, quick: bool = False) -> dict[str, Any]:
     """Normalized SPO loss of the test samples in percent, and seconds of processor time, of each method."""
     n, degree, noise = cell
     seeds = np.random.SeedSequence((n, degree, round(10 * noise), trial)).generate_state(2)
-    more = n + n // 4
-    X, C, coef = make_shortest_path(more, degree=degree, noise=noise, random_state=int(seeds[0]), return_coef=True)
+    n, test = (30, 500) if quick else (n, TEST)
+    X, C, coef = make_shortest_path(
+        n + n // 4, degree=degree, noise=noise, random_state=int(seeds[0]), return_coef=True
+    )
     X_test, C_test = make_shortest_path(test, degree=degree, noise=noise, random_state=int(seeds[1]), coef=coef)
-    models: dict[str, Callable[[], Any]] = {
-        LS: lambda: sk.TwoStageRegressor(region=REGION),
-        # ``make_shortest_path`` divides the published costs by 3.5^degree.  The penalty of 5000 samples is zero.
-        LASSO: lambda: HoldoutLasso(X[n:], C[n:], 3.5**degree),
-        SPO: lambda: sk.SPOPlusRegressor(REGION),
-        CV: lambda: sk.SPOPlusRegressorCV(REGION),
-        STACK: stack,
-    }
-    losses, seconds = {}, {}
-    for name, make in models.items():
-        if name == LASSO and n == 5000:
-            losses[name], seconds[name] = losses[LS], seconds[LS]
-            continue
+    losses: dict[str, float | None] = {}
+    seconds: dict[str, float | None] = {}
+
+    def measure(name: str, model: Any, fit: bool = True) -> Any:
         start = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sk.NotCertifiedWarning)
-            model = make().fit(X[:n], C[:n])
-        seconds[name] = round(time.process_time() - start, 3)
+            model = model.fit(X[:n], C[:n]) if fit else model
+        seconds[name] = round(time.process_time() - start, 3) if fit else None
         losses[name] = round(100 * float(sk.normalized_spo_loss(C_test, model.predict(X_test), REGION)), 5)
-    done = {"n": n, "degree": degree, "noise": noise, "trial": trial, "loss": losses, "seconds": seconds}
+        return model
+
+    measure(LS, sk.TwoStageRegressor(region=REGION))
+    if n == 5000:  # without a penalty
+        losses[LASSO], seconds[LASSO] = losses[LS], seconds[LS]
+    else:
+        # ``make_shortest_path`` divides the published costs by 3.5^degree.
+        measure(LASSO, HoldoutLasso(X[n:], C[n:], 3.5**degree))
+    measure(SPO, sk.SPOPlusRegressor(REGION))
+    if trial >= STACKS[cell[0]]:
+        measure(CV, sk.SPOPlusRegressorCV(REGION))
+        losses[STACK] = seconds[STACK] = None
+    else:
+        stacked = measure(STACK, stack())
+        # The first member is fitted in the same way, with the same folds; the first trial checks that.
+        measure(CV, stacked.named_estimators_["linear"], fit=False)
+        if trial == 0:
+            member = losses[CV]
+            measure(CV, sk.SPOPlusRegressorCV(REGION))
+            if losses[CV] != member:
+                raise RuntimeError(f"the member of the stack has {member}, SPOPlusRegressorCV {losses[CV]}")
+    done = {"n": cell[0], "degree": degree, "noise": noise, "trial": trial, "loss": losses, "seconds": seconds}
     return done | {"code": CODE}
 
 
@@ -145,16 +162,18 @@ class Summary:
         self.cell, self.trials = cell, len(trials)
         self.published = PUBLISHED[cell]
         size = PUBLISHED_TRIALS[cell[0]]
-        losses = {name: np.array([trial["loss"][name] for trial in trials]) for name in METHODS}
-        self.seconds = {name: float(np.mean([trial["seconds"][name] for trial in trials])) for name in METHODS}
+        known = {name: [trial["loss"][name] for trial in trials] for name in METHODS}
+        losses = {name: np.array([loss for loss in known[name] if loss is not None]) for name in METHODS}
+        seconds = {name: [trial["seconds"][name] for trial in trials] for name in METHODS}
+        self.seconds = {name: float(np.mean([x for x in seconds[name] if x is not None] or np.nan)) for name in METHODS}
         self.median = {name: float(np.median(losses[name])) for name in METHODS}
-        self.error = {name: error(lambda m: m, self.trials, losses[name]) for name in METHODS}
+        self.error = {name: error(lambda m: m, len(losses[name]), losses[name]) for name in METHODS}
+        self.stacks = len(losses[STACK])
         self.counts = min(self.published) > TINY
-        # Round-off of the published figures is part of their error.
-        rounding = 0.005 / np.sqrt(3)
+        rounding = 0.005 / np.sqrt(3)  # of the published figures
         self.z = {
             name: (self.median[name] - self.published[1])
-            / np.hypot(np.hypot(self.error[name], error(lambda m: m, size, losses[name])), rounding)
+            / norm([self.error[name], error(lambda m: m, size, losses[name]), rounding])
             for name in (LS, LASSO)
         }
         if self.counts:
@@ -162,9 +181,8 @@ class Summary:
             self.ratio = self.median[CV] / self.median[LS]
             self.published_ratio = self.published[0] / self.published[1]
             self.ratio_error = error(np.divide, self.trials, *pair)
-            self.z_ratio = (self.ratio - self.published_ratio) / np.hypot(
-                self.ratio_error, error(np.divide, size, *pair)
-            )
+            errors = [self.ratio_error, error(np.divide, size, *pair), rounding / self.published[1]]
+            self.z_ratio = (self.ratio - self.published_ratio) / norm(errors)
 
     @property
     def name(self) -> str:
@@ -173,7 +191,10 @@ class Summary:
 
     def row(self) -> dict[str, Any]:
         """What is stored, and shown by ``COLUMNS``."""
-        row = dict(zip(("n", "degree", "noise"), self.cell, strict=True)) | {"trials": self.trials}
+        row = dict(zip(("n", "degree", "noise"), self.cell, strict=True)) | {
+            "trials": self.trials,
+            "stacks": self.stacks,
+        }
         row |= {"SPO+, published": self.published[0], "least squares, published": self.published[1]}
         row |= {"median": self.median, "error": self.error, "z": self.z, "seconds": self.seconds}
         if self.counts:
@@ -243,6 +264,12 @@ def verdicts(summaries: list[Summary]) -> Iterator[str]:
         yield line(bool(agrees), text) if name == LASSO else text
 
 
+def read_trials(file: Path | None) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Trials that are in the file, by cell and number."""
+    lines = file.read_text().splitlines() if file and file.exists() else []
+    return {(t["n"], t["degree"], t["noise"], t["trial"]): t for t in map(json.loads, lines)}
+
+
 def main() -> None:
     """Run the trials that are missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -252,24 +279,24 @@ def main() -> None:
     parser.add_argument("--trials", type=int, help=f"trials of each cell (default: {TRIALS})")
     parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="trials; those that are there are kept")
     parser.add_argument("--seconds", type=float, default=np.inf, help="start no trial after this many seconds")
-    parser.add_argument("--quick", action="store_true", help="one trial of two cells, few test samples")
+    parser.add_argument("--quick", action="store_true", help="one trial of two cells with 30 samples")
     out_option(parser)
     args = parser.parse_args()
     if args.quick:
         args.samples, args.degrees, args.noise, args.trials = [100], [4], [0.0, 0.5], 1
     cells = [(n, degree, noise) for n in args.samples for degree in args.degrees for noise in args.noise]
-    known: dict[tuple[Any, ...], dict[str, Any]] = {}
-    if args.results and args.results.exists():
-        lines = args.results.read_text().splitlines()
-        known = {(t["n"], t["degree"], t["noise"], t["trial"]): t for t in map(json.loads, lines)}
+    known = read_trials(args.results)
     start = time.monotonic()
-    # Trial by trial, so that an interrupted run has something of every cell.
+    # Trial by trial, so that an interrupted run has something of every cell; in random order, for several processes.
     for trial in range(args.trials or max(TRIALS[n] for n in args.samples)):
-        for cell in cells:
-            late = time.monotonic() - start > args.seconds
-            if (*cell, trial) in known or late or (args.trials is None and trial >= TRIALS[cell[0]]):
+        for k in np.random.default_rng().permutation(len(cells)):
+            cell = cells[k]
+            if time.monotonic() - start > args.seconds or trial >= (args.trials or TRIALS[cell[0]]):
                 continue
-            known[*cell, trial] = done = run_trial(cell, trial, 500 if args.quick else TEST)
+            known |= read_trials(args.results)
+            if (*cell, trial) in known:
+                continue
+            known[*cell, trial] = done = run_trial(cell, trial, args.quick)
             if args.results:
                 with args.results.open("a") as file:
                     file.write(json.dumps(done) + "\n")
@@ -294,7 +321,7 @@ def main() -> None:
     for n in args.samples:
         of_n = [summary.seconds for summary in summaries if summary.cell[0] == n]
         if of_n:
-            means = ", ".join(f"{name} {np.mean([s[name] for s in of_n]):.2f}" for name in METHODS)
+            means = ", ".join(f"{name} {np.nanmean([s[name] for s in of_n]):.2f}" for name in METHODS)
             lines.append(f"seconds of processor time of a fit, n={n:,}: {means}")
     if codes - {CODE}:
         lines.append(f"The trials are of code {', '.join(sorted(codes))}.")
