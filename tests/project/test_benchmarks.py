@@ -72,9 +72,10 @@ def test_some_benchmarks_in_full(runner, tmp_path, monkeypatch, capsys):
 def test_missing_data(runner, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "DATA", {"b_good": "SOME_DATA"})
     monkeypatch.delenv("SOME_DATA", raising=False)
-    assert runner.missing("b_good") == "SOME_DATA names no folder"
+    assert runner.missing("b_good", quick=False) == "SOME_DATA names no folder"
+    assert runner.missing("b_good", quick=True) == ""
     monkeypatch.setenv("SOME_DATA", str(tmp_path))
-    assert runner.missing("b_good") == ""
+    assert runner.missing("b_good", quick=False) == ""
 
 
 def test_packages_and_options_are_those_of_benchmarks():
