@@ -36,7 +36,7 @@ PACKAGES = {
 DATA = {"scheduling": "SKSPO_ENERGY_DATA"}
 #: benchmark: options of the full profile
 OPTIONS = {
-    "exact": ["--clock", "cpu", "--budget", "20"],
+    "exact": ["--clock", "cpu"],
     "large": ["--cap", "60"],
     "pyepo": ["--clock", "cpu"],
 }
