@@ -153,6 +153,7 @@ def main() -> None:
     for rule in RULES:
         columns[rule] = lambda row, rule=rule: " / ".join(f"{row['rules'][rule]['means'][m]:.3f}" for m in METHODS)
     columns |= {"linear SPO+": ".3f", "best": ".3f", "SPO+ first": "", "SPO+ - least squares": difference}
+    columns["draws"] = lambda row: str(len(row["rules"]["last"]["draws"]["SPO+"]))
     key = ("degree", "noise", "n", "width", "rate", "decay")
     table = Table("networks", key=key, columns=columns, packages=("numpy",), file=args.out, quick=args.quick)
     print(table.head())
@@ -173,7 +174,7 @@ def main() -> None:
         row = {**cell._asdict(), "rules": rules, "SPO+ first": ", ".join(ahead) or "nowhere"}
         row |= {"linear SPO+": np.mean([x for _, x, _ in draws]), "best": np.mean([x for _, _, x in draws])}
         print(table.add({**row, "seconds": time.process_time() - start, "first draw": args.first}), flush=True)
-    table.write(f"{args.draws} draws.")
+    table.write()
 
 
 if __name__ == "__main__":
