@@ -483,7 +483,8 @@ def test_the_schedule_of_the_example_against_a_direct_model(name):
     if DATA is None and name != "two machines":
         pytest.skip("SKSPO_ENERGY_DATA is not set")
     example, _ = scheduling_example()
-    text = TWO_MACHINES if name == "two machines" else (Path(DATA) / f"{name}.txt").read_text().strip()
+    folder = Path(DATA or "") / "energy_scheduling"
+    text = TWO_MACHINES if name == "two machines" else (folder / f"{name}.txt").read_text().strip()
     region, starts = example["schedule"](*example["read_instance"](text))
     C = days_of_prices()
     value = [direct_schedule(text, price) for price in C]
