@@ -73,6 +73,7 @@ CV_TRIALS = {100: 25, 1000: 15, 5000: 8}
 STACK_TRIALS = {100: 25, 1000: 15, 5000: 3}
 TEST = 10_000
 TINY = 0.2  # percent: medians below are rounding and ties
+FEW = 5  # trials with SPO+ CV, for the verdicts
 BOOTSTRAP = 2_000
 LS, LASSO, SPO, CV, STACK = "least squares", "least squares, lasso", "SPO+", "SPO+ CV", "stack"
 METHODS = (LS, LASSO, SPO, CV, STACK)
@@ -231,7 +232,10 @@ def verdicts(summaries: list[Summary]) -> Iterator[str]:
     def line(met: bool, text: str) -> str:
         return f"target {'met' if met else 'MISSED'}: {text}"
 
-    cells = [summary for summary in summaries if summary.counts]
+    few = [summary.name for summary in summaries if summary.numbers[CV] < FEW]
+    if few:
+        yield f"fewer than {FEW} trials, not counted below: {'; '.join(few)}"
+    cells = [summary for summary in summaries if summary.counts and summary.numbers[CV] >= FEW]
     if not cells:
         return
     above = [s for s in cells if s.ratio > s.published_ratio]
@@ -241,6 +245,8 @@ def verdicts(summaries: list[Summary]) -> Iterator[str]:
         f"SPO+ CV / least squares is at most the published ratio in at least 80 % of the cells whose published medians "
         f"are above {TINY} %: {len(cells) - len(above)} of {len(cells)}",
     )
+    beyond = sum(s.z_ratio > 2 for s in cells)
+    yield f"that ratio is above the published one by more than two standard errors in {beyond} of {len(cells)} cells"
     for s in above:
         ours, theirs = f"{s.ratio:.3f} ({s.ratio_error:.3f})", f"{s.published_ratio:.3f}"
         yield f"above: {s.name}: {ours}, published {theirs}, z = {s.z_ratio:+.1f}"
