@@ -129,15 +129,19 @@ def test_verdicts(published):
     cells = [(1000, 4, 0.5), (1000, 1, 0.0)]  # the second has medians of zero and does not count
     summaries = [published.Summary(cell, made_up_trials(published, cell, good)) for cell in cells]
     lines = list(published.verdicts(summaries))
-    assert lines[0].startswith("target met") and lines[0].endswith("1 of 1")
-    assert lines[1].startswith("target met") and lines[1].endswith("1 of 1")
-    assert lines[2].startswith("target met: least squares, lasso")
+    assert lines[0].startswith("target met") and lines[0].endswith("1 of 1") and lines[1].endswith("in 0 of 1 cells")
+    assert lines[2].startswith("target met") and lines[2].endswith("1 of 1")
+    assert lines[3].startswith("target met: least squares, lasso")
 
     bad = dict(zip(published.METHODS, (8.75, 9.5, 7.6, 7.9, 7.7), strict=True))
     lines = list(published.verdicts([published.Summary(cells[0], made_up_trials(published, cells[0], bad))]))
-    assert lines[0].startswith("target MISSED") and lines[1].startswith("above: n=1,000, degree 4, noise 0.5: 0.903")
-    assert lines[2].startswith("target MISSED") and "stack 7.70" in lines[3]
-    assert lines[4].startswith("target MISSED: least squares, lasso")
+    assert lines[0].startswith("target MISSED") and lines[1].endswith("in 1 of 1 cells")
+    assert lines[2].startswith("above: n=1,000, degree 4, noise 0.5: 0.903")
+    assert lines[3].startswith("target MISSED") and "stack 7.70" in lines[4]
+    assert lines[5].startswith("target MISSED: least squares, lasso")
+
+    one = published.Summary(cells[0], made_up_trials(published, cells[0], bad, n=1))
+    assert list(published.verdicts([one])) == ["fewer than 5 trials, not counted below: n=1,000, degree 4, noise 0.5"]
 
 
 def test_run_and_go_on(published, monkeypatch, tmp_path):
