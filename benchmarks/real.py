@@ -30,6 +30,10 @@ t-test.
 
 from __future__ import annotations
 
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
 import argparse
 import time
 import warnings
