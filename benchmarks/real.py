@@ -107,13 +107,17 @@ class Known(BaseEstimator):
 
 
 class Fits:
-    """Held-out and test predictions of the members of stacks, and seconds, kept in a file if one is named."""
+    """Held-out and test predictions of members of stacks, and seconds, kept in a folder if one is named.
 
-    def __init__(self, X_test: np.ndarray, file: Path | None = None) -> None:
-        self.X_test, self.file = X_test, file
+    Problems with the same samples and another region share two-stage members.
+    """
+
+    def __init__(self, problem: Problem, train: np.ndarray, test: np.ndarray, folder: Path | None = None) -> None:
+        self.X_test = problem.X[test]
         self.known: dict[str, tuple[np.ndarray, np.ndarray, float]] = {}
-        if file is not None and file.exists():
-            self.known = joblib.load(file)
+        self.file = folder and folder / f"{joblib.hash((problem.X[train], problem.C[train], self.X_test))}.joblib"
+        if self.file is not None and self.file.exists():
+            self.known = joblib.load(self.file)
 
     def save(self) -> None:
         if self.file is not None:
@@ -141,8 +145,10 @@ class Stack(SPOStackingRegressor):
 
 
 def key_of(member: Member) -> str:
-    """What identifies a member among those of one split: everything but its name."""
-    return " ".join(repr(member[1:]).split())
+    """What identifies a member among those of the same samples: everything but its name and what it ignores."""
+    model = member.estimator
+    ignores = member.two_stage and model.costs == "all"
+    return " ".join(repr((member.transformer, (model.regressor, model.shared) if ignores else model)).split())
 
 
 def members_of(problem: Problem, n: int) -> dict[str, dict[str, BaseEstimator]]:
@@ -154,10 +160,13 @@ def members_of(problem: Problem, n: int) -> dict[str, dict[str, BaseEstimator]]:
     return {"stack": USER | trained_for_decisions, "two-stage stack": USER, "default stack": default}
 
 
-def run_split(problem: Problem, train: np.ndarray, test: np.ndarray, file: Path | None = None) -> dict[str, float]:
+def run_split(problem: Problem, train: np.ndarray, test: np.ndarray, folder: Path | None = None) -> dict[str, float]:
     """Test regret in percent of each model, and the seconds of the stack."""
     X, C = problem.X[test], problem.C[test]
-    fits, options = Fits(X, file), {"cv": folds(problem), "shared": problem.shared, "random_state": 0}
+    fits, options = (
+        Fits(problem, train, test, folder),
+        {"cv": folds(problem), "shared": problem.shared, "random_state": 0},
+    )
     stacks = {}
     for name, members in members_of(problem, len(train)).items():
         stacks[name] = Stack(problem.region, list(members.items()), **options).share(fits)
@@ -267,7 +276,9 @@ def main() -> None:
             "d": "d",
             **dict.fromkeys(MODELS, ".2f"),
             "stack / chosen": lambda row: f"{row['ratio']:.3f}",
-            "difference": lambda row: f"{row['difference']:+.2f} ± {row['half'] or np.inf:.2f}",
+            "difference": lambda row: (
+                f"{row['difference']:+.2f} ± {row['half'] if row['half'] is not None else np.inf:.2f}"
+            ),
             "verdict": "s",
             "s per fit": lambda row: f"{row['seconds']:.0f}",
         },
@@ -280,24 +291,20 @@ def main() -> None:
         print(f"({ENERGY} names no folder with energy_prices.npz: those problems are left out)")
     # Where the best cost is zero, the largest cost divides.
     warnings.simplefilter("ignore", UndefinedMetricWarning)
-    start = time.monotonic()
-    for key in args.only:
-        problem = quick(PROBLEMS[key]()) if args.quick else PROBLEMS[key]()
-        about = {"splits": n_splits, "seed": args.seed}
-        known = next((row["splits"] for row in table.added() if row["problem"] == key and row["about"] == about), {})
-        splits, overlap = dict(known), 0.0
-        for k, (train, test) in enumerate(problem.splits(n_splits, args.seed)):
-            if not problem.ordered:
-                overlap = len(test) / len(train)
-            if str(k) in splits or time.monotonic() - start > args.seconds:
+    start, about = time.monotonic(), {"splits": n_splits, "seed": args.seed}
+    problems = {key: quick(PROBLEMS[key]()) if args.quick else PROBLEMS[key]() for key in args.only}
+    known = {row["problem"]: row["splits"] for row in table.added() if row["about"] == about}
+    for k in range(n_splits):
+        for key, problem in problems.items():
+            done = known.setdefault(key, {})
+            if str(k) in done or time.monotonic() - start > args.seconds:
                 continue
-            file = args.fits and args.fits / f"{key}-{args.seed}-{n_splits}-{k}.joblib"
-            splits[str(k)] = row = run_split(problem, train, test, file)
-            line = table.add(summary(key, problem, splits, overlap) | {"about": about})
+            train, test = list(problem.splits(n_splits, args.seed))[k]
+            done[str(k)] = row = run_split(problem, train, test, args.fits)
+            overlap = 0.0 if problem.ordered else len(test) / len(train)
+            table.add(summary(key, problem, done, overlap) | {"about": about})
             figures = ", ".join(f"{name} {row[name]:.2f}" for name in MODELS)
             print(f"[{time.monotonic() - start:.0f} s] {key}, split {k + 1} of {n_splits}: {figures}", flush=True)
-            if len(splits) == n_splits:
-                print(line, flush=True)
     complete = [row for row in table.rows if len(row["splits"]) == row["about"]["splits"]]
     notes = totals(complete)
     print("\n".join(["", table.text(), "", *notes]))
