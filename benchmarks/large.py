@@ -224,10 +224,12 @@ def main() -> None:
         for solver in args.solvers.split(","):
             line = {"problem": name, "asked": solver, "target": row.target, "tol": row.tol, "seed": args.seed}
             line |= {"limit": args.cap, **run(name, solver, str(pathlib.Path(__file__).parents[1]), args)}
-            if before is not None and "seconds" in before and "seconds" in line:
-                line["before"] = before
-                if before["gap"] <= row.tol:
-                    line["ratio"] = before["seconds"] / line["seconds"]
+            earlier = [old.get("before") for old in table.rows if table.key_of(old) == (name, solver)]
+            other = before or (earlier[0] if earlier else None)
+            if other and "seconds" in other and "seconds" in line:
+                line["before"] = {"date": table.run["date"], **other}
+                if other["gap"] <= row.tol:
+                    line["ratio"] = other["seconds"] / line["seconds"]
             print(table.add(line), flush=True)
     table.write(f"Seed {args.seed}.")
 
@@ -236,8 +238,9 @@ def compared(row: dict[str, Any]) -> str:
     """What the other checkout took, and the ratio if it reached the tolerance."""
     if "before" not in row:
         return ""
-    ratio = f" ({row['ratio']:.1f} times)" if "ratio" in row else ""
-    return "{solver}, {seconds:.2f} s, gap {gap:.1e}, {MB:.0f} MB".format(**row["before"]) + ratio
+    before, ratio = row["before"], f" ({row['ratio']:.1f} times)" if "ratio" in row else ""
+    date = f", on {before['date']}" if before["date"] != row["run"]["date"] else ""
+    return f"{before['solver']}, {before['seconds']:.2f} s, gap {before['gap']:.1e}, {before['MB']:.0f} MB{ratio}{date}"
 
 
 COLUMNS = {

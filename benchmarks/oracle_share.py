@@ -7,7 +7,7 @@ the oracle and a compiled oracle is f times as fast, the whole fit is 1 / (1 - s
 
     python benchmarks/oracle_share.py            a few minutes
     python benchmarks/oracle_share.py --quick    a tenth of the samples, as a test
-    python benchmarks/oracle_share.py --out docs/benchmarks/README.md
+    python benchmarks/oracle_share.py --out docs/benchmarks/README.md     also write table and results/oracle_share.json
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ os.environ.update(
 )
 
 import argparse
-import datetime
-import importlib.metadata
-import pathlib
-import platform
-import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -32,11 +27,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from results import Table, out_option
 from sklearn.exceptions import ConvergenceWarning
 
 import skspo as sk
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio, make_shortest_path
-from skspo.experiments.runner import write_atomically
 from skspo.regions.base import Region
 
 WANTED = 2.0  # a kernel is worth its code if a whole fit becomes this many times as fast
@@ -120,61 +115,50 @@ def measure(case: Case, n: int, repeat: int) -> tuple[Timed, sk.SPOPlusRegressor
     return min(runs), model
 
 
-HEADER = ("problem", "n", "d", "solver", "gap", "fit s", "calls", "oracle s", "share", "possible", "limit")
-
-
-def cells(case: Case, n: int, timed: Timed, model: sk.SPOPlusRegressor) -> tuple[str, ...]:
+def measured(case: Case, n: int, timed: Timed, model: sk.SPOPlusRegressor) -> dict[str, Any]:
     """One row of the table."""
     share = timed.oracle / timed.fit
-    possible = "-"
+    row = {"problem": case.name, "n": n, "d": model.intercept_.size, "solver": model.solver_}
+    row |= {"gap": float(model.duality_gap_), "fit s": timed.fit, "calls": timed.calls, "oracle s": timed.oracle}
+    row |= {"share": share, "limit": 1.0 / (1.0 - share), "possible": None}
     if case.factors is not None:
-        low, high = (1.0 / (1.0 - share + share / factor) for factor in case.factors)
-        possible = f"{low:.2f} to {high:.2f}"
-    d = str(model.intercept_.size)
-    counts = (f"{timed.fit:.3f}", str(timed.calls), f"{timed.oracle:.3f}", f"{100 * share:.0f} %")
-    gap = f"{model.duality_gap_:.0e}"
-    return (case.name, f"{n:,}", d, model.solver_, gap, *counts, possible, f"{1.0 / (1.0 - share):.2f}")
+        row["possible"] = [1.0 / (1.0 - share + share / factor) for factor in case.factors]
+    return row
+
+
+COLUMNS = {
+    "problem": "",
+    "n": ",",
+    "d": "d",
+    "solver": "",
+    "gap": ".0e",
+    "fit s": ".3f",
+    "calls": "d",
+    "oracle s": ".3f",
+    "share": ".0%",
+    "possible": lambda row: "{:.2f} to {:.2f}".format(*row["possible"]) if row["possible"] else "-",
+    "limit": ".2f",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5, help="fits of each problem (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples")
-    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
+    out_option(parser)
     args = parser.parse_args()
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scipy"))
-    cpu = platform.processor() or platform.machine()
-    if os.path.exists("/proc/cpuinfo"):
-        found = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text())
-        cpu = found[1].strip() if found else cpu
-    about = (
-        f"{datetime.date.today()}, one thread of {cpu}, Python {platform.python_version()}, "
-        f"skspo {sk.__version__}, {versions}"
-    )
-    lines = ["| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |"]
-    print(about, *lines, sep="\n")
-    worth = []
+    options = {"columns": COLUMNS, "packages": ("numpy", "scipy"), "file": args.out, "quick": args.quick}
+    table = Table("oracle_share", key=("problem", "n"), **options)
+    print(table.head())
     for case in cases():
         n = case.n // 10 if args.quick else case.n
-        timed, model = measure(case, n, args.repeat)
-        row = cells(case, n, timed, model)
-        lines.append("| " + " | ".join(row) + " |")
-        print(lines[-1], flush=True)
-        if timed.fit >= WANTED * (timed.fit - timed.oracle):
-            worth.append(f"{case.name}, n={n:,}")
+        print(table.add(measured(case, n, *measure(case, n, args.repeat))), flush=True)
+    worth = [f"{row['problem']}, n={row['n']:,}" for row in table.rows if row["limit"] >= WANTED]
     verdict = f"The oracle takes half of the fit or more, so that a factor of {WANTED:g} is possible at all: " + (
         "; ".join(worth) if worth else "nowhere."
     )
     print(verdict)
-    if args.out:
-        path = pathlib.Path(args.out)
-        text = f"{about}.\n\n" + "\n".join(lines) + f"\n\n{verdict}"
-        begin, end = "<!-- oracle_share:begin -->", "<!-- oracle_share:end -->"
-        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        old = path.read_text()
-        if not pattern.search(old):
-            raise SystemExit(f"{path} has no section {begin} ... {end}")
-        write_atomically(path, pattern.sub(lambda _: f"{begin}\n{text}\n{end}", old))
+    table.write(notes=[verdict])
 
 
 if __name__ == "__main__":

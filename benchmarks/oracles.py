@@ -8,6 +8,9 @@ The other methods, one core each:
 
     python benchmarks/oracles.py            a minute
     python benchmarks/oracles.py --quick    seconds, fewer rows
+    python benchmarks/oracles.py --out docs/benchmarks/README.md     also write table and results/oracles.json
+
+Times are processor time.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", BLIS_NUM_THREADS="1")
 
 import argparse
-import platform
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from results import Table, out_option
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import skspo as sk
@@ -38,9 +41,9 @@ def rows_per_second(solve: Callable[[np.ndarray], Any], C: np.ndarray, repeat: i
     solve(C[:2])
     best = np.inf
     for _ in range(repeat):
-        start = time.perf_counter()
+        start = time.process_time()
         solve(C)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return len(C) / best
 
 
@@ -189,14 +192,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20_000, help="rows for the closed forms (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the rows")
+    out_option(parser)
     args = parser.parse_args()
     n = max(args.rows // 20 if args.quick else args.rows, 100)
     one_by_one = 10 if args.quick else 40
     rng = np.random.default_rng(0)
-    print(f"skspo {sk.__version__}, CVXPY {cp.__version__}, numpy {np.__version__}, {platform.machine()}, one thread")
-    print(f"opponents solve {one_by_one} rows; CVXPY: problem built once, costs a cp.Parameter, one solve per row")
-    titles = f"{'region':26s}{'d':>4s}{'rows':>8s}{'rows/s':>12s}  {'opponent':9s}{'rows/s':>9s}{'ratio':>9s}"
-    print(f"\n{titles}  difference of values")
+    columns = {"region": "", "d": "d", "rows": ",", "rows/s": ",.0f", "opponent": "", "its rows/s": ",.0f"}
+    columns |= {"ratio": ",.0f", "difference of values": ".0e"}
+    options = {"packages": ("cvxpy", "numpy", "scipy"), "file": args.out, "quick": args.quick}
+    table = Table("oracles", key=("region", "opponent"), columns=columns, **options)
+    print(table.head())
     grid_ratio = np.nan
     for name, region, d, share, opponent, solve in duels(rng):
         C = rng.normal(size=(max(int(n * share), one_by_one), d))
@@ -210,24 +215,24 @@ def main() -> None:
         ratio = ours / theirs
         if name == "ShortestPath 5x5" and opponent == "CVXPY":
             grid_ratio = ratio
-        numbers = f"{ours:12,.0f}  {opponent:9s}{theirs:9,.0f}{ratio:9,.0f}  {error:.0e}"
-        print(f"{name:26s}{d:4d}{len(C):8d}{numbers}", flush=True)
+        row = {"region": name, "d": d, "rows": len(C), "rows/s": ours, "opponent": opponent, "its rows/s": theirs}
+        print(table.add({**row, "ratio": ratio, "difference of values": error}), flush=True)
 
     C = rng.normal(size=(100_000, 50))
     region = sk.EntropySimplex()
-    start = time.perf_counter()
+    start = time.process_time()
     W = region.argmin(C)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     again, _, n_iter = entropy_argmin(C, region._data(50))
     assert np.array_equal(W, again)
-    print(f"\nEntropySimplex, d=50, 100,000 rows: {seconds:.2f} s, {n_iter} iterations of root finding at most")
-
+    lines = [f"EntropySimplex, d=50, 100,000 rows: {seconds:.2f} s, {n_iter} iterations of root finding at most"]
     targets = {
         f"ShortestPath 5x5 at least {FASTER} times CVXPY per row: {grid_ratio:,.0f}": grid_ratio >= FASTER,
         f"EntropySimplex at most {ITERATIONS} iterations: {n_iter}": n_iter <= ITERATIONS,
     }
-    for text, met in targets.items():
-        print(f"{'met' if met else 'MISSED':7s}{text}")
+    lines += [f"target {'met' if met else 'MISSED'}: {text}" for text, met in targets.items()]
+    print("", *lines, sep="\n")
+    table.write(f"The opponents solve {one_by_one} rows, one call per row; CVXPY builds its problem once.", lines)
 
 
 if __name__ == "__main__":

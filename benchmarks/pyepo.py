@@ -32,7 +32,7 @@ import time
 import warnings
 from typing import Any, NamedTuple
 
-from results import markdown, setting, write_section  # first: it also limits numpy to one thread
+from results import Table, out_option  # first: it also limits numpy to one thread
 
 sys.path.pop(0)  # this directory, in which "pyepo" is this file
 
@@ -50,7 +50,18 @@ GRID, N_TEST, SEED = (5, 5), 10_000, 135
 NEAR = 0.01  # of the optimum
 SOONER = 20  # times, than PyEPO tuned
 clock = time.perf_counter  # or time.process_time, by --clock
-HEADER = ("degree", "n", "who", "s to 1 %", "s in all", "train SPO+", "above optimum", "test regret")
+COLUMNS = {
+    "degree": "d",
+    "n": ",",
+    "who": lambda row: row["who"] + row["details"],
+    "s to 1 %": lambda row: (
+        "-" if row["s in all"] is None else "never" if row["s to 1 %"] is None else f"{row['s to 1 %']:.2f}"
+    ),
+    "s in all": ".2f",
+    "train SPO+": ".4f",
+    "above optimum": ".2%",
+    "test regret": ".4f",
+}
 
 
 class Recipe(NamedTuple):
@@ -128,20 +139,21 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 5000])
     parser.add_argument("--backend", choices=["auto", "grb", "ort"], default="auto", help="solver that PyEPO calls")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: on a machine that others use")
-    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
+    out_option(parser)
     args = parser.parse_args()
     global clock
     clock = time.process_time if args.clock == "cpu" else clock
     torch.set_num_threads(1)
     backend, path = path_model(args.backend)
-    about = setting("skspo", "pyepo", "torch", {"grb": "gurobipy", "ort": "ortools"}[backend], "numpy", "scipy")
+    packages = "pyepo", "torch", {"grb": "gurobipy", "ort": "ortools"}[backend], "numpy", "scipy"
+    table = Table(
+        "pyepo", key=("degree", "n", "who"), columns=COLUMNS, packages=packages, file=args.out, quick=args.quick
+    )
     solver, quick = "interior-point", "bundle"
-    print(about)
     region = sk.ShortestPath.grid(*GRID)
     assert [tuple(map(int, arc)) for arc in path.arcs] == [tuple(map(int, edge)) for edge in region.edges]
-    shape = "{:>6} {:>6}  {:<32} {:>9} {:>9} {:>11} {:>13} {:>11}"
-    print(shape.format(*HEADER))
-    table, lines = [], []
+    print(table.head())
+    lines = []
     for degree in args.degrees:
         for n in [200] if args.quick else args.sizes:
             # One call, then a split: the same seed with another number of samples would draw other noise.
@@ -150,9 +162,9 @@ def main() -> None:
             X, X_test, C, C_test = X[:n], X[n:], C[:n], C[n:]
             exact, model = with_skspo(X, C, region, solver=solver)
             optimum = model.objective_
-            runs = {f"skspo {model.solver_}, gap {model.duality_gap_:.0e}": exact}
+            runs = {(f"skspo {model.solver_}", f", gap {model.duality_gap_:.0e}"): exact}
             rough, model = with_skspo(X, C, region, solver=quick, tol=NEAR)
-            runs[f"skspo {model.solver_}, tol={NEAR:g}"] = rough
+            runs[f"skspo {model.solver_}, tol={NEAR:g}", ""] = rough
             for max_iter in range(2, 100):
                 # Fewer groups than the default: its quadratic programs are faster, and their bounds weaker.
                 bundle = SOLVERS["bundle"](tol=NEAR, max_iter=max_iter, n_groups=50)
@@ -161,20 +173,21 @@ def main() -> None:
                     break
             else:
                 short = rough
-            runs[f"skspo {model.solver_}, 50 groups, {model.n_iter_} iterations"] = short
-            runs |= {recipe.name: with_pyepo(recipe, path, X, C, region, optimum) for recipe in RECIPES}
+            runs[f"skspo {model.solver_}, 50 groups", f", {model.n_iter_} iterations"] = short
+            runs |= {(recipe.name, ""): with_pyepo(recipe, path, X, C, region, optimum) for recipe in RECIPES}
             squares = sk.TwoStageRegressor(region=region).fit(X, C)
             loss = sk.spo_plus_loss(C, squares.predict(X), region)
-            runs["least squares"] = Run(np.nan, np.nan, loss, squares.predict)
-            for who, run in runs.items():
-                regret = sk.normalized_spo_loss(C_test, run.predict(X_test), region)
-                seconds = f"{run.near:.2f}" if np.isfinite(run.near) else "never"
-                row = (str(degree), f"{n:,}", who, seconds if np.isfinite(run.total) else "-")
-                row += (f"{run.total:.2f}" if np.isfinite(run.total) else "-",)
-                row += (f"{run.loss:.4f}", f"{max(100 * (run.loss / optimum - 1), 0):.2f} %", f"{regret:.4f}")
-                table.append(row)
-                print(shape.format(*row), flush=True)
-            tuned = runs[RECIPES[1].name]
+            runs["least squares", ""] = Run(np.nan, np.nan, loss, squares.predict)
+            for (who, details), run in runs.items():
+                row = {"degree": degree, "n": n, "who": who, "details": details, "s to 1 %": run.near}
+                row |= {
+                    "s in all": run.total,
+                    "train SPO+": run.loss,
+                    "above optimum": max(run.loss / optimum - 1, 0.0),
+                }
+                row["test regret"] = sk.normalized_spo_loss(C_test, run.predict(X_test), region)
+                print(table.add(row), flush=True)
+            tuned = runs[RECIPES[1].name, ""]
             whats = {"fit to the optimum": exact, f"fit with tol={NEAR:g}": rough, "like for like": short}
             for what, run in whats.items():
                 arrived = bool(np.isfinite(tuned.near))
@@ -188,9 +201,7 @@ def main() -> None:
     if args.clock == "cpu":
         lines.append("Times are processor time.")
     print("", *lines, sep="\n")
-    if args.out:
-        listed = "\n".join(f"- {line}" for line in lines)
-        write_section(args.out, "pyepo", f"{about}.\n\n{markdown(HEADER, table)}\n\n{listed}")
+    table.write(notes=lines)
 
 
 if __name__ == "__main__":

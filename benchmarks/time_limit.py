@@ -4,6 +4,8 @@
     python benchmarks/time_limit.py --limits 0.2 5      other limits
     python benchmarks/time_limit.py --only bundle dask  some of the cases
     python benchmarks/time_limit.py --only large        cases in which a single step may take longer than the limit
+    python benchmarks/time_limit.py --quick             two cases with a limit of half a second, as a test
+    python benchmarks/time_limit.py --out docs/benchmarks/README.md     also write table and results/time_limit.json
 
 A limit may be exceeded by at most a tenth plus half a second: "kept" says whether this holds.  "Longest step" is the
 largest difference of times in ``history_``, without the certificate; fits that converge before the limit are marked,
@@ -18,7 +20,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from results import markdown  # first: it also limits numpy to one thread
+from results import Table, out_option  # first: it also limits numpy to one thread
 
 import cvxpy as cp  # isort: skip
 import numpy as np  # isort: skip
@@ -143,9 +145,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limits", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--only", nargs="+", default=[""])
+    parser.add_argument("--quick", action="store_true", help="two cases, half a second")
+    out_option(parser)
     args = parser.parse_args()
-    header = ("case", "limit, s", "took, s", "beyond", "kept", "longest step, s", "gap", "stopped by")
-    rows: list[tuple[str, ...]] = []
+    if args.quick:
+        args.limits, args.only = [0.5], ["interior-point, Simplex", "interior-point, Markowitz"]
+    columns = {"case": "", "limit, s": "g", "took, s": ".2f", "beyond": "+.0%", "kept": "", "longest step, s": ".3f"}
+    columns |= {"gap": ".0e", "stopped by": ""}
+    options = {"packages": ("numpy", "scipy", "cvxpy"), "file": args.out, "quick": args.quick}
+    table = Table("time_limit", key=("case", "limit, s"), columns=columns, **options)
+    print(table.head())
     for name, (make, data) in CASES.items():
         if not any(word in name for word in args.only):
             continue
@@ -160,10 +169,11 @@ def main() -> None:
             why = "time_limit" if any("time_limit=" in text for text in texts) else "other" if texts else "converged"
             step = np.diff(model.history_["time"][:-1], prepend=0.0).max(initial=0.0)
             kept = "yes" if took <= 1.1 * limit + 0.5 else "no"
-            row = (name, f"{limit:g}", f"{took:.2f}", f"{100 * (took / limit - 1):+.0f} %", kept, f"{step:.3f}")
-            rows.append((*row, f"{model.duality_gap_:.0e}", why))
-            print("  ".join(rows[-1]), flush=True)
-    print(markdown(header, rows))
+            row = {"case": name, "limit, s": limit, "took, s": took, "beyond": took / limit - 1, "kept": kept}
+            row |= {"longest step, s": step, "gap": float(model.duality_gap_), "stopped by": why}
+            print(table.add(row), flush=True)
+    kept = sum(row["kept"] == "yes" for row in table.rows)
+    table.write(notes=[f"kept in {kept} of {len(table.rows)} fits"])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ each half hour.  :class:`~skspo.LinearImage` connects the two: z says which task
 u = M z is the energy of each half hour, and one price is predicted for each of the 48 entries of u.
 
 The format of the instances is that of energy-aware scheduling (CSPLib problem 059) in the public predict-then-optimize
-benchmarks.  With a folder that has ``load1.txt`` and the prices of the Irish market, ``prices2013.dat``, run::
+benchmarks.  With a folder that has ``energy_scheduling/load1.txt`` and the prices of the Irish market,
+``energy_scheduling/prices2013.dat``, run::
 
     SKSPO_ENERGY_DATA=folder python examples/plot_scheduling.py
 
@@ -68,7 +69,7 @@ def schedule(periods, capacity, tasks):
 
 
 folder = os.environ.get("SKSPO_ENERGY_DATA")
-text = SMALL if folder is None else (Path(folder) / "load1.txt").read_text()
+text = SMALL if folder is None else (Path(folder) / "energy_scheduling" / "load1.txt").read_text()
 periods, capacity, tasks = read_instance(text)
 region, starts = schedule(periods, capacity, tasks)
 print(f"{len(tasks)} tasks, {len(capacity)} machines, {len(starts)} binary variables, {region.n_dim} prices")
@@ -100,7 +101,10 @@ def made_up_prices(days=60, seed=0):
     return np.stack([hour, wind, load, 60 + level + 8 * rng.normal(size=(days, periods))], axis=2), price
 
 
-features, C = made_up_prices() if folder is None else real_prices(Path(folder) / "prices2013.dat")
+if folder is None:
+    features, C = made_up_prices()
+else:
+    features, C = real_prices(Path(folder) / "energy_scheduling" / "prices2013.dat")
 features = (features - features.mean(axis=(0, 1))) / features.std(axis=(0, 1))
 features = np.concatenate([features, features[:, :, 1:2] * features[:, :, 2:]], axis=2)
 X = features.reshape(len(C), -1)

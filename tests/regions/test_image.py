@@ -461,7 +461,11 @@ def test_the_schedule_of_the_example_against_a_direct_model(name):
     example = {}
     source = (Path(__file__).parents[2] / "examples" / "plot_scheduling.py").read_text()
     exec(source.split("folder = ")[0], example)
-    text = TWO_MACHINES if name == "two machines" else (Path(DATA) / f"{name}.txt").read_text().strip()
+    text = (
+        TWO_MACHINES
+        if name == "two machines"
+        else (Path(DATA) / "energy_scheduling" / f"{name}.txt").read_text().strip()
+    )
     region, starts = example["schedule"](*example["read_instance"](text))
     C = 50 + 20 * random_costs(48, 20 if DATA else 5)
     value = [direct_schedule(text, price) for price in C]

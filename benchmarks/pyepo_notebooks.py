@@ -1,0 +1,144 @@
+"""Two notebooks of PyEPO on their own data and seeds: test regret and seconds of skspo next to PyEPO's printed figures.
+
+    python benchmarks/pyepo_notebooks.py [--out docs/benchmarks/README.md]
+    python benchmarks/pyepo_notebooks.py --quick             a few samples and two methods, as a test
+
+Shortest paths on a 5x5 grid, five features, noise 0.5.  Notebook 03 ("training and testing"): degree 4, 1000 training
+and 1000 test samples.  Notebook 08 ("kNN robust losses"): degree 6, 100 training and 1000 test samples.  Both draw
+``genData(1000 + n, 5, (5, 5), degree, noise_width=0.5, seed=42)`` and split by
+``train_test_split(..., test_size=1000, random_state=42)``.  ``make_shortest_path`` draws the same numbers in the same
+order; PyEPO stores costs with single precision, and so does ``notebook_data``.  PyEPO is not needed.
+
+The figures of PyEPO are those printed in the notebooks of its repository (khalil-research/PyEPO), after the last epoch
+of the linear model; its seconds are of another machine.  Those of skspo are processor time of ``fit`` on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from results import Table, out_option  # first: it also limits numpy to one thread
+
+import numpy as np  # isort: skip
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+import skspo as sk
+from skspo.datasets import make_shortest_path
+
+REGION = sk.ShortestPath.grid(5, 5)
+#: notebook: training samples, degree
+NOTEBOOKS = {"03": (1000, 4), "08": (100, 6)}
+#: notebook: regret in percent, by method of PyEPO
+PUBLISHED = {
+    "03": {
+        "AI-MLE": 7.24,
+        "PFYL": 7.29,
+        "RFWO": 7.40,
+        "PFYL, multiplicative": 7.54,
+        "SPO+": 7.59,
+        "RFYL": 7.79,
+        "LTR, pointwise": 8.47,
+        "NID": 8.90,
+        "LTR, listwise": 9.59,
+        "LTR, pairwise": 9.73,
+        "DPO": 9.88,
+        "NCE": 10.29,
+        "I-MLE": 12.07,
+        "CMAP": 12.97,
+        "PG": 14.16,
+        "DBB": 15.12,
+    },
+    "08": {"SPO+, kNN-smoothed costs": 10.86, "PFYL, kNN-smoothed costs": 11.89, "SPO+": 13.13, "PFYL": 16.49},
+}
+PUBLISHED_SECONDS = {("03", "SPO+"): 165.0}
+
+
+def notebook_data(notebook: str) -> list[np.ndarray]:
+    """X_train, X_test, C_train, C_test of a notebook."""
+    n, degree = NOTEBOOKS[notebook]
+    X, C = make_shortest_path(n + 1000, grid=(5, 5), degree=degree, noise=0.5, random_state=42)
+    C = C.astype(np.float32).astype(float)
+    split: list[np.ndarray] = train_test_split(X, C, test_size=1000, random_state=42)
+    return split
+
+
+def quadratic(model: Any) -> Any:
+    """The model on the features and their products."""
+    return make_pipeline(PolynomialFeatures(2, include_bias=False), model)
+
+
+def two_members() -> sk.SPOStackingRegressor:
+    members = [("linear", sk.SPOPlusRegressorCV()), ("quadratic", quadratic(sk.SPOPlusRegressorCV()))]
+    return sk.SPOStackingRegressor(REGION, members, random_state=0)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "least squares": lambda: sk.TwoStageRegressor(region=REGION),
+    "gradient boosting": lambda: sk.TwoStageRegressor(HistGradientBoostingRegressor(random_state=0), REGION),
+    "SPO+": lambda: sk.SPOPlusRegressor(REGION),
+    "SPO+ CV": lambda: sk.SPOPlusRegressorCV(REGION),
+    "SPO+, quadratic features": lambda: quadratic(sk.SPOPlusRegressor(REGION)),
+    "SPO+ CV, quadratic features": lambda: quadratic(sk.SPOPlusRegressorCV(REGION)),
+    "stack of SPO+ CV and SPO+ CV, quadratic features": two_members,
+    "SPOStackingRegressor with its defaults": lambda: sk.SPOStackingRegressor(REGION, random_state=0),
+}
+COLUMNS = {"notebook": "", "package": "", "method": "", "test regret %": ".2f", "seconds": ".2f"}
+
+
+def measure(notebook: str, name: str, n: int | None = None) -> dict[str, float]:
+    """Test regret in percent, and processor time of the fit to the first n samples."""
+    X, X_test, C, C_test = notebook_data(notebook)
+    model = MODELS[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sk.NotCertifiedWarning)
+        MODELS[name]().fit(X[:40], C[:40])  # lazy imports and compiled kernels
+        start = time.process_time()
+        model.fit(X[:n], C[:n])
+        seconds = time.process_time() - start
+    regret = 100 * float(sk.normalized_spo_loss(C_test, model.predict(X_test), REGION))
+    return {"test regret %": regret, "seconds": seconds}
+
+
+def main() -> None:
+    """Print the table row by row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="50 training samples and two methods")
+    out_option(parser)
+    args = parser.parse_args()
+    table = Table(
+        "pyepo_notebooks",
+        key=("notebook", "package", "method"),
+        columns=COLUMNS,
+        packages=("scikit-learn", "numpy", "scipy"),
+        file=args.out,
+        quick=args.quick,
+    )
+    print(table.head())
+    notes = []
+    for notebook, published in PUBLISHED.items():
+        for name in ("least squares", "SPO+") if args.quick else MODELS:
+            row = {"notebook": notebook, "package": "skspo", "method": name}
+            print(table.add(row | measure(notebook, name, 50 if args.quick else None)), flush=True)
+        for name, regret in published.items():
+            row = {"notebook": notebook, "package": "PyEPO, as printed", "method": name, "test regret %": regret}
+            print(table.add(row | {"seconds": PUBLISHED_SECONDS.get((notebook, name))}), flush=True)
+        rows = [row for row in table.rows if row["notebook"] == notebook and row["package"] == "skspo"]
+        best = min(published.values())
+        below = [f"{row['method']} {row['test regret %']:.2f} %" for row in rows if row["test regret %"] < best]
+        notes.append(
+            f"notebook {notebook}: the lowest figure of PyEPO is {best:.2f} %; {len(below)} of {len(rows)} methods are "
+            f"below it: {'; '.join(below)}"
+        )
+    print("", *notes, sep="\n")
+    table.write(notes=notes)
+
+
+if __name__ == "__main__":
+    main()
