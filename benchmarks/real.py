@@ -260,20 +260,8 @@ def quick(problem: Problem) -> Problem:
     return replace(problem, X=problem.X[rows], C=problem.C[rows], groups=groups)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", metavar="PROBLEM", choices=list(PROBLEMS), default=list(PROBLEMS))
-    parser.add_argument("--splits", type=int, help="default 10, or 2 with --quick")
-    parser.add_argument("--seed", type=int, default=SEED, help="of the random splits (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help=f"two splits of {QUICK} samples")
-    parser.add_argument("--seconds", type=float, default=np.inf, help="start no split after this many seconds")
-    parser.add_argument(
-        "--fits", type=Path, metavar="FOLDER", help="keep predictions of members there, to use them again"
-    )
-    out_option(parser)
-    args = parser.parse_args()
-    n_splits = args.splits or (2 if args.quick else 10)
-    table = Table(
+def results_table(file: str | None, *, quick: bool) -> Table:
+    return Table(
         "real",
         key=("problem",),
         columns={
@@ -287,12 +275,27 @@ def main() -> None:
             ),
             "verdict": "s",
             "changed %": lambda row: f"{row['changed']:.0f}",
+            "splits": lambda row: str(len(row["splits"])),
             "s per fit": lambda row: f"{row['seconds']:.0f}",
         },
         packages=("scikit-learn", "numpy"),
-        file=args.out,
-        quick=args.quick,
+        file=file,
+        quick=quick,
     )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="PROBLEM", choices=list(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--splits", type=int, help="default 10, or 2 with --quick")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the random splits (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help=f"two splits of {QUICK} samples")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="start no split after this many seconds")
+    parser.add_argument("--fits", type=Path, metavar="FOLDER", help="keep predictions of members there, to use again")
+    out_option(parser)
+    args = parser.parse_args()
+    n_splits = args.splits or (2 if args.quick else 10)
+    table = results_table(args.out, quick=args.quick)
     print(table.head(), flush=True)
     if not any(key.startswith("energy") for key in PROBLEMS):
         print(f"({ENERGY} names no folder with energy_prices.npz: those problems are left out)")
@@ -312,8 +315,7 @@ def main() -> None:
             table.add(summary(key, problem, done, overlap) | {"about": about})
             figures = ", ".join(f"{name} {row[name]:.2f}" for name in MODELS)
             print(f"[{time.monotonic() - start:.0f} s] {key}, split {k + 1} of {n_splits}: {figures}", flush=True)
-    complete = [row for row in table.rows if len(row["splits"]) == row["about"]["splits"]]
-    notes = totals(complete)
+    notes = totals(table.rows)
     print("\n".join(["", table.text(), "", *notes]))
     table.write(f"{n_splits} splits, seed {args.seed}.", notes)
 
