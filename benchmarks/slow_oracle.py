@@ -182,7 +182,7 @@ def main() -> None:
     problems = [whole_knapsack(n if args.quick else 300, p, 0.1) for p in (5, 30)]
     problems += [knapsack(n, items, 5, 0.1), knapsack(n, items, 30, 0.1)]
     if "SKSPO_ENERGY_DATA" in os.environ and not args.quick:
-        problems += schedules(Path(os.environ["SKSPO_ENERGY_DATA"]), n)
+        problems += schedules(Path(os.environ["SKSPO_ENERGY_DATA"], "energy_scheduling"), n)
     dual.load_kernels(0)
     print("| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |", sep="\n", flush=True)
     for problem in problems:

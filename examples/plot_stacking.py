@@ -35,18 +35,18 @@ members = [
 # %%
 # Routes, for costs of different degrees
 # --------------------------------------
-# At degree 1 a linear model of costs is right, and nothing beats ridge regression by much: the guard of the stack keeps
-# it, unless the gain on held-out days is larger than its standard error.  At higher degrees the stack gains.
+# At degree 1 a linear model of costs is right, and nothing beats ridge regression by much: the guard mixes it with the
+# stack, whose share is the smaller, the less certain its gain on held-out days is.  At higher degrees the stack gains.
 stacks = {}
 print("Extra cost of the routes beyond hindsight, on 5,000 new days (SPO+ members included)")
-print(f"{'degree':>6}  {'stack':>7}  " + "  ".join(f"{name:>14}" for name, _ in members) + "  chosen")
+print(f"{'degree':>6}  {'stack':>7}  " + "  ".join(f"{name:>14}" for name, _ in members) + "  share")
 for degree in (1, 4, 8):
     X, C, coef = make_shortest_path(1000, grid=shape, degree=degree, noise=0.5, random_state=3, return_coef=True)
     X_test, C_test = make_shortest_path(5000, grid=shape, degree=degree, noise=0.5, random_state=103, coef=coef)
     stacks[degree] = stack = SPOStackingRegressor(region, members, random_state=0).fit(X, C)
     figures = [-stack.score(X_test, C_test)]
     figures += [-member.score(X_test, C_test) for member in stack.estimators_]
-    print(f"{degree:6d}  {figures[0]:7.2%}  " + "  ".join(f"{f:14.2%}" for f in figures[1:]) + f"  {stack.chosen_}")
+    print(f"{degree:6d}  {figures[0]:7.2%}  " + "  ".join(f"{f:14.2%}" for f in figures[1:]) + f"  {stack.stack_share_:5.2f}")
 
 # %%
 # What was compared
@@ -68,6 +68,6 @@ from skspo.plotting import StackingDisplay
 
 figure, axes = plt.subplots(1, 2, figsize=(13, 3.4), layout="constrained")
 for axis, degree in zip(axes, (1, 8), strict=True):
-    display = StackingDisplay.from_estimator(stacks[degree], ax=axis)
-    axis.set_title(f"degree {degree}, chosen: {display.chosen}")
+    StackingDisplay.from_estimator(stacks[degree], ax=axis)
+    axis.set_title(f"degree {degree}, share of the stack {stacks[degree].stack_share_:.2f}")
 plt.show()

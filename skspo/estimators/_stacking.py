@@ -43,7 +43,7 @@ from ._stacking_members import (
     make_tasks,
     predict_member,
 )
-from ._stacking_weights import STACK, HeldOut, choose_weights, compare, scales, spreads
+from ._stacking_weights import STACK, HeldOut, choose_weights, compare, scales, share_of_stack, spreads
 
 
 class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -64,16 +64,18 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         forest, histogram gradient boosting, :class:`SPOPlusRegressorCV`, the same with Nystroem features, and, if there
         are at most nine features, the same with their products.
     weights : {"decisions", "spo+", "least_squares", "equal"}, default="decisions"
-        How the weights are chosen.  "decisions": by the SPO loss of held-out samples, the mean of the best among the
-        members, equal weights, SPO+ weights and random weights.  "spo+": the minimiser of the SPO+ loss of held-out
-        samples; weights may be negative.  "least_squares": nonnegative weights with the least squared error.
+        How the weights are chosen.  "decisions": the mean of two choices, which are the nonnegative part of the SPO+
+        weights, and an average of members, equal weights, SPO+ weights and random weights, each with the relative
+        likelihood that no other has a lower SPO loss.  "spo+": the minimiser of the SPO+ loss of held-out samples;
+        weights may be negative.  "least_squares": nonnegative weights with the least squared error.
         "equal": the mean of all members.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.  Samples that are never
         held out, as in ``TimeSeriesSplit``, do not take part in the choice of weights.
     guard : bool, default=True
-        Whether to use the best member that was not trained for decisions, alone, unless the regret of the stack on
-        held-out samples is smaller by more than the standard error of the difference.
+        Whether to mix the stack with the best member that was not trained for decisions.  The share of the stack is the
+        confidence level at which its regret on held-out samples is smaller: 0 if it is not smaller, 0.68 if the
+        difference is its standard error, 0.95 if it is twice that.
     costs : {"all", "visible"}, default="all"
         What regressors without a region are fitted to, as in :class:`TwoStageRegressor`.
     shared : bool, default=False
@@ -96,12 +98,14 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     named_estimators_ : Bunch
         Members by name.
     weights_ : ndarray of shape (n_members,)
-        Weights of the members.  Without an offset their sizes add up to one.
+        Weights of the members, after ``guard``.  Without an offset their sizes add up to one.
     scales_ : ndarray of shape (n_members,)
         Factors that give the predictions of all members the same spread: ``predict`` is the sum of
         ``weights_ * scales_`` times the predictions of the members.
     chosen_ : str
         "stack", or the name of the member that is used alone, because of ``guard``.
+    stack_share_ : float
+        Share of the stack, between 0 and 1; the rest is that of the best two-stage member.  1 without ``guard``.
     cv_results_ : dict of ndarrays
         Candidates for the weights, the stack last: "candidate" (names); "weights" (one row per candidate);
         "mean_test_spo_loss" and "se_test_spo_loss", mean and standard error over held-out samples;
@@ -351,13 +355,14 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             here.solve_min(here.to_min(costs)),
         )
         names = [member.name for member in members]
-        candidates = choose_weights(held, names, self.weights, rng, deadline)
         clusters = None if groups is None else np.asarray(groups)[rows]
+        candidates = choose_weights(held, names, self.weights, rng, deadline, clusters)
         results, best = compare(held, candidates, [member.two_stage for member in members], clusters)
-        chosen = STACK
-        if self.guard and best is not None and not results["mean_gain"][-1] > results["se_gain"][-1]:
-            chosen = names[best]
-        weights = candidates.weights[-1] if chosen == STACK else np.eye(len(names))[best]
+        share, weights = 1.0, candidates.weights[-1]
+        if self.guard and best is not None:
+            share = share_of_stack(results["mean_gain"][-1], results["se_gain"][-1])
+            weights = share * weights + (1.0 - share) * np.eye(len(names))[best]
+        chosen = STACK if share > 0 or best is None else names[best]
         seconds["weights"] = perf_counter() - choice
         learned = {
             "estimators_": [models[k] for k in fitted],
@@ -365,6 +370,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             "weights_": weights,
             "scales_": scales(held, weights, spread),
             "chosen_": chosen,
+            "stack_share_": share,
             "cv_results_": results,
             "best_two_stage_": None if best is None else names[best],
             "n_held_out_": int(rows.size),
@@ -375,10 +381,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         }
         learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
         set_fitted(self, learned | feature_attributes(noted))
-        share = results["mean_test_normalized_spo_loss"]
+        regret = 100 * results["mean_test_normalized_spo_loss"]
         progress.finish(
-            f"{chosen} chosen; held-out regret of the stack {100 * share[-1]:.3g} %"
-            + ("" if best is None else f", of {names[best]}, the best two-stage member, {100 * share[best]:.3g} %")
+            f"{chosen} chosen, share {share:.2f}; held-out regret of the stack {regret[-1]:.3g} %"
+            + ("" if best is None else f", of {names[best]}, the best two-stage member, {regret[best]:.3g} %")
         )
         return self
 

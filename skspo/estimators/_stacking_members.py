@@ -66,10 +66,11 @@ def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
     boosting = HistGradientBoostingRegressor(
         max_iter=trees, max_leaf_nodes=leaves, early_stopping=False, random_state=seed
     )
+    forest = RandomForestRegressor(50, min_samples_leaf=3, max_features=1 / 3, max_samples=0.5, random_state=seed)
     rich = FeatureUnion([("linear", FunctionTransformer()), ("kernel", kernel)])
     members = [
-        ("ridge", make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))),
-        ("forest", RandomForestRegressor(min_samples_leaf=3, random_state=seed)),
+        ("ridge", make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17)))),
+        ("forest", forest),
         ("boosting", boosting),
         ("spo+", SPOPlusRegressorCV()),
         # Least squares on many features overfits, so that it is not a good prior.

@@ -7,12 +7,14 @@ Conventions
 
 There are few weights, so that the held-out regret itself can be compared.  It is a noisy, piecewise constant function
 of the weights, and the best of many candidates is partly luck: its exact minimiser (``SPORegressor`` on these features)
-has a lower regret on the held-out samples and a higher one on new samples.  So the best few candidates are averaged,
-and half of the random ones are drawn around the weights that minimise the SPO+ loss, which is convex and less noisy.
+has a lower regret on the held-out samples and a higher one on new samples.  So candidates are averaged, each with the
+relative likelihood that it is as good as the best one, and the result is averaged with the weights that minimise the
+SPO+ loss, which is convex and less noisy.
 """
 
 from __future__ import annotations
 
+from math import erf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +27,8 @@ from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions, minimise
 
-#: random candidates, and how many of the best are averaged
-DRAWS, BEST = 100, 8
+#: random candidates
+DRAWS = 100
 
 #: parameter of the Dirichlet distribution of random weights; below one, many members get almost no weight
 CONCENTRATION = 0.7
@@ -76,7 +78,12 @@ class Candidates(NamedTuple):
 
 
 def choose_weights(
-    held: HeldOut, names: list[str], kind: str, rng: np.random.RandomState, deadline: Deadline
+    held: HeldOut,
+    names: list[str],
+    kind: str,
+    rng: np.random.RandomState,
+    deadline: Deadline,
+    groups: np.ndarray | None = None,
 ) -> Candidates:
     """Compare members, equal weights and, for kind "decisions", random weights; add the weights of the stack.
 
@@ -90,6 +97,8 @@ def choose_weights(
     rng : RandomState
     deadline : Deadline
         After it, no further random weights are tried.
+    groups : ndarray of shape (n,), optional
+        Groups of samples, which count as one observation.
     """
     m = len(names)
     equal = np.full(m, 1.0 / m)
@@ -110,8 +119,7 @@ def choose_weights(
     tried = tried[: len(regrets)]
     W = np.array([weights for _, weights in tried])
     if kind == "decisions":
-        order = np.argsort(np.average(regrets, axis=1, weights=held.weight), kind="stable")
-        chosen = W[order[:BEST]].mean(axis=0)
+        chosen = 0.5 * (clipped + likelihoods(np.array(regrets), held.weight, groups) @ W)
     elif kind == "spo+":
         chosen = spo_plus_weights(held, deadline)
     elif kind == "least_squares":
@@ -123,6 +131,27 @@ def choose_weights(
     return Candidates(
         [*(name for name, _ in tried), STACK], np.vstack([W, chosen]), np.vstack([*regrets, held.regret(chosen)])
     )
+
+
+def likelihoods(regrets: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
+    """Relative likelihoods that each candidate is as good as the one with the lowest mean regret; they add up to one.
+
+    The likelihood is exp(-z^2 / 2), where z is the paired difference divided by its standard error.  The noisier the
+    regrets are, the more candidates have a share.
+    """
+    mean = np.average(regrets, axis=1, weights=weight)
+    worse = regrets - regrets[np.argmin(mean)]
+    gap, error = np.average(worse, axis=1, weights=weight), standard_errors(worse, weight, groups)
+    z = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 0)
+    likelihood = np.exp(-0.5 * np.square(z))
+    return likelihood / likelihood.sum()
+
+
+def share_of_stack(gain: float, error: float) -> float:
+    """Confidence level at which the gain over the best two-stage member is significant; 0 if there is no gain."""
+    if gain <= 0.0:
+        return 0.0
+    return erf(gain / (np.sqrt(2.0) * error)) if error > 0 else 1.0
 
 
 def spo_plus_weights(held: HeldOut, deadline: Deadline) -> np.ndarray:
@@ -182,7 +211,7 @@ def scales(held: HeldOut, weights: np.ndarray, spread: np.ndarray) -> np.ndarray
     if held.offset is not None:
         return np.ones(len(spread))
     alone = np.flatnonzero(weights)
-    if alone.size == 1 and weights[alone[0]] == 1.0:
+    if alone.size == 1 and np.isclose(weights[alone[0]], 1.0, rtol=1e-12):
         return spread[alone[0]] / spread
     root = np.ones(len(held.C)) if held.weight is None else np.sqrt(held.weight)
     predicted, costs = (held.region.visible_costs(part) * root[:, None] for part in (held.predict(weights), held.C))

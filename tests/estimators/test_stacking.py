@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import items_data
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyRegressor
@@ -36,7 +37,14 @@ from skspo import (
 from skspo._utils.deadline import Deadline
 from skspo.datasets import make_shortest_path
 from skspo.estimators._stacking_members import _requires_target, default_members, make_member
-from skspo.estimators._stacking_weights import HeldOut, choose_weights, least_squares_weights, standard_errors
+from skspo.estimators._stacking_weights import (
+    HeldOut,
+    choose_weights,
+    least_squares_weights,
+    likelihoods,
+    share_of_stack,
+    standard_errors,
+)
 
 GRID = ShortestPath.grid(3, 3)
 MEMBERS = [
@@ -92,9 +100,42 @@ def test_held_out_regrets_are_those_of_cross_val_predict(paths):
         results["mean_gain"], results["mean_test_spo_loss"][best] - results["mean_test_spo_loss"], atol=1e-12
     )
     assert results["candidate"][-1] == "stack" and model.n_held_out_ == len(C)
-    # The stack is the mean of the eight best candidates.
-    order = np.argsort(results["mean_test_spo_loss"][:-1], kind="stable")
-    assert_allclose(results["weights"][-1], results["weights"][order[:8]].mean(axis=0))
+
+
+def test_weights_by_decisions(paths):
+    """Mean of the SPO+ weights and of all candidates, each with its relative likelihood."""
+    X, C, _, _ = paths
+    model = SPOStackingRegressor(GRID, MEMBERS, random_state=0).fit(X, C)
+    results, k = model.cv_results_, list(model.cv_results_["candidate"]).index("SPO+ weights")
+    P = np.stack(
+        [
+            held_out(clone(member).set_params(region=GRID) if i == 2 else member, X, C)
+            for i, (_, member) in enumerate(MEMBERS)
+        ]
+    )
+    P /= np.stack([GRID.visible_costs(part).std() for part in P])[:, None, None]
+    regrets = np.stack([spo_loss(C, np.tensordot(v, P, 1), GRID, per_sample=True) for v in results["weights"][:-1]])
+    worse = regrets - regrets[regrets.mean(axis=1).argmin()]
+    error = worse.std(axis=1, ddof=1) / np.sqrt(len(C))
+    z = np.array([0.0 if not row.any() else row.mean() / e for row, e in zip(worse, error, strict=True)])
+    likelihood = np.exp(-(z**2) / 2)
+    expected = 0.5 * results["weights"][k] + 0.5 * np.average(results["weights"][:-1], axis=0, weights=likelihood)
+    assert_allclose(results["weights"][-1], expected, rtol=1e-4)
+    assert (model.cv_results_["weights"][:-1] >= 0).all()
+
+
+def test_likelihoods():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=200)
+    regrets = np.stack([noise, noise + rng.normal(size=200) + 10.0, noise, noise + 1.0])
+    found = likelihoods(regrets, None, None)
+    # Candidates that are equal have equal shares; one that is worse for certain has none.
+    assert_allclose(found, [0.5, 0.0, 0.5, 0.0], atol=1e-12)
+    # Few samples exclude less than many, and copies in one group are not more samples.
+    few = rng.normal([[0.0], [0.3]], size=(2, 8))
+    copies, groups = np.repeat(few, 50, axis=1), np.repeat(np.arange(8), 50)
+    assert_allclose(likelihoods(copies, None, groups), likelihoods(few, None, None))
+    assert likelihoods(copies, None, None).min() < likelihoods(few, None, None).min()
 
 
 def test_prediction_is_the_weighted_sum_of_the_members(paths):
@@ -206,24 +247,37 @@ def test_transformers_that_need_costs_are_fitted_in_every_fold():
 # -- guard -------------------------------------------------------------------------------------------------------------
 
 
-def test_guard_keeps_the_two_stage_member_unless_the_gain_is_significant(paths):
+def test_guard_mixes_with_the_two_stage_member_by_confidence(paths):
     X, C, X_test, C_test = paths
     # Linear costs: least squares is as good as anything.
     rng = np.random.default_rng(0)
     B = rng.normal(size=(5, 4))
     linear = X @ B.T + 0.1 * rng.normal(size=(len(X), 5))
-    members = [("ols", LinearRegression()), ("spo+", SPOPlusRegressor()), ("mean", DummyRegressor())]
-    model = SPOStackingRegressor(Simplex(), members, random_state=0).fit(X, linear)
-    gain, error = model.cv_results_["mean_gain"][-1], model.cv_results_["se_gain"][-1]
-    assert gain <= error and model.chosen_ == model.best_two_stage_ == "ols"
-    assert_array_equal(model.weights_, [1.0, 0.0, 0.0])
+    members = [("ols", LinearRegression()), ("mean", DummyRegressor())]
+    model = SPOStackingRegressor(Simplex(), members, weights="equal").fit(X, linear)
+    assert model.cv_results_["mean_gain"][-1] <= 0.0
+    assert model.chosen_ == model.best_two_stage_ == "ols" and model.stack_share_ == 0.0
+    assert_array_equal(model.weights_, [1.0, 0.0])
     assert_allclose(model.predict(X_test), LinearRegression().fit(X, linear).predict(X_test))
-    # Degree 6: SPO+ is better than a tree by far.
+    # Degree 6: SPO+ is better than a constant by far.
     members = [("mean", DummyRegressor()), ("spo+", SPOPlusRegressor(alpha=0.1))]
     model = SPOStackingRegressor(GRID, members, random_state=0).fit(X, C)
-    assert model.chosen_ == "stack" and model.weights_[1] > 0.5
-    assert model.cv_results_["mean_gain"][-1] > model.cv_results_["se_gain"][-1]
+    assert model.chosen_ == "stack" and model.weights_[1] > 0.5 and model.stack_share_ > 0.99
     assert model.score(X_test, C_test) > TwoStageRegressor(DummyRegressor(), GRID).fit(X, C).score(X_test, C_test)
+    # In between: a convex combination.
+    model = SPOStackingRegressor(GRID, MEMBERS, random_state=0).fit(X, C)
+    z = model.cv_results_["mean_gain"][-1] / model.cv_results_["se_gain"][-1]
+    assert model.stack_share_ == pytest.approx(max(0.0, 2 * norm.cdf(z) - 1))
+    alone = np.eye(3)[["ridge", "tree", "spo+"].index(model.best_two_stage_)]
+    share = model.stack_share_
+    assert_allclose(model.weights_, share * model.cv_results_["weights"][-1] + (1 - share) * alone)
+    assert SPOStackingRegressor(GRID, MEMBERS, guard=False, random_state=0).fit(X, C).stack_share_ == 1.0
+
+
+def test_share_of_the_stack():
+    assert share_of_stack(-1.0, 1.0) == share_of_stack(0.0, 0.0) == share_of_stack(0.0, 1.0) == 0.0
+    assert share_of_stack(1.0, 0.0) == 1.0
+    assert share_of_stack(1.96, 1.0) == pytest.approx(0.95, abs=1e-4)
 
 
 def test_no_two_stage_member(paths):
@@ -346,9 +400,13 @@ def test_polars():
     C = rng.normal(size=(60, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = SPOStackingRegressor(Simplex(), MEMBERS[:2], cv=3).fit(frame, C)
+        model = SPOStackingRegressor(Simplex(), MEMBERS[:2], cv=3, random_state=0).fit(frame, C)
         predicted = model.predict(frame)
-    expected = SPOStackingRegressor(Simplex(), MEMBERS[:2], cv=3).fit(frame.to_numpy(), C).predict(frame.to_numpy())
+    expected = (
+        SPOStackingRegressor(Simplex(), MEMBERS[:2], cv=3, random_state=0)
+        .fit(frame.to_numpy(), C)
+        .predict(frame.to_numpy())
+    )
     assert_allclose(predicted, expected)
     assert list(model.feature_names_in_) == ["x", "z"]
 

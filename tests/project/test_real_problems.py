@@ -15,8 +15,11 @@ import pytest
 from scipy import stats
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
 
-from skspo import TopK, normalized_spo_loss, spo_loss
+from skspo import SPOPlusRegressorCV, TopK, TwoStageRegressor, normalized_spo_loss, spo_loss
+from skspo.estimators._stacking_members import make_member
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMES = ["digits", "spam", "credit", "lending", "churn", "mailing", "houses", "deliveries", "cars", "queues"]
@@ -172,72 +175,102 @@ def test_interval(real):
     assert real.interval(a - b, 1 / 3) == pytest.approx(half * np.sqrt(1 + 10 / 3))
 
 
-def test_kernel_features_of_items(real):
-    """The value of an item is the square of its feature: no linear model ranks items, the kernel does."""
-    X = np.random.default_rng(0).normal(size=(120, 5))
-    problem = sys.modules["real_data"].Problem("squares", "", TopK(2, sense="max"), X, X**2)
-    regret = [
-        normalized_spo_loss(X[80:] ** 2, make(problem).fit(X[:80], X[:80] ** 2).predict(X[80:]), problem.region)
-        for make in (real.spo_plus, real.kernel_spo_plus)
+CHEAP = {
+    "ridge": Ridge(),
+    "forest 3": DummyRegressor(),
+    "forest 20": KNeighborsRegressor(3),
+    "boosting 15": KNeighborsRegressor(10),
+    "boosting 6": Ridge(1e4),
+}
+
+
+def squares(real, n=90, d=5):
+    """The value of an item is the square of its feature, and noise."""
+    X, noise = np.random.default_rng(0).normal(size=(2, n, d))
+    return sys.modules["real_data"].Problem("squares", "", TopK(2, sense="max"), X, X**2 + noise)
+
+
+def test_models_of_one_split(real, monkeypatch, tmp_path):
+    """The baseline has the lowest regret by cross-validation; members of a stack are fitted once."""
+    monkeypatch.setattr(real, "USER", CHEAP)
+    problem = squares(real)
+    region, train, test = problem.region, np.arange(60), np.arange(60, 90)
+    X, C = problem.X[train], problem.C[train]
+    held_out = {
+        name: spo_loss(C, cross_val_predict(two_stage(regressor, region), X, C, cv=real.folds(problem)), region)
+        for name, regressor in CHEAP.items()
+    }
+
+    def regret(name):
+        model = two_stage(CHEAP[name], region).fit(X, C)
+        return 100 * normalized_spo_loss(problem.C[test], model.predict(problem.X[test]), region)
+
+    row = real.run_split(problem, train, test, tmp_path)
+    best = min(held_out, key=held_out.get)
+    assert row[real.BASELINE] == pytest.approx(regret(best))
+    assert row["least squares"] == pytest.approx(regret("ridge"))
+    assert row["forest"] == pytest.approx(regret(min(("forest 3", "forest 20"), key=held_out.get)))
+    assert 0.0 <= row["share"] <= 1.0 and 0.0 <= row["changed"] <= 100.0
+    # The features of the kernel are needed here.
+    assert row["kernel SPO+"] < row["SPO+"]
+
+    def refuse(*args):
+        raise AssertionError
+
+    monkeypatch.setattr(real.SPOStackingRegressor, "_fit_members", refuse)
+    again = real.run_split(problem, train, test, tmp_path)
+    assert {name: again[name] for name in real.MODELS} == {name: row[name] for name in real.MODELS}
+    # Other samples are fitted again.
+    with pytest.raises(AssertionError):
+        real.run_split(problem, train[1:], test, tmp_path)
+
+
+def two_stage(regressor, region):
+    return TwoStageRegressor(regressor, region, shared=True)
+
+
+def test_regressors_of_problems_with_the_same_samples_are_fitted_once(real):
+    members = [
+        real.key_of(make_member("a", Ridge(), region, shared=True, costs=costs))
+        for region, costs in ((TopK(1), "all"), (TopK(2), "all"), (TopK(1), "visible"), (TopK(2), "visible"))
     ]
-    assert regret[1] < 0.05 < 0.2 < regret[0]
+    assert members[0] == members[1] and len(set(members)) == 3
+    spo_plus = [real.key_of(make_member("a", SPOPlusRegressorCV(), TopK(k), shared=True, costs="all")) for k in (1, 2)]
+    assert spo_plus[0] != spo_plus[1]
 
 
-def test_chosen_by_held_out_regret(real, problems):
-    """Shrunk predictions have a larger squared error, and better decisions than a constant."""
-    problem = problems.digits()
-    X, C = problem.X[:200], problem.C[:200]
-    shrunk, constant = Ridge(alpha=3e5), DummyRegressor()
-    fits = real.Fits()
-    by_regret = real.ChosenTwoStage(problem, [constant, shrunk], "regret", fits).fit(X, C)
-    assert isinstance(by_regret.model_.regressor_, Ridge)
-    seconds = by_regret.seconds_
-    again = real.ChosenTwoStage(problem, [constant, shrunk], "regret", fits).fit(X, C)
-    assert again.model_ is by_regret.model_ and again.seconds_ == seconds > 0
-
-
-def test_run_and_go_on(real, monkeypatch, tmp_path, capsys):
-    file = tmp_path / "real.json"
-    models = ["least squares", "SPO+"]
-    command = ["real.py", "--quick", "--only", "digits", "--models", *models, "--out", str(file)]
-    monkeypatch.setattr(sys, "argv", command)
+def test_run_and_go_on(real, monkeypatch, tmp_path):
+    monkeypatch.setattr(real, "USER", CHEAP)
+    monkeypatch.setattr(real, "PROBLEMS", {"squares": lambda: squares(real)})
+    page = tmp_path / "README.md"
+    command = ["real.py", "--quick", "--out", str(page)]
+    monkeypatch.setattr(sys, "argv", [*command, "--only", "squares"])
     real.main()
+    file = tmp_path / "results" / "real.json"
     saved = json.loads(file.read_text())
-    assert saved["setting"] == {"splits": 2, "quick": True}
-    for name in models:
-        rows = saved["results"]["digits"][name]
-        assert sorted(rows) == ["0", "1"] and all(0 <= row["regret"] <= 100 for row in rows.values())
+    (row,) = saved["rows"]
+    assert sorted(row["splits"]) == ["0", "1"] and row["about"] == {"splits": 2, "seed": real.SEED}
+    for name in real.MODELS:
+        assert row[name] == pytest.approx(np.mean([row["splits"][k][name] for k in "01"]))
+        assert f"| {row[name]:.2f} |" in page.read_text()
+    assert "mean of the 1 ratios" in saved["notes"][-1]
 
     # Of an interrupted run only the rest is computed.
-    first = saved["results"]["digits"]["SPO+"].pop("1")
+    first = row["splits"].pop("1")
     file.write_text(json.dumps(saved))
-    run = real.run_split
-    computed = []
-    monkeypatch.setattr(
-        real, "run_split", lambda problem, names, *rows: computed.append(names) or run(problem, names, *rows)
-    )
+    run, computed = real.run_split, []
+    monkeypatch.setattr(real, "run_split", lambda *args: computed.append(args[1]) or run(*args))
     real.main()
-    assert computed == [["SPO+"]]
-    again = json.loads(file.read_text())["results"]["digits"]["SPO+"]["1"]
-    assert again["regret"] == first["regret"]
-
-    monkeypatch.setattr(sys, "argv", [*command, "--splits", "3"])
-    with pytest.raises(SystemExit):
-        real.main()
-    assert "name another file" in capsys.readouterr().err
+    assert len(computed) == 1
+    again = json.loads(file.read_text())["rows"][0]["splits"]["1"]
+    assert again["stack"] == first["stack"]
 
 
-def test_verdict(real, problems):
-    problem = problems.digits()
-    rows = {
-        real.BASELINE: [5.0, 5.2, 5.1],
-        "better": [3.0, 3.3, 3.1],
-        "same": [5.3, 4.9, 5.1],
-        "worse": [8.0, 8.3, 8.1],
-    }
-    results = {
-        name: {str(k): {"regret": regret, "seconds": 1.0} for k, regret in enumerate(values)}
-        for name, values in rows.items()
-    }
-    verdicts = {line[0]: line[-1] for line in real.summary(problem, results, 3)}
-    assert verdicts == {real.BASELINE: "", "better": "gains", "same": "level", "worse": "loses"}
+def test_verdict(real):
+    baseline = np.array([5.0, 5.2, 5.1])
+    rows = {"gains": [3.0, 3.3, 3.1], "level": [5.3, 4.9, 5.1], "loses": [8.0, 8.3, 8.1]}
+    for verdict, values in rows.items():
+        found = real.compare(np.array(values), baseline, 0.0)
+        assert found["verdict"] == verdict
+        assert found["ratio"] == pytest.approx(np.mean(values) / 5.1)
+        assert found["half"] == real.interval(np.array(values) - baseline, 0.0)

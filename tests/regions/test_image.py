@@ -472,7 +472,7 @@ def days_of_prices():
     """The last 20 days of the market without gaps, or some that are made up."""
     if DATA is None:
         return 50 + 20 * random_costs(48, 5)
-    lines = (Path(DATA) / "prices2013.dat").read_text().splitlines()[1:]
+    lines = (Path(DATA) / "energy_scheduling" / "prices2013.dat").read_text().splitlines()[1:]
     prices = np.array([float(line.split()[-1].replace("NA", "nan")) for line in lines]).reshape(-1, 48)
     return prices[~np.isnan(prices).any(axis=1)][-20:]
 
