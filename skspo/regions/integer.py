@@ -17,7 +17,15 @@ from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat
 from .per_sample import RowRegion
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
-from .polyhedron import BoundsLike, ConstrainedRegion, ConstraintsLike, RowPolyhedron, read_numbers, stack_sides
+from .polyhedron import (
+    BoundsLike,
+    ConstrainedRegion,
+    ConstraintsLike,
+    RowPolyhedron,
+    given_equalities,
+    read_numbers,
+    stack_sides,
+)
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
 BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
@@ -136,6 +144,11 @@ class MixedInteger(ConstrainedRegion):
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
         return _RowMixedInteger(self, {"rhs": stack_sides(self._data(d).form, rows)})
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Orthonormal rows E with E w constant: given equalities and fixed decisions; others may be implied."""
+        data = self._data(self.resolve_dim(n_dim))
+        return given_equalities(data.form.A_eq, data.low == data.high)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Diagonal of a box around the linear relaxation, an upper bound."""

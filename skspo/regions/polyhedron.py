@@ -306,6 +306,14 @@ def stack_sides(form: InequalityForm, rows: dict[str, np.ndarray]) -> np.ndarray
     return np.concatenate(sides, axis=1)
 
 
+def given_equalities(A_eq: sp.csr_array, fixed: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of the rows of ``A_eq`` and of the unit vectors of fixed decisions."""
+    rows = np.vstack([A_eq.toarray(), np.eye(fixed.size)[fixed]])
+    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1e-300)
+    _, sv, Vt = np.linalg.svd(rows, full_matrices=False)
+    return Vt[sv > 1e-10 * sv.max(initial=1e-300)]
+
+
 class RowPolyhedron(RowRegion):
     """Polyhedra with one right-hand side per row, solved with HiGHS."""
 
@@ -318,9 +326,6 @@ class RowPolyhedron(RowRegion):
         return solve_rows(self._form(C.shape[1]), C, n_jobs=self.region.n_jobs, rhs=data["rhs"])
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Orthonormal basis of the given equalities; implied ones may hold for some samples only."""
+        """Those that are given; implied ones may hold for some samples only."""
         form = self._form(self.resolve_dim(n_dim))
-        if not form.b_eq.size:
-            return np.zeros((0, form.lower.size))
-        _, sv, Vt = np.linalg.svd(form.A_eq.toarray(), full_matrices=False)
-        return Vt[sv > 1e-10 * max(float(sv[0]), 1e-300)]
+        return given_equalities(form.A_eq, form.lower == form.upper)

@@ -36,7 +36,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._row_names import row_error
-from ..polyhedral import InequalityForm
+from ..polyhedral import InequalityForm, StandardForm
 
 Status = highspy.HighsModelStatus
 Options = dict[str, bool | int | float | str]
@@ -157,12 +157,14 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
     return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
 
 
-def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
+def coordinate_bounds(form: InequalityForm, columns: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Finite bounds of every decision: the given ones, or the smallest and largest value where there is none.
 
     Parameters
     ----------
     form : InequalityForm
+    columns : ndarray of shape (d,), default=None
+        Mask of the decisions whose bounds are wanted; None means all.
 
     Returns
     -------
@@ -176,7 +178,8 @@ def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
     low, high = form.lower.copy(), form.upper.copy()
     model = _LinearModel(_scale_constraints(form))
     for bound, sign in ((low, 1.0), (high, -1.0)):
-        for j in np.flatnonzero(~np.isfinite(bound)):
+        missing = ~np.isfinite(bound) & (True if columns is None else columns)
+        for j in np.flatnonzero(missing):
             c = np.zeros(low.size)
             c[j] = sign
             status = model.run(c)
@@ -191,6 +194,19 @@ def coordinate_bounds(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
                 _raise(model.highs, status, what)
             bound[j] = model.minimise(c, what)[j]
     return low, high
+
+
+def with_bounds(form: StandardForm) -> StandardForm:
+    """Give variables that have no bound at all two that cannot be active."""
+    free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
+    if not free.any():
+        return form
+    bounds = {"lower": form.lower, "upper": form.upper}
+    low, high = coordinate_bounds(InequalityForm.build(free.size, A_eq=form.A, b_eq=form.b, **bounds), free)
+    room = 1.0 + (high - low)[free]
+    low[free] -= room
+    high[free] += room
+    return form._replace(lower=low, upper=high)
 
 
 # -- scaling -----------------------------------------------------------------------------------------------------------
