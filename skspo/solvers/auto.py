@@ -196,6 +196,9 @@ class Case:
             return self.n_coef > (DUAL_COEFFICIENTS_SLOW_ORACLE if self.region.oracle_is_solver else DUAL_COEFFICIENTS)
         if not self.interior_point:
             return True
+        if not InteriorPointSolver.fits(self.objective, self.run):
+            # There is no time for it; without a ridge bundle is better, if it can be used.
+            return self.penalty == "ridge" or self.n_coef > BUNDLE_LIMIT
         # No finite number of decisions of a curved region is enough for dual.
         if not self.interior_point_is_slow or not has(self.region, "standard_form"):
             return False
