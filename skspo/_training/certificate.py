@@ -127,7 +127,8 @@ def cancel_residual(
         except RuntimeError:
             break  # a back-end failed to repair decisions; the bounds so far are valid
         best = max(best, objective.dual_value_from_moments(constant, G, Theta))
-        R = objective.moment_residual(G, Theta)
+        # The penalty may leave a hidden component, which no decisions can cancel.
+        R = objective.design.visible(objective.moment_residual(G, Theta))
         residual = float(np.linalg.norm(R))
         age = 0 if residual <= 0.5 * lowest else age + 1
         lowest = min(lowest, residual) if age == 0 else lowest

@@ -31,10 +31,7 @@ Memory = dict[str, Any]
 
 
 class HasStandardForm(Protocol):
-    """The convex hull of the region is a polyhedron {u : A u = b, lower <= u <= upper}, with w = P u.
-
-    If some u has no bound at all, the region must also have ``bounding_box(n_dim)``.
-    """
+    """The convex hull of the region is a polyhedron {u : A u = b, lower <= u <= upper}, with w = P u."""
 
     def standard_form(self, n_dim: int | None = None) -> StandardForm:
         """Return the matrices."""

@@ -34,10 +34,9 @@ from sklearn.utils.validation import check_array
 from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows
 from ._oracles.enumeration import diameter_of_points, width_of_points
-from ._oracles.highs import coordinate_bounds
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
 from .capabilities import Memory, equalities_of, has
-from .polyhedral import InequalityForm, Matrix, QuadraticForm, StandardForm
+from .polyhedral import Matrix, QuadraticForm, StandardForm
 from .polyhedron import read_numbers
 
 if TYPE_CHECKING:
@@ -400,23 +399,14 @@ class LinearImage(Region):
         return self._push(inner.repair(reference + (found.lift @ step.T).T))
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
-        """Standard form of the inner region in which every variable has a bound, and the map from it to z."""
-        return self._cached("inner form", self._bounded_form)
+        """Standard form of the inner region, and the map from it to z."""
+        return self._cached("inner form", self._inner_form_and_map)
 
-    def _bounded_form(self) -> tuple[StandardForm, sp.csr_array]:
+    def _inner_form_and_map(self) -> tuple[StandardForm, sp.csr_array]:
         inner: Any
         inner, m = self._inner()
         form: StandardForm = inner.standard_form(m)
-        N = form.A.shape[1]
-        free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
-        if free.any():  # solvers would ask for the bounding box of z; bounds that cannot be active change nothing
-            low, high = coordinate_bounds(
-                InequalityForm.build(N, A_eq=form.A, b_eq=form.b, lower=form.lower, upper=form.upper)
-            )
-            room = 1.0 + (high - low)
-            lower, upper = np.where(free, low - room, form.lower), np.where(free, high + room, form.upper)
-            form = form._replace(lower=lower, upper=upper)
-        project = sp.eye_array(m, N, format="csr") if form.project is None else form.project
+        project = sp.eye_array(m, form.A.shape[1], format="csr") if form.project is None else form.project
         return form, sp.csr_array(project)
 
     @available_if(lambda image: has(image.region, "standard_form") and image._rows_known is None)

@@ -23,6 +23,7 @@ from .polyhedron import (
     ConstraintsLike,
     Polyhedron,
     RowPolyhedron,
+    given_equalities,
     read_numbers,
     split_rows,
 )
@@ -154,6 +155,11 @@ class MixedInteger(ConstrainedRegion):
         """Return the polyhedron of the same constraints, without integrality."""
         params = self.get_params(deep=False)
         return Polyhedron(**{name: params[name] for name in Polyhedron._get_param_names()})
+
+    def equalities(self, n_dim: int | None = None) -> np.ndarray:
+        """Orthonormal rows E with E w constant: given equalities and fixed decisions; others may be implied."""
+        data = self._data(self.resolve_dim(n_dim))
+        return given_equalities(data.form.A_eq, data.low == data.high)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Diagonal of a box around the linear relaxation, an upper bound."""

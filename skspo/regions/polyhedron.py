@@ -327,6 +327,14 @@ def split_rows(name: str, form: InequalityForm, rows: dict[str, np.ndarray]) -> 
     return found
 
 
+def given_equalities(A_eq: sp.csr_array, fixed: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of the rows of ``A_eq`` and of the unit vectors of fixed decisions."""
+    rows = np.vstack([A_eq.toarray(), np.eye(fixed.size)[fixed]])
+    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1e-300)
+    _, sv, Vt = np.linalg.svd(rows, full_matrices=False)
+    return Vt[sv > 1e-10 * sv.max(initial=1e-300)]
+
+
 class RowPolyhedron(RowPolyhedral):
     """Polyhedra with right-hand sides and bounds of each row, solved with HiGHS."""
 

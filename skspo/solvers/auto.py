@@ -18,6 +18,7 @@ from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
 from .dual.solver import DualSolver
+from .interior_point.intervals import IntervalSolver
 from .interior_point.solver import InteriorPointSolver, is_simple
 from .interior_point.solver import predicted_work as interior_point_work
 from .lbfgs import LBFGSSolver
@@ -64,18 +65,20 @@ BUNDLE_LIMIT = 5_000
 #: sample as warm start it is several times as fast as interior point; the second number is for machines without numba
 BUNDLE_FIRST, BUNDLE_FIRST_WITHOUT_NUMBA = 300, 1_500
 
-#: multiplications of an interior-point iteration above which dual is faster with a ridge: for polyhedra with at most
-#: one equality, and for others, whose optima are more degenerate; and without a ridge
-DUAL_FROM_SIMPLE, DUAL_FROM, DUAL_FROM_WITHOUT_RIDGE = 2e9, 1e10, 2e10
+#: dual is faster than interior point if an iteration of interior point takes more than so many times the
+#: multiplications of a pass over the data: a constant, and a multiple of the distance of the optimum from the prior
+DUAL_FROM, DUAL_FROM_DISTANCE = 100.0, 25.0
 
-#: largest distances from the prior to the optimum, in typical costs and as the gradient at the prior predicts them, up
-#: to which dual is faster than interior point whatever the size: at first, and if the fit with the penalty before took
-#: few passes; and what few are
+#: multiplications of an interior-point iteration, times the number of fits, that are worth loading numba
+WORTH_LOADING = 1e9
+
+#: largest distances from the prior to the optimum up to which dual is faster than interior point whatever the size, if
+#: no coefficient is free: at first, and if the fit with the penalty before took few passes; and what few are
 NEAR_PRIOR, NEAR_PRIOR_NEXT, FEW_PASSES = 10.0, 100.0, 10
 
-#: passes of dual before interior point is tried instead, and the multiplications of an interior-point iteration, times
-#: the number of fits, that are worth loading numba
-NEAR_PASSES, NEAR_WORK = 40, 1e9
+#: passes of dual before interior point is tried instead, if dual is tried because the optimum is near the prior, or
+#: because the training loss may vanish; it needs a dozen if that is so
+FIRST_DUAL_PASSES = 40
 
 #: number of coefficients above which "auto" uses dual if interior-point cannot be used; the second number is for
 #: oracles that are solvers, of which bundle needs fewer passes
@@ -152,11 +155,13 @@ class Case:
 
     @cached_property
     def separable(self) -> bool:
-        """Whether the region is a product of several, and every cost has coefficients of its own."""
+        """Whether the region is a product of several or a box, and every cost has coefficients of its own."""
         region: Any = self.region
         if self.objective.design.shared or not self.serves("separable"):
             return False
-        return len(region.blocks(self.objective.shape[0])) > 1
+        several = len(region.blocks(self.objective.shape[0])) > 1
+        box = not IntervalSolver.shortcomings(region, self.objective.loss, self.penalty)
+        return several or (box and IntervalSolver.fits(self.objective, self.run))
 
     @cached_property
     def many_samples(self) -> bool:
@@ -166,36 +171,72 @@ class Case:
         return many and not self.region.oracle_is_solver
 
     @cached_property
+    def interior_point_is_slow(self) -> bool:
+        """Whether interior-point iterations take so long that a faster method is worth the time of loading numba."""
+        if self.smooth or self.separable or not self.serves("interior-point"):
+            return False
+        return self.run.n_fits * interior_point_work(self.objective, self.run) >= WORTH_LOADING
+
+    @cached_property
+    def distance(self) -> float:
+        """Distance of the optimum from the prior, in typical costs, as the gradient at the prior predicts it.
+
+        It is infinite without a ridge, and where a gradient takes long.
+        """
+        objective = self.objective
+        if self.penalty != "ridge" or self.region.oracle_is_solver:
+            return np.inf
+        if not isinstance(objective, InMemoryObjective) or objective.undecided:
+            return np.inf
+        held = objective.l2 > 0
+        G = objective.loss_gradient(objective.prior, self.run.memory)[1]
+        return float(np.linalg.norm(G[:, held] / objective.l2[held]))
+
+    @cached_property
     def large(self) -> bool:
         """Whether there are so many coefficients that dual is the fastest solver, if numba is installed."""
         if self.smooth or self.separable:
             return False
-        if self.serves("interior-point"):
-            least = DUAL_FROM_SIMPLE if is_simple(self.region, self.d) else DUAL_FROM
-            least = least if self.penalty == "ridge" else DUAL_FROM_WITHOUT_RIDGE
-            if not has(self.region, "standard_form"):
-                least = INTERIOR_POINT_LIMIT  # no finite number of decisions of a curved region is enough for dual
-            return interior_point_work(self.objective, self.run) > least
-        if not self.region.oracle_is_solver:
-            return self.n_coef > DUAL_COEFFICIENTS
-        pays = self.objective.n_samples >= POOL_FROM and can_pool(self.objective) and not self.serves("conic")
-        return pays or self.n_coef > DUAL_COEFFICIENTS_SLOW_ORACLE
+        if not self.serves("interior-point"):
+            if not self.region.oracle_is_solver:
+                return self.n_coef > DUAL_COEFFICIENTS
+            pays = self.objective.n_samples >= POOL_FROM and can_pool(self.objective) and not self.serves("conic")
+            return pays or self.n_coef > DUAL_COEFFICIENTS_SLOW_ORACLE
+        if not self.interior_point:
+            return True
+        if not InteriorPointSolver.fits(self.objective, self.run):
+            # There is no time for it; without a ridge bundle is better, if it can be used.
+            return self.penalty == "ridge" or self.n_coef > BUNDLE_LIMIT
+        # No finite number of decisions of a curved region is enough for dual.
+        if not self.interior_point_is_slow or not has(self.region, "standard_form"):
+            return False
+        one_pass = float(self.objective.n_samples) * self.d * self.objective.design.n_coef
+        work = interior_point_work(self.objective, self.run)
+        return work > (DUAL_FROM + DUAL_FROM_DISTANCE * self.distance) * one_pass
+
+    @cached_property
+    def may_interpolate(self) -> bool:
+        """Whether there are so few samples that a model may decide about all of them without loss.
+
+        Points in general position with random labels of two classes can be separated up to two samples per
+        coefficient.  With more directions in which decisions vary the number grows with their logarithm.
+        """
+        if self.penalty == "l1" or self.region.oracle_is_solver or not has(self.region, "standard_form"):
+            return False
+        directions = self.d - self.objective.normals.shape[0]
+        if self.objective.design.shared or directions < 1 or not self.interior_point_is_slow:
+            return False
+        return self.objective.n_samples <= (2.0 + np.log2(directions)) * self.objective.design.n_coef
 
     @cached_property
     def near_prior(self) -> bool:
         """Whether a ridge on all coefficients moves the prior so little that few decisions change."""
-        objective = self.objective
-        if self.smooth or self.penalty != "ridge" or not (objective.l2 > 0).all() or self.region.oracle_is_solver:
-            return False
-        if not isinstance(objective, InMemoryObjective) or objective.undecided or not self.interior_point:
-            return False
-        if not has_numba() or self.run.n_fits * interior_point_work(objective, self.run) < NEAR_WORK:
+        if not (self.objective.l2 > 0).all() or not self.interior_point_is_slow or not has_numba():
             return False
         last: Any = self.run.states.get("dual")
         if last is not None and last.n_iter > FEW_PASSES:
             return False
-        G = objective.loss_gradient(objective.prior, self.run.memory)[1]
-        return float(np.linalg.norm(G / objective.l2)) <= (NEAR_PRIOR if last is None else NEAR_PRIOR_NEXT)
+        return self.distance <= (NEAR_PRIOR if last is None else NEAR_PRIOR_NEXT)
 
     @property
     def fast_interior_point(self) -> bool:
@@ -218,7 +259,7 @@ class Rule(NamedTuple):
 
 #: rules for data in memory; the solvers are tried in this order
 RULES = [
-    Rule("separable", lambda case: case.separable, "many small problems take less time than a large one"),
+    Rule("separable", lambda case: case.separable, "small problems take less time than a large one"),
     Rule(
         "newton",
         lambda case: case.smooth and case.newton and case.n_coef <= NEWTON_FIRST,
@@ -234,6 +275,7 @@ RULES = [
     ),
     Rule("bundle", lambda case: not case.smooth and case.tiny_shared_model, "its program is tiny"),
     Rule("dual", lambda case: case.large, "its time is linear in the number of coefficients"),
+    Rule("dual", lambda case: case.may_interpolate, "needs few passes if the training loss vanishes"),
     Rule("dual", lambda case: case.near_prior, "few decisions differ from those of the prior"),
     Rule("interior-point", lambda case: case.interior_point, "polyhedra, perhaps with a quadratic constraint"),
     Rule("bundle", lambda case: not case.smooth and case.many_samples, "continues where interior point stalls"),
@@ -270,8 +312,11 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
     -------
     names : list of str
     """
-    run = Run() if run is None else run
-    case = Case(objective, run)
+    return _choose(Case(objective, Run() if run is None else run))
+
+
+def _choose(case: Case) -> list[str]:
+    objective, run = case.objective, case.run
     names: list[str] = []
     for rule in RULES if case.in_memory else RULES_FOR_CHUNKS:
         if rule.solver not in names and rule.condition(case) and SOLVERS[rule.solver].fits(objective, run):
@@ -304,7 +349,8 @@ def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **p
     if isinstance(solver, Solver):
         chosen = [solver]
     else:
-        names = choose_solvers(objective, run) if solver == "auto" else [solver]
+        case = Case(objective, run)
+        names = _choose(case) if solver == "auto" else [solver]
         if not isinstance(solver, str) or not set(names) <= set(SOLVERS):
             raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, or a Solver; got {solver!r}.")
         chosen = []
@@ -316,7 +362,7 @@ def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **p
                 "lbfgs": LBFGS_FIRST if "newton" in names else None,
                 "newton": steps,
                 "bundle": FIRST_PASSES,
-                "dual": NEAR_PASSES if "interior-point" in names and not Case(objective, run).large else None,
+                "dual": FIRST_DUAL_PASSES if "interior-point" in names and not case.large else None,
             }.get(name)
             another = [other for other in names[names.index(name) + 1 :] if not SOLVERS[other].tolerates_inexact]
             if another and own.get("max_iter") is None:

@@ -255,11 +255,22 @@ def test_solvers_of_curved_regions_agree(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = [sk.SPOPlusRegressor(region, solver=solver, alpha=0.1).fit(X, C) for solver in solvers]
-    for model in models:  # lbfgs proves little at a kink of the loss, also on the plain region
+    for model in models:  # lbfgs proves little at a kink of the loss, also on the plain region; "auto" goes on
         assert model.duality_gap_ <= 2e-6 or model.solver_ == "lbfgs"
     value = [model.objective_ for model in models]
     assert max(value) - min(value) <= 3e-6 * value[0]
     assert max(model.lower_bound_ for model in models) <= min(value) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_auto_closes_the_gap_on_curved_images(name, l1_ratio):
+    """Also where one sample is at the kink of the loss, as with the square matrix."""
+    X, C = small_data(SMOOTH[name].n_dim, n=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = sk.SPOPlusRegressor(SMOOTH[name], alpha=0.1, l1_ratio=l1_ratio).fit(X, C)
+    assert model.duality_gap_ <= 1e-6
 
 
 def test_a_curved_region_without_a_unique_z_has_no_repair():

@@ -176,3 +176,40 @@ def test_mixed_integer_is_integer_by_default():
     relaxed = MixedInteger(**problem, integrality=0).argmin(C)
     assert_array_equal(relaxed, Polyhedron(**problem).argmin(C))
     assert (relaxed != np.rint(relaxed)).any()
+
+
+def test_equalities_of_integer_decisions():
+    """Given equalities and decisions that bounds fix, compared with all points."""
+    rows = np.array([[1, 1, 1, 0, 0], [0, 0, 0, 1e3, 1e3]])
+    bounds = [(0, 1), (0, 1), (0, 1), (0, 2), (0, 2)]
+    problem = {"A_eq": rows, "b_eq": [2.0, 2e3], "bounds": [*bounds[:2], (0, 0.5), *bounds[3:]]}
+    points = np.array(list(itertools.product(range(2), range(2), [0], range(3), range(3))), dtype=float)
+    points = points[(points @ rows.T == problem["b_eq"]).all(axis=1)]
+    region = MixedInteger(**problem)
+    E = region.equalities()
+    assert_allclose(E @ E.T, np.eye(len(E)), atol=1e-12)
+    assert_allclose(E @ (points - points[0]).T, 0.0, atol=1e-12)
+    # The third decision is 0; that the first two are then 1 is implied and not found.
+    assert len(E) == 3
+    C = np.random.default_rng(0).normal(size=(6, 5))
+    assert_allclose(region.visible_costs(C) @ E.T, 0.0, atol=1e-12)
+    assert_allclose((C * region.argmin(region.visible_costs(C))).sum(axis=1), (C @ points.T).min(axis=1))
+    # With right-hand sides that vary, only decisions that are fixed whatever they are.
+    varying = region.with_rows({"b_eq": np.tile(problem["b_eq"], (6, 1))}, 6, 5)
+    assert_allclose(varying.equalities(5) @ (points - points[0]).T, 0.0, atol=1e-12)
+    assert len(varying.equalities(5)) == 2
+    assert MixedInteger(bounds=(0, 1)).equalities(3).shape == (0, 3)
+
+
+def test_training_ignores_costs_along_equalities_of_integer_decisions():
+    """The same program as a polytope with integer vertices and as an integer region: one optimum."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 2))
+    C = X @ rng.normal(size=(2, 4)) + rng.normal(size=(40, 4))
+    rows = {"A_eq": [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]], "b_eq": [1, 1, 1], "bounds": (0, 1)}
+    models = [sk.SPOPlusRegressor(region).fit(X, C) for region in (MixedInteger(**rows), sk.Assignment(2))]
+    assert max(model.duality_gap_ for model in models) <= 1e-6
+    assert_allclose(models[0].objective_, models[1].objective_, rtol=1e-5)
+    E = models[0].region_.equalities(4)
+    assert len(E) == 3
+    assert_allclose(E @ models[0].coef_, E @ models[1].coef_, atol=1e-8)  # set by least squares

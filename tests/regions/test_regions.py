@@ -531,8 +531,9 @@ def test_capabilities_are_what_the_family_has():
         assert offers[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
         assert offers[name] == smooth, name
-    for name in ("integer", "mixed", "knapsack"):
-        assert offers[name] == {"diameter"}, name
+    for name in ("integer", "mixed"):
+        assert offers[name] == {"diameter", "equalities"}, name
+    assert offers["knapsack"] == {"diameter"}
     assert offers["oracle"] == {"audit"}
     assert not has(sk.EntropySimplex(0.0), "strong_convexity")  # the whole simplex
 

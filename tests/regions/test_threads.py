@@ -319,11 +319,15 @@ TOP = sk.TopK(3)
     ("model", "data"),
     [
         (sk.SPOPlusRegressor(TOP, solver="bundle", tol=1e-4), (X, C)),
+        (sk.SPOPlusRegressor(TOP, solver="dual", alpha=0.1), (X, C)),
+        (sk.SPOPlusRegressor(TOP, solver="interior-point"), (X, C)),
+        (sk.SPOPlusRegressor(TOP, solver="sgd", alpha=0.1, max_iter=20, random_state=0), (X, C)),
+        (sk.SPOPlusRegressor(sk.EntropySimplex(), solver="newton"), (P, R)),
         (sk.SPOPlusRegressor(sk.EntropySimplex(), solver="lbfgs"), (P, R)),
         (sk.SPORegressor(TOP, n_restarts=1, random_state=0, max_iter=20), (X, C)),
         (sk.SPOPlusRegressorCV(TOP, alphas=[1.0, 0.1], cv=2, solver="bundle", tol=1e-3), (X, C)),
     ],
-    ids=["bundle", "lbfgs", "spo", "cv"],
+    ids=["bundle", "dual", "interior-point", "sgd", "newton", "lbfgs", "spo", "cv"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_models_do_not_depend_on_threads(small_blocks, blocks, model, data):

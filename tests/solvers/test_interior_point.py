@@ -18,6 +18,7 @@ from skspo import (
     L1Ball,
     Markowitz,
     Polyhedron,
+    Product,
     ShortestPath,
     Simplex,
     SPOPlusLoss,
@@ -241,6 +242,23 @@ def test_thinned_objective_is_that_of_the_rows():
     assert thin.value(Theta) * share == pytest.approx(parts[0][0])
     np.testing.assert_allclose(thin.value_gradient(Theta)[1] * share, parts[0][1])
     assert whole.value(Theta) == pytest.approx(sum(part[0] for part in parts))
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+def test_variables_without_bounds_anywhere_in_a_product(first, shared):
+    """Slacks of one factor come before the variables of the next, so their places differ."""
+    cross = Polyhedron(A_ub=[[1, 1], [1, -1], [-1, 1], [-1, -1]], b_ub=np.ones(4), bounds=(None, None))
+    factors = [(cross, 2), (Simplex(), 3)]
+    factors = factors if first else factors[::-1]
+    region = Product([factor for factor, _ in factors], [size for _, size in factors])
+    X, C = noisy_data(30, d=5)
+    X = np.random.default_rng(1).normal(size=(30, 10)) if shared else X
+    same = Product([L1Ball() if factor is cross else factor for factor, _ in factors], region.sizes)
+    params = {"solver": "interior-point", "shared": shared}
+    models = [SPOPlusRegressor(kind, **params).fit(X, C) for kind in (region, same)]
+    assert max(model.duality_gap_ for model in models) <= 1e-6
+    assert_allclose(models[0].objective_, models[1].objective_, rtol=1e-5)
 
 
 def test_reduced_form_of_decisions_fixed_at_their_upper_bound():

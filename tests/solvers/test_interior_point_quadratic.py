@@ -167,7 +167,8 @@ def test_other_polyhedra_are_refused():
 
 def test_auto_prefers_interior_point_for_curved_regions(monkeypatch):
     """No finite number of decisions is enough for dual, however many coefficients there are."""
-    monkeypatch.setattr(auto, "DUAL_FROM", 0.0)
+    for name in ("DUAL_FROM", "DUAL_FROM_DISTANCE", "WORTH_LOADING"):
+        monkeypatch.setattr(auto, name, 0.0)
     rng = np.random.default_rng(0)
     first = {}
     for region, d in ((Markowitz(np.eye(12), 0.5), 12), (ShortestPath.grid(3, 3), 12)):

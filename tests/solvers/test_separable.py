@@ -127,9 +127,11 @@ def test_a_shared_model_is_one_block():
     assert_allclose(result.objective, InteriorPointSolver().solve(objective, Run()).objective, rtol=1e-5)
 
 
-def test_auto_splits_products_only():
-    assert choose_solvers(objective_of(Box(), 20))[0] == "interior-point"
+def test_auto_splits_products_and_boxes_only():
     assert choose_solvers(objective_of(Box(), 41))[0] == "separable"
+    # A box is one block if it is small, and has a solver of its own, which cannot handle an l1 penalty.
+    assert choose_solvers(objective_of(Box(), 20))[0] == "separable"
+    assert choose_solvers(objective_of(Box(), 20, alpha=0.1, l1_ratio=0.5))[0] == "interior-point"
     region = Product([Simplex()], [4])
     assert choose_solvers(objective_of(region, 4))[0] == "interior-point"
     rows = np.random.default_rng(0).uniform(size=(60, 41))

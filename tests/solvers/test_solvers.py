@@ -48,7 +48,7 @@ from skspo.solvers import (
     choose_solvers,
     make_solvers,
 )
-from skspo.solvers.auto import FEW_PASSES, NEAR_PASSES
+from skspo.solvers.auto import FEW_PASSES, FIRST_DUAL_PASSES
 from skspo.solvers.driver import SolverOptions, minimise
 
 
@@ -284,6 +284,39 @@ def test_auto_uses_dual_for_many_coefficients(monkeypatch):
         assert auto(knapsack) == ["bundle"]
 
 
+def test_dual_or_interior_point_by_predicted_time():
+    """The distance to the optimum, which grows as the penalty decreases, is what dual pays for."""
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(1000, 5)), rng.normal(size=(1000, 100))
+
+    def first(region=Simplex(), n=1000, d=100, **params):  # noqa: B008
+        return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X[:n], C[:n, :d], **params))[0]
+
+    assert first(alpha=0.01) == first(alpha=0.01, region=TopK(5)) == "dual"
+    assert first(alpha=1e-5) == first(alpha=0.0) == first(alpha=0.01, l1_ratio=0.5) == "interior-point"
+    # Small problems are not worth loading numba, and with few costs an iteration takes no longer than some passes.
+    assert first(alpha=0.01, n=100) == first(alpha=0.01, d=20) == "interior-point"
+
+
+def test_auto_tries_dual_where_the_loss_may_vanish():
+    """With few samples for each feature there may be a model without loss, which dual finds in a few passes."""
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(900, 180)), rng.normal(size=(900, 10))
+
+    def chosen(n, p, **params):
+        objective = InMemoryObjective(SPOPlusLoss(Simplex()), X[:n, :p], C[:n], **params)
+        return make_solvers(objective, Run(), "auto")
+
+    # With nine directions there are up to 2 + log2(9) = 5.2 samples for each of the 181 coefficients.
+    for params in ({}, {"alpha": 1e-6}):
+        dual, *others = chosen(900, 180, **params)
+        assert dual.name == "dual" and dual.max_iter == FIRST_DUAL_PASSES
+        assert others[0].name == "interior-point"
+    assert chosen(900, 170)[0].name == "interior-point"
+    assert chosen(900, 180, alpha=0.1, l1_ratio=1.0)[0].name == "interior-point"
+    assert chosen(400, 80)[0].name == "interior-point"  # not worth loading numba
+
+
 def test_states_of_a_run_serve_the_next_penalty():
     """The dual method starts from its cached decisions, and needs fewer passes than from the coefficients alone."""
     pytest.importorskip("numba")
@@ -324,7 +357,7 @@ def test_auto_uses_dual_near_the_prior():
     # Along a path it is used as long as it needs few passes.
     first, run = objective.with_penalty(slope, 0.0), Run(n_fits=10_000)
     dual, *_ = make_solvers(first, run, "auto")
-    assert dual.name == "dual" and dual.max_iter == NEAR_PASSES
+    assert dual.name == "dual" and dual.max_iter == FIRST_DUAL_PASSES
     assert dual.solve(first, run).converged and run.states["dual"].n_iter <= FEW_PASSES
     assert auto(0.02, states=run.states)[0] == "dual" and auto(0.009, states=run.states)[0] == "interior-point"
     slow = {"dual": run.states["dual"]._replace(n_iter=FEW_PASSES + 1)}
@@ -333,7 +366,7 @@ def test_auto_uses_dual_near_the_prior():
 
 def test_interior_point_continues_where_dual_needs_too_many_passes(monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr("skspo.solvers.auto.NEAR_PASSES", 1)
+    monkeypatch.setattr("skspo.solvers.auto.FIRST_DUAL_PASSES", 1)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 10))
     C = (X @ rng.normal(size=(10, 6))) ** 2 / 10 + rng.normal(size=(200, 6))

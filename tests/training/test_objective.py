@@ -6,13 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data, spo_plus_objective
 
 import skspo as sk
-from skspo._training.certificate import CERTIFICATE_RADIUS, lower_bound
+from skspo._training.certificate import CERTIFICATE_RADIUS, DecisionsAt, lower_bound
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.objective import GAP_FLOOR
 from skspo._training.run import Run
 from skspo._utils.deadline import Deadline
 from skspo.datasets import make_portfolio
-from skspo.solvers import InteriorPointSolver, LBFGSSolver
+from skspo.solvers import InteriorPointSolver, LBFGSSolver, NewtonSolver
 
 
 def test_gap_is_relative_to_a_share_of_the_trivial_loss_at_least():
@@ -123,3 +123,18 @@ def test_only_ratios_of_weights_matter():
     assert small.objective_ == pytest.approx(large.objective_, rel=1e-9)
     mean = sk.spo_plus_loss(C, small.predict(X), sk.Simplex(), sample_weight=weight)
     assert small.objective_ == pytest.approx(mean + 0.05 * (small.coef_**2).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 4])  # draws with a sample at the kink of the loss
+def test_bound_does_not_suffer_from_a_hidden_component_of_the_coefficients(seed):
+    """No decisions cancel the penalty's gradient along directions in which decisions do not vary."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 3))
+    C = X @ rng.normal(size=(3, 3)) + rng.normal(size=(20, 3))
+    objective = InMemoryObjective(sk.SPOPlusLoss(sk.EntropySimplex(-0.7)), X, C, alpha=0.1)
+    result = NewtonSolver().solve(objective, Run())
+    Theta = result.coef.copy()
+    Theta[:, :3] += 1e-6 * objective.normals.T @ np.array([[1.0, -1.0, 2.0]])
+    bound = lower_bound(objective, DecisionsAt(Theta), Theta, Deadline())
+    assert bound.value <= result.objective
+    assert result.objective - bound.value <= 2e-6 * result.objective

@@ -37,7 +37,7 @@ from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_l
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._names import Names, say_variable
 from .._row_names import row_error
-from ..polyhedral import InequalityForm
+from ..polyhedral import InequalityForm, StandardForm
 
 Status = highspy.HighsModelStatus
 Options = dict[str, bool | int | float | str]
@@ -166,7 +166,9 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
     return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
 
 
-def coordinate_bounds(form: InequalityForm, names: Names = None) -> tuple[np.ndarray, np.ndarray]:
+def coordinate_bounds(
+    form: InequalityForm, names: Names = None, columns: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Finite bounds of every decision: the given ones, or the smallest and largest value where there is none.
 
     Parameters
@@ -174,6 +176,8 @@ def coordinate_bounds(form: InequalityForm, names: Names = None) -> tuple[np.nda
     form : InequalityForm
     names : list of str, default=None
         Names of the decisions, for error messages.
+    columns : ndarray of shape (d,), default=None
+        Mask of the decisions whose bounds are wanted; None means all.
 
     Returns
     -------
@@ -187,7 +191,8 @@ def coordinate_bounds(form: InequalityForm, names: Names = None) -> tuple[np.nda
     low, high = form.lower.copy(), form.upper.copy()
     model = _LinearModel(_scale_constraints(form))
     for bound, sign in ((low, 1.0), (high, -1.0)):
-        for j in np.flatnonzero(~np.isfinite(bound)):
+        missing = ~np.isfinite(bound) & (True if columns is None else columns)
+        for j in np.flatnonzero(missing):
             c = np.zeros(low.size)
             c[j] = sign
             status = model.run(c)
@@ -202,6 +207,19 @@ def coordinate_bounds(form: InequalityForm, names: Names = None) -> tuple[np.nda
                 _raise(model.highs, status, what)
             bound[j] = model.minimise(c, what)[j]
     return low, high
+
+
+def with_bounds(form: StandardForm) -> StandardForm:
+    """Give variables that have no bound at all two that cannot be active."""
+    free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
+    if not free.any():
+        return form
+    bounds = {"lower": form.lower, "upper": form.upper}
+    low, high = coordinate_bounds(InequalityForm.build(free.size, A_eq=form.A, b_eq=form.b, **bounds), columns=free)
+    room = 1.0 + (high - low)[free]
+    low[free] -= room
+    high[free] += room
+    return form._replace(lower=low, upper=high)
 
 
 # -- scaling -----------------------------------------------------------------------------------------------------------

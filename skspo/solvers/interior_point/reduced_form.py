@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from ..._training.run import Run
+from ...regions._oracles.highs import with_bounds
 from ...regions.capabilities import equalities_of, has
 from ...regions.polyhedral import InequalityForm, StandardForm, polyhedral_geometry
 from ...regions.row_polyhedra import patterns
@@ -45,28 +46,23 @@ def forms_of(objective: Any, run: Run) -> list[ReducedForm]:
 def region_form(region: Any, d: int) -> ReducedForm | None:
     """Reduced form of a polyhedral region, or of one with a quadratic constraint; None if that has no interior."""
     if has(region, "standard_form"):
-        return reduce_form(region.standard_form(d), region, d)
+        return reduce_form(region.standard_form(d), d)
     quadratic = region.quadratic_form(d)
     if quadratic.inside is None:
         return None
     # Nothing is fixed, shifted or mirrored: there is a point strictly inside, and all lower bounds are zero.
-    form = reduce_form(quadratic.standard, region, d)
+    form = reduce_form(quadratic.standard, d)
     if form.bounded.size or form.A.shape[0] != 1 or not (form.A == 1.0).all():
         raise ValueError(f"quadratic_form of {type(region).__name__}: the polyhedron must be {{u >= 0, sum u = b}}.")
     return form._replace(center=quadratic.inside, S=form.E.T @ quadratic.Q @ form.E / quadratic.limit)
 
 
-def reduce_form(standard: StandardForm, region: Any, d: int) -> ReducedForm:
+def reduce_form(standard: StandardForm, d: int) -> ReducedForm:
     """Remove variables that are fixed, openly or by implication, shift bounds to zero, drop redundant equalities."""
-    lower, upper = standard.lower.copy(), standard.upper.copy()
+    standard = with_bounds(standard)  # a variable without bounds has no scaling
+    lower, upper = standard.lower, standard.upper
     N = lower.size
     E = np.eye(d, N) if standard.project is None else standard.project.toarray()
-    free = ~np.isfinite(lower) & ~np.isfinite(upper)
-    if free.any():
-        # A variable without bounds has no scaling; bounds that cannot be active change nothing.
-        low, high = region.bounding_box(d)
-        room = 1.0 + (high - low)
-        lower[free], upper[free] = (low - room)[free[:d]], (high + room)[free[:d]]
     form = InequalityForm.build(N, A_eq=standard.A, b_eq=standard.b, lower=lower, upper=upper)
     geometry = polyhedral_geometry(form)
     up, low_ = np.isfinite(upper), np.isfinite(lower)
