@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import null_space
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.deadline import TimeIsUp, check_time
@@ -194,10 +195,10 @@ class RowPolyhedral(RowRegion):
             raise SolverError("There was no time to find a point inside the region of each sample.") from None
         step = W - center[:, :d]
         for kept, rows in patterns(is_open):
-            normals = _basis(
-                np.concatenate([form.A_eq.toarray(), np.eye(d)[~kept[:d]], form.A_ub.toarray()[~kept[d:]]])
-            )
-            step[rows] -= (step[rows] @ normals.T) @ normals
+            equal = np.concatenate([form.A_eq.toarray(), np.eye(d)[~kept[:d]], form.A_ub.toarray()[~kept[d:]]])
+            # Products with directions, not differences: rounding errors of large steps stay within the affine hull.
+            U = null_space(_basis(equal)) if equal.size else np.eye(d)
+            step[rows] = (step[rows] @ U) @ U.T
         move = np.concatenate([step, -(form.A_ub @ step.T).T], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             excess = np.where(move > 0, move / (standard.upper - center), -move / (center - standard.lower))
