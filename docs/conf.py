@@ -23,7 +23,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "mathml",
     "plain_docstrings",
+    "region_pages",
     "link_names",
     "sphinx_gallery.gen_gallery",
 ]
@@ -41,7 +43,8 @@ html_show_sourcelink = False
 pygments_style = "friendly"
 highlight_language = "none"  # blocks without a language are formulas
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+html_math_renderer = "mathml"
 
 # -- API --------------------------------------------------------------------------------------------------------------
 

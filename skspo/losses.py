@@ -14,9 +14,11 @@ solvers, take costs to be minimised: the sign of ``sense="max"`` has been applie
 
 from __future__ import annotations
 
+from numbers import Number
+
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import check_array, check_non_negative
 
 from .regions.base import Region
 from .regions.capabilities import Memory, has
@@ -110,7 +112,16 @@ def check_weight(sample_weight: ArrayLike | None, X: ArrayLike) -> np.ndarray | 
     """Return nonnegative finite weights, one per sample, not all zero; None stays None."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    n = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
+    if isinstance(sample_weight, Number):
+        sample_weight = np.full(n, sample_weight, dtype=np.float64)
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight")
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, expected ({n},): one weight per sample.")
+    check_non_negative(weight, "`sample_weight`")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every sample; at least one must be positive.")
+    return weight
 
 
 def check_offset(offset: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics._scorer import _Scorer
+from sklearn.utils.metadata_routing import UNUSED
 
 from ._training.fitted import check_cost_names, check_metadata, metadata_checked
 from ._utils.scaling import relative_weight
@@ -242,18 +242,45 @@ def make_spo_scorer(
     if region is None:
         warn_no_region()  # once, not in every fold
         region = Box()
-    return _DecisionScorer(metrics[metric], -1, {"region": region, **kwargs}, "predict")
+    return _DecisionScorer(metrics[metric], region, kwargs)
 
 
-class _DecisionScorer(_Scorer):
-    """Scorer that checks that it gets the same kinds of metadata as the estimator's ``fit``."""
+class _DecisionScorer(BaseEstimator):
+    """Scorer that checks that it gets the same kinds of metadata as the estimator's ``fit``.
 
-    def _score(self, caller: object, estimator: BaseEstimator, X: object, y_true: ArrayLike, **kwargs: object) -> float:
-        given = self._kwargs | kwargs
-        check_metadata(estimator, "the scorer", offset=given.get("offset"), region_params=given.get("region_params"))
-        check_cost_names(estimator, y_true)
+    It is a ``BaseEstimator`` because this gives it ``set_score_request``, which is written for ``score``.
+    """
+
+    __metadata_request__score = {"estimator": UNUSED}
+
+    def __init__(self, metric: Callable[..., Any], region: Region, options: dict[str, object]) -> None:
+        self.metric = metric
+        self.region = region
+        self.options = options
+
+    def score(
+        self,
+        estimator: BaseEstimator,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+    ) -> float:
+        """Minus the loss of the decisions that are made with the predictions of a fitted estimator."""
+        given = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        options = self.options | {name: value for name, value in given.items() if value is not None}
+        check_metadata(
+            estimator, "the scorer", offset=options.get("offset"), region_params=options.get("region_params")
+        )
+        check_cost_names(estimator, y)
         with metadata_checked():  # the metric adds the offset
-            return super()._score(caller, estimator, X, y_true, **kwargs)
+            y_pred = estimator.predict(X)
+        return -self.metric(y, y_pred, self.region, **options)
+
+    def __call__(self, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, **metadata: Any) -> float:
+        """Return the score."""
+        return self.score(estimator, X, y, **metadata)
 
 
 def _prepare(

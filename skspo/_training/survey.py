@@ -124,7 +124,8 @@ def coordinates_of(
     same = size <= ROUNDING * whole
     cost_scale = (whole if same else size) or 1.0
     check_units(standardization, cost_scale)
-    cond = LinearRegression().tol  # the cut-off that scikit-learn uses for rows in memory
+    # The cut-off that scikit-learn uses for rows in memory; old versions have no parameter for it.
+    cond = getattr(LinearRegression(), "tol", max(sum(survey.sizes), p) * np.finfo(float).eps)
     if fit_intercept:
         coef = lstsq(deviation, below / unit, cond=cond)[0].T * unit
         intercept = target[0] / ones[0, 0] - coef @ mean

@@ -14,7 +14,7 @@ from ..data.chunks import is_dask
 from ..losses import check_offset
 from ..metrics import normalized_spo_loss
 from ..regions.base import Region
-from ._report import DecisionReport, decision_report, visual_block
+from ._report import DecisionReport, decision_report
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -137,10 +137,6 @@ class DecisionMixin(VersionedState):
             Prints as a table; ``to_dict()`` has the figures.
         """
         return decision_report(self, X, y, **kwargs)
-
-    def _sk_visual_block_(self) -> object:
-        # Hook of scikit-learn's HTML diagrams; if it raises, the plain diagram is shown.
-        return visual_block(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

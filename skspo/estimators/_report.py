@@ -387,21 +387,3 @@ def certificate_of(estimator: object) -> Certificate:
         return {}
     figures = {name: float(getattr(estimator, f"{name}_")) for name in ("objective", "lower_bound", "duality_gap")}
     return {"solver": getattr(estimator, "solver_", ""), **figures}
-
-
-def visual_block(estimator: object) -> object:
-    """Block of scikit-learn's HTML diagram: below the name the region and, once fitted, the certificate."""
-    from sklearn.utils._repr_html.estimator import _VisualBlock
-
-    region = getattr(estimator, "region_", getattr(estimator, "region", None))
-    caption = "Box" if region is None else describe_region(region)
-    certificate = certificate_of(estimator)
-    if certificate:
-        caption += "; {solver}, relative gap {duality_gap:.1e}".format_map(certificate)
-    name, inner = type(estimator).__name__, getattr(estimator, "regressor", None)
-    if inner is None:
-        return _VisualBlock("single", estimator, names=name, name_details=str(estimator), name_caption=caption)
-    # A diagram of two estimators has no caption.
-    inner = getattr(estimator, "regressor_", inner)
-    names = [f"regressor: {type(inner).__name__}, deciding in {caption}"]
-    return _VisualBlock("parallel", [inner], names=names, name_details=[str(inner)])

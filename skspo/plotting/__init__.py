@@ -7,13 +7,17 @@ something is drawn: ``pip install skspo[plot]``.
 
 from .convergence import ConvergenceDisplay
 from .decisions import DecisionDisplay
+from .loss import LossDisplay
 from .path import RegularizationPathDisplay
+from .region import RegionDisplay
 from .regret import RegretDisplay
 from .stacking import StackingDisplay
 
 __all__ = [
     "ConvergenceDisplay",
     "DecisionDisplay",
+    "LossDisplay",
+    "RegionDisplay",
     "RegretDisplay",
     "RegularizationPathDisplay",
     "StackingDisplay",

@@ -122,7 +122,7 @@ class Region(VersionedState, BaseEstimator):
     """Base class of all feasible regions.
 
     ``__init__`` of subclasses stores the parameters unchanged; they are validated on first use.  With ``sense="max"``
-    the predicted numbers are values to be maximised; :meth:`to_min` is the only place that changes their sign.
+    the predicted numbers are values to be maximised; ``to_min`` is the only place that changes their sign.
     """
 
     sense: str = "min"

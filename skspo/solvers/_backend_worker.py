@@ -49,7 +49,7 @@ def solve_clarabel(program: Program, parent: int | None = None) -> Answer:
         setattr(settings, name, value)
     cones = [make[kind](parameter) for kind, parameter in program["cones"]]
     solver = clarabel.DefaultSolver(program["P"], program["q"], program["A"], program["b"], cones, settings)
-    if parent is not None:
+    if parent is not None and hasattr(solver, "set_termination_callback"):  # Clarabel 0.10 and later
         solver.set_termination_callback(lambda _: os.getppid() != parent)
     found = solver.solve()
     fields = ("x", "z", "s", "obj_val", "solve_time", "iterations")

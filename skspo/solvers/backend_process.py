@@ -60,7 +60,7 @@ class BackendInterrupted(BackendFailure):
 
 def is_large(compiled: Compiled) -> bool:
     """Whether a program is large enough for a separate process."""
-    return compiled[0]["A"].nnz >= LARGE_PROGRAM
+    return sum(compiled[0][name].nnz for name in ("A", "F") if name in compiled[0]) >= LARGE_PROGRAM
 
 
 def solve_in_process(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
@@ -151,10 +151,14 @@ def _clarabel_result(answer: Answer) -> SimpleNamespace:
 
 
 def _highs_program(data: ProblemData) -> Program:
-    b, n_equal = data["b"], data["dims"].zero
+    if "F" in data:  # old versions of CVXPY: min q.x, A x = b, F x <= G
+        A, b, q = sp.vstack([data["A"], data["F"]]), np.concatenate([data["b"], data["G"]]), data["q"]
+        n_equal = data["b"].size
+    else:
+        A, b, q, n_equal = data["A"], data["b"], data["c"], data["dims"].zero
     lower = np.where(np.arange(b.size) < n_equal, b, -np.inf)
     bounds = data.get("lower_bounds"), data.get("upper_bounds")
-    return {"q": data["c"], "A": sp.csc_array(data["A"]), "b": b, "lower": lower, "bounds": bounds}
+    return {"q": q, "A": sp.csc_array(A), "b": b, "lower": lower, "bounds": bounds}
 
 
 def _highs_result(answer: Answer) -> dict[str, object]:

@@ -97,13 +97,14 @@ class ConicSolver(Solver):
             message = f"CVXPY would not compile the program in time ({run.deadline.message})"
             return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         problem, Theta, link = self._model(objective)
-        if self.backend == "HIGHS" and not problem.is_lp():
+        linear = is_linear(problem)
+        if self.backend == "HIGHS" and not linear:
             # The active-set method of HiGHS for quadratic programs is too slow at these sizes.
             raise ValueError(
                 f"backend='HIGHS' is for linear programs, but {type(objective.region).__name__} with alpha="
                 f"{objective.alpha:g} and l1_ratio={objective.l1_ratio:g} is not one. Use backend='CLARABEL'."
             )
-        attempts = [("HIGHS", self._highs_options())] if problem.is_lp() else []
+        attempts = [("HIGHS", self._highs_options())] if linear else []
         # At the default accuracy the bound is loose; a higher accuracy takes only a few more iterations.
         attempts += [("CLARABEL", self._clarabel_options(accuracy)) for accuracy in (1e-12, 1e-9)]
         if self.backend != "auto":
@@ -220,3 +221,15 @@ class ConicSolver(Solver):
         if self.max_iter is not None:
             options |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}
         return options
+
+
+def is_linear(problem: cp.Problem) -> bool:
+    """Whether a problem is a linear program.  Old versions of CVXPY have no ``Problem.is_lp``."""
+    from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, Zero
+
+    for constraint in problem.constraints:
+        inequality = isinstance(constraint, Inequality | NonNeg | NonPos)
+        if not isinstance(constraint, Equality | Zero) and not (inequality and constraint.expr.is_pwl()):
+            return False
+    semidefinite = any(v.attributes[name] for v in problem.variables() for name in ("PSD", "NSD", "hermitian"))
+    return not semidefinite and problem.is_dcp() and problem.objective.args[0].is_pwl()

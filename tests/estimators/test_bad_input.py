@@ -85,7 +85,7 @@ CASES = [
     ("weight-length", lambda: fit(sample_weight=ONES[:3]), ValueError, r"sample_weight.*\(3,\).*\(20,\)"),
     ("weight-nan", lambda: fit(sample_weight=put(ONES, np.nan)), ValueError, "sample_weight contains NaN"),
     ("weight-inf", lambda: fit(sample_weight=put(ONES, np.inf)), ValueError, "sample_weight contains infinity"),
-    ("weight-2d", lambda: fit(sample_weight=ONES[:, None]), ValueError, "must be 1D"),
+    ("weight-2d", lambda: fit(sample_weight=ONES[:, None]), ValueError, r"\(20, 1\), expected \(20,\)"),
     # -- parameters of the estimator
     ("alpha-negative", lambda: fit(alpha=-1.0), ValueError, "alpha must be a finite number of at least 0, got -1"),
     ("alpha-nan", lambda: fit(alpha=np.nan), ValueError, "alpha must be a finite number.*nan"),

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, Ridge
@@ -250,41 +249,8 @@ def test_one_dimensional_costs_and_maximisation():
     assert "maximised" in str(report)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    "model", [SPOPlusRegressor(), SPOPlusRegressorCV(n_alphas=3, cv=2), SPORegressor(max_iter=20, random_state=0)]
-)
-def test_html_shows_region_and_certificate(data, model):
-    _, X, C, _, _ = data
-    model = clone(model).set_params(region=ShortestPath.grid(3, 3))
-    before = model._repr_html_()
-    assert "ShortestPath, 12 variables" in before and "relative gap" not in before
-    model.fit(X, C)
-    page = model._repr_html_()
-    assert f"ShortestPath, 12 variables; {model.solver_}, relative gap {model.duality_gap_:.1e}" in page
-    assert "relative gap" in model._repr_mimebundle_()["text/html"]
-    assert "Fitted attributes" in page  # scikit-learn's own tables are still there
-    # The same inside the diagram of another estimator.
-    assert f"relative gap {model.duality_gap_:.1e}" in make_pipeline(StandardScaler(), model)._repr_html_()
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_html_of_estimators_without_a_certificate(data):
-    _, X, C, _, _ = data
-    region = Knapsack(np.arange(1, 13), 20)
-    network = SPOMLPRegressor(region, hidden_layer_sizes=(4,), max_iter=2, random_state=0)
-    for model in (network, TwoStageRegressor(region=region), TwoStageRegressor(Ridge(), region)):
-        for page in (model._repr_html_(), model.fit(X, C)._repr_html_()):
-            assert "Knapsack, 12 variables, maximised" in page
-            assert "relative gap" not in page
-    assert "Ridge" in model._repr_html_()
-    assert "Box" in SPOPlusRegressor()._repr_html_()
-    with sklearn.config_context(display="text"):
-        assert not hasattr(SPOPlusRegressor(), "_repr_html_")
-
-
 def test_offsets_and_regions_that_vary_by_sample_reach_the_figures():
-    from skspo import Knapsack, SPOPlusRegressor, normalized_spo_loss
+    from skspo import SPOPlusRegressor, normalized_spo_loss
 
     rng = np.random.default_rng(0)
     X, known = rng.normal(size=(60, 3)), rng.normal(size=(60, 4))

@@ -20,7 +20,7 @@ LAYERS = [
     ["_training"],
     ["metrics", "solvers"],
     ["estimators"],
-    ["datasets", "plotting", "torch"],
+    ["boosting", "datasets", "plotting", "torch"],
     ["calibration"],
     ["experiments"],
 ]

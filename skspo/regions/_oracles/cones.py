@@ -70,9 +70,10 @@ def _inside(kind: str, parameter: Parameter, S: np.ndarray, tol: np.ndarray, dua
 def cones_of(dims: ConeDims) -> Cones:
     """Cones of a problem that CVXPY has compiled for Clarabel, from its ``dims``."""
     cones: Cones = [("zero", dims.zero), ("nonneg", dims.nonneg)]
+    powers = getattr(dims, "pnd", ())  # old versions of CVXPY have none
     cones += [("soc", k) for k in dims.soc] + [("psd", k) for k in dims.psd] + [("exp", None)] * dims.exp
     return [
         *cones,
         *(("pow", float(a)) for a in dims.p3d),
-        *(("genpow", [float(a) for a in alphas]) for alphas in dims.pnd),
+        *(("genpow", [float(a) for a in alphas]) for alphas in powers),
     ]

@@ -271,9 +271,13 @@ def _set(highs: highspy.Highs, options: Options) -> None:
 
 
 def _change_rows(highs: highspy.Highs, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
-    # The method is missing from the stubs of highspy 1.15.
-    change: Callable[..., object] = highs.changeRowsBounds  # type: ignore[attr-defined]
-    change(rows.size, rows, lower, upper)
+    # Old versions of highspy change one row at a time; the stubs of new ones lack the method for several.
+    change: Callable[..., object] | None = getattr(highs, "changeRowsBounds", None)
+    if change is not None:
+        change(rows.size, rows, lower, upper)
+        return
+    for row, low, high in zip(rows.tolist(), lower.tolist(), upper.tolist(), strict=True):
+        highs.changeRowBounds(row, low, high)
 
 
 def set_seconds(highs: highspy.Highs, seconds: float) -> None:
