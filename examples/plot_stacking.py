@@ -46,11 +46,8 @@ for degree in (1, 4, 8):
     stacks[degree] = stack = SPOStackingRegressor(region, members, random_state=0).fit(X, C)
     figures = [-stack.score(X_test, C_test)]
     figures += [-member.score(X_test, C_test) for member in stack.estimators_]
-    print(
-        f"{degree:6d}  {figures[0]:7.2%}  "
-        + "  ".join(f"{f:14.2%}" for f in figures[1:])
-        + f"  {stack.stack_share_:5.2f}"
-    )
+    cells = "  ".join(f"{f:14.2%}" for f in figures[1:])
+    print(f"{degree:6d}  {figures[0]:7.2%}  {cells}  {stack.stack_share_:5.2f}")
 
 # %%
 # What was compared
