@@ -79,9 +79,9 @@ NEAR_PRIOR, NEAR_PRIOR_NEXT, FEW_PASSES = 10.0, 100.0, 10
 #: because the training loss may vanish; it needs a dozen if that is so
 FIRST_DUAL_PASSES = 40
 
-#: number of coefficients above which "auto" uses dual if interior-point cannot be used; the second number is for
-#: oracles that are solvers, of which bundle needs fewer passes
-DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 500
+#: number of coefficients above which "auto" uses dual if interior-point cannot be used: without a ridge, with one, and
+#: for oracles that are solvers, of which bundle needs fewer passes
+DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_RIDGE, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 120, 500
 
 #: limit of passes of bundle if another solver comes next; with a warm start it needs a few dozen
 FIRST_PASSES = 200
@@ -193,7 +193,8 @@ class Case:
         if self.smooth or self.separable:
             return False
         if not self.serves("interior-point"):
-            return self.n_coef > (DUAL_COEFFICIENTS_SLOW_ORACLE if self.region.oracle_is_solver else DUAL_COEFFICIENTS)
+            most = DUAL_COEFFICIENTS_RIDGE if self.penalty == "ridge" else DUAL_COEFFICIENTS
+            return self.n_coef > (DUAL_COEFFICIENTS_SLOW_ORACLE if self.region.oracle_is_solver else most)
         if not self.interior_point:
             return True
         if not InteriorPointSolver.fits(self.objective, self.run):
