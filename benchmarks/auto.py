@@ -205,6 +205,7 @@ def main() -> None:
     parser.add_argument("--cap", type=float, default=60.0, help="time limit of a fit in seconds")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--results", type=pathlib.Path, metavar="FILE.json", help="rows; those that are there are kept")
+    parser.add_argument("--known", action="store_true", help="run nothing: only the table of the rows of --results")
     parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -223,7 +224,9 @@ def main() -> None:
     for problem in sorted(grid(args.quick), key=lambda problem: problem.n):
         if args.only not in problem.name:
             continue
-        results = known.get(problem.name) or run(problem, args.cap, args.seed, solvers)
+        results = known.get(problem.name)
+        if results is None and not args.known:
+            results = run(problem, args.cap, args.seed, solvers)
         if results is None:
             continue
         known[problem.name] = results

@@ -80,9 +80,9 @@ NEAR_PRIOR, NEAR_PRIOR_NEXT, FEW_PASSES = 10.0, 100.0, 10
 #: because the training loss may vanish; it needs a dozen if that is so
 FIRST_DUAL_PASSES = 40
 
-#: number of coefficients above which "auto" uses dual if interior-point cannot be used; the second number is for
-#: oracles that are solvers, of which bundle needs fewer passes
-DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 500
+#: number of coefficients above which "auto" uses dual if interior-point cannot be used: without a ridge, with one, and
+#: for oracles that are solvers, of which bundle needs fewer passes
+DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_RIDGE, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 120, 500
 
 #: number of samples from which on "auto" uses dual for any number of coefficients if decisions can be pooled and there
 #: is no cone form: it asked such oracles for 0.56 to 0.67 times as many rows as bundle, which is worth loading numba
@@ -199,7 +199,7 @@ class Case:
             return False
         if not self.serves("interior-point"):
             if not self.region.oracle_is_solver:
-                return self.n_coef > DUAL_COEFFICIENTS
+                return self.n_coef > (DUAL_COEFFICIENTS_RIDGE if self.penalty == "ridge" else DUAL_COEFFICIENTS)
             pays = self.objective.n_samples >= POOL_FROM and can_pool(self.objective) and not self.serves("conic")
             return pays or self.n_coef > DUAL_COEFFICIENTS_SLOW_ORACLE
         if not self.interior_point:

@@ -270,12 +270,13 @@ def test_auto_uses_dual_for_many_coefficients(monkeypatch):
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(40, 400)), rng.normal(size=(40, 10))
 
-    def auto(region, p=400, **params):
-        return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X[:, :p], C, alpha=0.01, **params))
+    def auto(region, p=400, alpha=0.01, **params):
+        return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X[:, :p], C, alpha=alpha, **params))
 
     knapsack = Knapsack(np.arange(1, 11), 20)
     assert auto(Simplex())[0] == "dual" and auto(Simplex(), p=20)[0] == "interior-point"
     assert auto(knapsack)[0] == "dual" and auto(knapsack, p=10) == ["bundle"]
+    assert auto(knapsack, p=15)[0] == "dual" and auto(knapsack, p=15, alpha=0.0) == ["bundle"]
     assert "dual" not in auto(EntropySimplex())
     monkeypatch.setattr("skspo.solvers.auto.has_numba", lambda: False)
     with pytest.warns(UserWarning, match="numba cannot be imported.*pip install numba"):
