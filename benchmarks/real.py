@@ -57,7 +57,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skspo import SPOStackingRegressor, normalized_spo_loss
-from skspo.estimators._stacking_members import Member, default_members, predict_member
+from skspo.estimators._stacking_members import Member, Task, default_members, predict_member
 
 QUICK = 120  # samples
 CHANGE = 0.01  # least change of a decision variable that counts; most are 0 or 1
@@ -134,12 +134,13 @@ class Stack(SPOStackingRegressor):
         self._fits = fits
         return self
 
-    def _fit_members(self, members: list[Member], *args: Any) -> Any:
+    def _fit_members(self, members: list[Member], tasks: list[Task], *args: Any) -> Any:
         known, test = self._fits.known, self._fits.X_test
         for member in members:
             if key_of(member) not in known:
                 start = time.process_time()
-                (predictions,), (model,), _ = super()._fit_members([member], *args)
+                own = [task._replace(number=0) for task in tasks if task.member is member]
+                (predictions,), (model,), _ = super()._fit_members([member], own, *args)
                 known[key_of(member)] = predictions, predict_member(model, test), time.process_time() - start
         found = [known[key_of(member)] for member in members]
         seconds = {member.name: fit[2] for member, fit in zip(members, found, strict=True)}

@@ -472,7 +472,7 @@ def test_progress(paths, capsys):
     X, C, _, _ = paths
     SPOStackingRegressor(GRID, MEMBERS[:2], verbose=1).fit(X, C)
     text = capsys.readouterr()
-    assert text.out == "" and "chosen; held-out regret of the stack" in text.err.splitlines()[-1]
+    assert text.out == "" and "; held-out regret of the stack" in text.err.splitlines()[-1]
     SPOStackingRegressor(GRID, MEMBERS[:2], verbose=2).fit(X, C)
     text = capsys.readouterr().err
     assert "stack: 11 of 12 fits, tree, fold 5 of 5 | " in text and "stack: 12 of 12 fits, tree, all rows | " in text

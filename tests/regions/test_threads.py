@@ -360,7 +360,7 @@ def test_folds_have_no_threads(small_blocks, blocks, monkeypatch):
         return fold
 
     @contextmanager
-    def one_after_the_other(n_jobs):
+    def one_after_the_other(n_jobs, return_as):
         yield lambda tasks: [f(*args, **kwargs) for f, args, kwargs in tasks]
 
     monkeypatch.setattr(Fold, "advance", advance)

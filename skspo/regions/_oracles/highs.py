@@ -37,7 +37,7 @@ from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_l
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._names import Names, say_variable
 from .._row_names import row_error
-from ..polyhedral import InequalityForm, StandardForm
+from ..polyhedral import InequalityForm
 
 Status = highspy.HighsModelStatus
 Options = dict[str, bool | int | float | str]
@@ -207,19 +207,6 @@ def coordinate_bounds(
                 _raise(model.highs, status, what)
             bound[j] = model.minimise(c, what)[j]
     return low, high
-
-
-def with_bounds(form: StandardForm) -> StandardForm:
-    """Give variables that have no bound at all two that cannot be active."""
-    free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
-    if not free.any():
-        return form
-    bounds = {"lower": form.lower, "upper": form.upper}
-    low, high = coordinate_bounds(InequalityForm.build(free.size, A_eq=form.A, b_eq=form.b, **bounds), columns=free)
-    room = 1.0 + (high - low)[free]
-    low[free] -= room
-    high[free] += room
-    return form._replace(lower=low, upper=high)
 
 
 # -- scaling -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from ..._training.run import Run
-from ...regions._oracles.highs import with_bounds
+from ...regions._oracles.highs import coordinate_bounds
 from ...regions.capabilities import equalities_of, has
 from ...regions.polyhedral import InequalityForm, StandardForm, polyhedral_geometry
 from ...regions.row_polyhedra import patterns
@@ -55,6 +55,19 @@ def region_form(region: Any, d: int) -> ReducedForm | None:
     if form.bounded.size or form.A.shape[0] != 1 or not (form.A == 1.0).all():
         raise ValueError(f"quadratic_form of {type(region).__name__}: the polyhedron must be {{u >= 0, sum u = b}}.")
     return form._replace(center=quadratic.inside, S=form.E.T @ quadratic.Q @ form.E / quadratic.limit)
+
+
+def with_bounds(form: StandardForm) -> StandardForm:
+    """Give variables that have no bound at all two that cannot be active."""
+    free = ~np.isfinite(form.lower) & ~np.isfinite(form.upper)
+    if not free.any():
+        return form
+    bounds = {"lower": form.lower, "upper": form.upper}
+    low, high = coordinate_bounds(InequalityForm.build(free.size, A_eq=form.A, b_eq=form.b, **bounds), columns=free)
+    room = 1.0 + (high - low)[free]
+    low[free] -= room
+    high[free] += room
+    return form._replace(lower=low, upper=high)
 
 
 def reduce_form(standard: StandardForm, d: int) -> ReducedForm:
