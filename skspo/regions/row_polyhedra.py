@@ -293,7 +293,8 @@ def _interior_point(form: StandardForm, i: int) -> tuple[np.ndarray, np.ndarray]
 
 def _onto(A: np.ndarray, b: np.ndarray, points: np.ndarray, room: np.ndarray) -> np.ndarray:
     """Move points, one in each row, to A u = b, variables with much room most and those without room not at all."""
-    weight = room**2
+    most = 10.0 * room[np.isfinite(room)].max(initial=0.1)
+    weight = np.minimum(room, most) ** 2  # variables without bounds have infinite room
     move = (weight * A).T @ np.linalg.pinv((A * weight) @ A.T, hermitian=True)
     for _ in range(2):  # the second time for rounding errors
         points = points + (b - points @ A.T) @ move.T
@@ -311,7 +312,7 @@ def _carry(
     with np.errstate(invalid="ignore"):
         share = np.where(both & is_open, below / (below + above), 0.0)
         between = lower + share * (upper - lower)
-        trial = np.where(both, between, np.where(low, lower + below, upper - above))
+        trial = np.where(both, between, np.where(low, lower + below, np.where(up, upper - above, center)))
     trial = _onto(A, form.b[rows], trial, np.where(is_open, np.minimum(below, above), 0.0))
     size = 1.0 + np.abs(trial).max(axis=1)
     with np.errstate(invalid="ignore"):

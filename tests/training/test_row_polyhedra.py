@@ -371,3 +371,19 @@ def test_threads_change_nothing(name):
     large = view.take(many)
     if name not in ("bounds", "pairs"):  # solvers row by row, with threads of their own
         np.testing.assert_array_equal(large.with_threads(2).solve_min(C), large.solve_min(C))
+
+
+@pytest.mark.parametrize("solver", ["conic", "bundle", "dual"])
+def test_free_variables(solver):
+    """A variable without bounds has infinite room to move in."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    C = X @ rng.normal(size=(2, 3)) + rng.normal(size=(40, 3))
+    sides = np.vstack([np.eye(3), -np.eye(3)])
+    widths = 1.0 + rng.random((40, 6))
+    free = sk.Polyhedron(A_ub=sides, b_ub=np.ones(6), bounds=(None, None))
+    model = sk.SPOPlusRegressor(free, alpha=0.1, solver=solver).fit(X, C, region_params={"b_ub": widths})
+    bounds = {"lower": -widths[:, 3:], "upper": widths[:, :3]}
+    box = sk.SPOPlusRegressor(sk.Box(-1.0, 1.0), alpha=0.1).fit(X, C, region_params=bounds)
+    assert model.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(box.objective_, rel=2e-6)
