@@ -77,7 +77,7 @@ WORTH_LOADING = 1e9
 NEAR_PRIOR, NEAR_PRIOR_NEXT, FEW_PASSES = 10.0, 100.0, 10
 
 #: passes of dual before interior point is tried instead, if dual is tried because the optimum is near the prior, or
-#: because the training loss may vanish; it needs a dozen if that is so
+#: because the training loss may vanish without a ridge; it needs a dozen if that is so
 FIRST_DUAL_PASSES = 40
 
 #: number of coefficients above which "auto" uses dual if interior-point cannot be used: without a ridge, with one, and
@@ -207,6 +207,8 @@ class Case:
         if not InteriorPointSolver.fits(self.objective, self.run):
             # There is no time for it; without a ridge bundle is better, if it can be used.
             return self.penalty == "ridge" or self.n_coef > BUNDLE_LIMIT
+        if self.penalty == "ridge" and self.may_interpolate:
+            return True
         # No finite number of decisions of a curved region is enough for dual.
         if not self.interior_point_is_slow or not has(self.region, "standard_form"):
             return False
