@@ -63,6 +63,7 @@ nitpick_ignore = [
     ("py:func", "scipy.optimize.linprog"),
     ("py:func", "scipy.optimize.milp"),
     ("py:class", "scipy.optimize.LinearConstraint"),
+    ("py:obj", "sklearn.model_selection.TunedThresholdClassifierCV"),
 ]
 
 # -- gallery ----------------------------------------------------------------------------------------------------------

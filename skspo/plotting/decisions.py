@@ -45,7 +45,7 @@ class DecisionDisplay:
     W : ndarray of shape (n_samples, d)
         Decisions made.
     region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
     names : list of str, optional
         Names of the decision variables; None means those of the region.
 
@@ -118,7 +118,7 @@ class DecisionDisplay:
         region : Region or None, default=None
             Where decisions are made; None means the estimator's own ``region_``.
         region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+            Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs
@@ -153,7 +153,7 @@ class DecisionDisplay:
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
         region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+            Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
         names : list of str, optional
             Names of the decision variables; None means those of the region.
         ax : matplotlib Axes or None, default=None

@@ -37,8 +37,10 @@ def test_sgd_with_an_oracle_only():
     exact = SPOPlusRegressor(grid).fit(X, C)
     assert exact.solver_ == "interior-point"
     assert exact.objective_ <= oracle.objective_ <= 1.05 * exact.objective_
-    bundle = SPOPlusRegressor(OracleRegion(grid.argmin, 40)).fit(X, C)
-    assert bundle.solver_ == "bundle"
+    auto = SPOPlusRegressor(OracleRegion(grid.argmin, 40)).fit(X, C)
+    assert auto.solver_ == "dual"  # with a pool of decisions
+    assert auto.objective_ == pytest.approx(exact.objective_, rel=2e-6)
+    bundle = SPOPlusRegressor(OracleRegion(grid.argmin, 40), solver="bundle").fit(X, C)
     assert bundle.objective_ == pytest.approx(exact.objective_, rel=2e-6)
     # Averages of oracle decisions prove a bound also without any knowledge of the set.
     with pytest.warns(ConvergenceWarning):
