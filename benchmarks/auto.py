@@ -30,8 +30,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from exact import markdown, setting, write_section
 from large import assignment, box, classes, knapsack, packing, paths, portfolios, top
+from results import markdown, setting, write_section
 
 from skspo.experiments.runner import write_atomically
 

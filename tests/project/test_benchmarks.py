@@ -1,5 +1,6 @@
 """``benchmarks/all.py`` runs every benchmark, goes on after a failure, and says what it did not run."""
 
+import ast
 import importlib.util
 import re
 import sys
@@ -88,3 +89,21 @@ def test_packages_and_options_are_those_of_benchmarks():
     page = (FOLDER.parent / "docs/benchmarks/README.md").read_text()
     for name in names:
         assert f"`python benchmarks/{name}.py`" in page, f"docs/benchmarks/README.md does not list {name}.py"
+
+
+def test_names_that_benchmarks_import_from_each_other_exist():
+    trees = {path.stem: ast.parse(path.read_text()) for path in FOLDER.glob("*.py")}
+    defined = {}
+    for name, tree in trees.items():
+        nodes = [node for top in tree.body for node in (top, *getattr(top, "body", []))]
+        targets = [t.id for node in nodes for t in ast.walk(node) if isinstance(t, ast.Name)]
+        imported = [a.asname or a.name for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names]
+        defined[name] = {getattr(node, "name", None) for node in nodes} | {*targets, *imported}
+    found = 0
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in trees:
+                found += 1
+                missing = {alias.name for alias in node.names} - defined[node.module]
+                assert not missing, f"{name}.py imports {missing} from {node.module}.py"
+    assert found > 15
