@@ -81,9 +81,7 @@ def certified_by_both(region, X, C, weight=None, tol=1e-6, **penalty):
 @pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
 def test_agrees_with_conic(region, penalty):
     X, C = small_data(4, n=20)
-    # With a lasso on this ball rounding errors begin at a gap of 2e-6; "auto" goes on with conic.
-    tol = 1e-5 if isinstance(region, L1Ball) and penalty.get("l1_ratio") == 1.0 else 1e-6
-    certified_by_both(region, X, C, tol=tol, **penalty)
+    certified_by_both(region, X, C, **penalty)
 
 
 @pytest.mark.parametrize("seed", rest_is_slow(range(200), 60))

@@ -202,7 +202,7 @@ class Block:
     def center(self, mu: float, P: np.ndarray) -> None:
         """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
         f = self.costs(P)
-        u = np.array(np.broadcast_to(self.inside, f.shape))
+        u = np.array(np.broadcast_to(self.inside, f.shape), order="C")  # the default keeps the order of the strides
         todo = np.arange(f.shape[0])
         s, r = np.empty_like(u), np.empty_like(self.room(u))
         for last in [False] * 25 + [True]:
