@@ -202,6 +202,11 @@ class ChunkedObjective(LinearObjective):
         shared: bool = False,
     ) -> None:
         assert loss.region is not None
+        if prior == "ridge":
+            raise ValueError(
+                "prior='ridge' needs all rows in memory, and these data are read in chunks or with dask. Use "
+                "prior='least_squares', which is nearly the same with many samples, or prior='zero'."
+            )
         region = loss.region
         x, y = rows.first()
         d = y.shape[1]
@@ -214,7 +219,7 @@ class ChunkedObjective(LinearObjective):
         if not survey.weight > 0:
             raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
         coordinates = coordinates_of(
-            survey, reference, normals, fit_intercept=fit_intercept, center=prior != "least_squares", shared=shared
+            survey, reference, normals, fit_intercept=fit_intercept, center=prior == "zero", shared=shared
         )
         design = (SharedDesign if shared else LinearDesign).without_rows(
             coordinates.standardization, normals, fit_intercept=fit_intercept

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, Ty
 import numpy as np
 import scipy.linalg
 from scipy.sparse import issparse
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 
 from .._utils.deadline import predicted_seconds, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
@@ -50,6 +50,12 @@ REGRESSION = 6.0
 
 #: a least-squares fit that takes at most so many seconds ignores the time limit
 AT_ONCE = 0.1
+
+#: candidates for the penalty of the ridge fit, per sample and standardised feature
+RIDGE_ALPHAS = np.logspace(-6.0, 3.0, 19)
+
+#: weights that differ by less than this are equal up to rounding
+EQUAL_WEIGHTS = 1e-12
 
 #: smallest pivot, relative to the norm of a column, for which normal equations are accurate
 WELL_CONDITIONED = 1e-3
@@ -210,6 +216,10 @@ class Design(ABC):
         drops the small ones.
         """
 
+    @abstractmethod
+    def ridge(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Theta of the ridge fit to all of C, hidden component included; see ``ridge_regression``."""
+
     # -- coefficients --------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -292,6 +302,39 @@ def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     return B / scale[:, None]
 
 
+def ridge_regression(
+    Z: np.ndarray, C: np.ndarray, visible: np.ndarray, weight: np.ndarray, fit_intercept: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and intercepts of a ridge regression of C, with the penalty of the lowest leave-one-out error.
+
+    Parameters
+    ----------
+    Z : ndarray or csr_array of shape (n, p)
+        Standardised features.
+    C : ndarray of shape (n, d)
+    visible : ndarray of shape (n, d)
+        The costs whose error is compared.
+    weight : ndarray of shape (n,)
+        Their sum is one.
+    fit_intercept : bool
+
+    Returns
+    -------
+    coef : ndarray of shape (d, p)
+    intercept : ndarray of shape (d,)
+    """
+    n, d = C.shape
+    level = weight @ C if fit_intercept else np.zeros(d)
+    if n <= 2 or not Z.shape[1]:  # no error can be estimated
+        return np.zeros((d, Z.shape[1])), level
+    # None for equal weights: scikit-learn is faster then.  Penalties are in units of one sample.
+    weights = None if np.ptp(weight) <= EQUAL_WEIGHTS * weight.max() else n * weight
+    alphas = n * RIDGE_ALPHAS
+    chosen = RidgeCV(alphas, fit_intercept=fit_intercept).fit(Z, visible, sample_weight=weights).alpha_
+    fit = Ridge(chosen, fit_intercept=fit_intercept).fit(Z, C, sample_weight=weights)
+    return np.reshape(fit.coef_, (d, -1)), np.broadcast_to(fit.intercept_, d)
+
+
 class LinearDesign(Design):
     """One coefficient vector per cost: predictions X B^T + b."""
 
@@ -346,6 +389,12 @@ class LinearDesign(Design):
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
         return self.from_user(coef, intercept, unit)
+
+    def ridge(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """One regression per cost, all with the penalty that predicts differences between decisions best."""
+        visible = project_visible(C, self.normals)
+        coef, intercept = ridge_regression(self.Z[:, : self.n_features], C, visible, self.weight, self.fit_intercept)
+        return np.column_stack([coef, intercept]) if self.fit_intercept else coef
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The normals, for every free column."""
@@ -447,6 +496,14 @@ class SharedDesign(Design):
         if standardized:
             return np.append(coef / unit, intercept)[None, : self.n_coef]
         return self.from_user(coef, intercept, unit)
+
+    def ridge(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """One regression over all samples and costs."""
+        features, weight = self._rows(X, self.weight)
+        features = np.where(self.used, (features - self.mean) / self.scale, 0.0)
+        target = C.reshape(-1, 1)
+        coef, intercept = ridge_regression(features, target, target, weight, self.fit_intercept)
+        return np.column_stack([coef, intercept]) if self.fit_intercept else coef
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Directions in the span of the free columns that change no decision."""

@@ -55,7 +55,7 @@ class InMemoryObjective(LinearObjective):
     offset : ndarray of shape (n, d), optional
         Known part of the costs, which is added to predictions.
     alpha, l1_ratio : float
-    prior : {"zero", "least_squares"}
+    prior : {"zero", "least_squares", "ridge"}
     fit_intercept : bool
     shared : bool
         Whether one coefficient vector predicts all costs.
@@ -107,11 +107,11 @@ class InMemoryObjective(LinearObjective):
             weight,
             region_normals(region, y.shape[1]),
             fit_intercept=fit_intercept,
-            center=standardized or prior != "least_squares",
+            center=standardized or prior == "zero",
             standardization=None if coordinates is None else coordinates.standardization,
         )
         if coordinates is None:
-            coordinates = derive_coordinates(design, X, C, known, standardized)
+            coordinates = derive_coordinates(design, X, C, known, standardized, with_ridge=prior == "ridge")
         super().__init__(loss, region, design, coordinates, Penalty(alpha, l1_ratio, prior, standardized))
         known = None if known is None else self.normalised(known)
         check_offset_size(known)
@@ -231,12 +231,9 @@ class InMemoryObjective(LinearObjective):
         region = region._named(self.region._row_names)
         design = copy(self.design)
         design.normals = region_normals(region, columns.size)
-        coordinates = self.coordinates._replace(
-            least_squares=self.coordinates.least_squares[columns], hidden=self.coordinates.hidden[columns]
-        )
-        prior = "least_squares" if self.prior_is_least_squares else "zero"
+        coordinates = self.coordinates.columns(columns)
         other = copy(self)
-        penalty = Penalty(self.alpha, self.l1_ratio, prior, self.standardized)
+        penalty = Penalty(self.alpha, self.l1_ratio, self.prior_name, self.standardized)
         LinearObjective.__init__(other, self.loss, region, design, coordinates, penalty)
         arrays = (self.plain_costs, self.plain_offset, self._W)
         C, offset, W = (None if array is None else np.ascontiguousarray(array[:, columns]) for array in arrays)
@@ -406,9 +403,9 @@ class InMemoryMoves:
 
 
 def derive_coordinates(
-    design: Design, X: np.ndarray, C: np.ndarray, known: np.ndarray | None, standardized: bool
+    design: Design, X: np.ndarray, C: np.ndarray, known: np.ndarray | None, standardized: bool, *, with_ridge: bool
 ) -> Coordinates:
-    """Units of features and costs, and least squares in them."""
+    """Units of features and costs, and least squares and the ridge fit in them."""
     size, whole = (_typical_size(costs, design.weight) for costs in (project_visible(C, design.normals), C))
     same = size <= ROUNDING * whole
     cost_scale = (whole if same else size) or 1.0
@@ -416,7 +413,8 @@ def derive_coordinates(
     unknown = C if known is None else C - known
     unit = power_of_two(largest(unknown))
     Theta = design.least_squares(X, unknown / unit, standardized=standardized) * (unit / cost_scale)
-    coordinates = Coordinates(design.standardization, cost_scale, *design.split(Theta), same)
+    ridge = design.split(design.ridge(X, unknown / unit) * (unit / cost_scale)) if with_ridge else None
+    coordinates = Coordinates(design.standardization, cost_scale, *design.split(Theta), same, ridge)
     return coordinates if known is not None or design.shared else coordinates.without_rounding()
 
 

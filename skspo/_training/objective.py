@@ -69,10 +69,19 @@ class Coordinates(NamedTuple):
     least_squares: np.ndarray  # the least-squares fit, without its hidden component
     hidden: np.ndarray  # the hidden component of least squares
     costs_constant: bool = False  # whether all decisions cost the same, up to rounding
+    ridge: tuple[np.ndarray, np.ndarray] | None = None  # both components of the ridge fit, if it is the prior
 
     def without_rounding(self) -> Coordinates:
         """Return the same, with least squares set to zero if differences of costs are only rounding errors."""
-        return self._replace(least_squares=np.zeros_like(self.least_squares)) if self.costs_constant else self
+        if not self.costs_constant:
+            return self
+        nothing = np.zeros_like(self.least_squares)
+        return self._replace(least_squares=nothing, ridge=self.ridge and (nothing, self.ridge[1]))
+
+    def columns(self, columns: np.ndarray) -> Coordinates:
+        """Return those of some of the costs."""
+        ridge = self.ridge and (self.ridge[0][columns], self.ridge[1][columns])
+        return self._replace(least_squares=self.least_squares[columns], hidden=self.hidden[columns], ridge=ridge)
 
 
 class Penalty(NamedTuple):
@@ -80,7 +89,7 @@ class Penalty(NamedTuple):
 
     alpha: float = 0.0
     l1_ratio: float = 0.0
-    prior: str = "zero"  # or "least_squares"
+    prior: str = "zero"  # or "least_squares", "ridge"
     standardized: bool = False  # whether alpha refers to standardised features and normalised costs
 
 
@@ -119,8 +128,13 @@ class LinearObjective(ABC):
         self.normals = design.normals
         self.cost_scale = self.scale = coordinates.cost_scale
         self.least_squares = coordinates.least_squares
-        self.prior_is_least_squares, self.standardized = penalty.prior == "least_squares", penalty.standardized
-        self.prior = self.least_squares if self.prior_is_least_squares else np.zeros_like(self.least_squares)
+        self.prior_name, self.standardized = penalty.prior, penalty.standardized
+        self.prior = np.zeros_like(self.least_squares)
+        if self.prior_name == "least_squares":
+            self.prior = self.least_squares
+        elif self.prior_name == "ridge":
+            assert coordinates.ridge is not None
+            self.prior = coordinates.ridge[0]
         #: cache of the losses of the zero model and of least squares
         self._reference_losses: dict[str, float] = {}
         self._set_penalty(penalty.alpha, penalty.l1_ratio)
@@ -129,7 +143,7 @@ class LinearObjective(ABC):
         self.alpha, self.l1_ratio = alpha, l1_ratio
         q, p = self.design.n_coef, self.design.n_features
         penalized = np.ones(q, dtype=bool)
-        penalized[p:] = self.prior_is_least_squares
+        penalized[p:] = self.prior_is_fitted
         s, cost_scale = np.ones(q), 1.0
         if not self.standardized:
             s[:p], cost_scale = self.design.scale, self.cost_scale
@@ -143,8 +157,8 @@ class LinearObjective(ABC):
             )
         self.l1, self.l2 = (np.where(x < SMALLEST_PENALTY, 0.0, x) for x in (self.l1, self.l2))
         self.free = (self.l1 == 0) & (self.l2 == 0)
-        self._hidden = self.coordinates.hidden.copy()
-        if alpha > 0 and not self.prior_is_least_squares:
+        self._hidden = (self.coordinates.hidden if self.prior_name != "ridge" else self.coordinates.ridge[1]).copy()
+        if alpha > 0 and not self.prior_is_fitted:
             # The penalty shrinks hidden slopes to zero; the intercept, without penalty, keeps the mean cost.
             self._hidden[:, :p] = 0.0
 
@@ -215,6 +229,11 @@ class LinearObjective(ABC):
         return rows, columns
 
     @property
+    def prior_is_fitted(self) -> bool:
+        """Whether the prior is a model of the data, so that its intercept is part of the penalty."""
+        return self.prior_name != "zero"
+
+    @property
     def smooth_penalty(self) -> bool:
         """Whether the penalty has no absolute values."""
         return not self.l1.any()
@@ -258,13 +277,15 @@ class LinearObjective(ABC):
             return 0.0  # gaps are then relative to the objective only, and larger
 
     def references(self) -> list[tuple[np.ndarray, float]]:
-        """Least squares and the zero model, one of which is the prior, with their objectives.
+        """Least squares, the zero model and the prior, with their objectives.
 
         The result of a fit must not be worse.
         """
         models = [("least squares", self.least_squares), ("zero", np.zeros(self.shape))]
+        if self.prior_name == "ridge":
+            models.append(("ridge", self.prior))
         hidden = np.where(self.free, 0.0, self.coordinates.hidden)
-        if self.l1.any() and not self.prior_is_least_squares and hidden.any():
+        if self.l1.any() and not self.prior_is_fitted and hidden.any():
             # The l1 norm may be smaller with the hidden component.
             models.append(("least squares", self.least_squares + hidden))
         return [(Theta, self._reference_loss(name, Theta) + self.penalty(Theta)) for name, Theta in models]

@@ -288,6 +288,8 @@ def _own_bound(
     if not isinstance(estimator, SPOPlusRegressor) or estimator.surrogate_region is not None:
         return None
     alpha, l1 = float(estimator.alpha), float(estimator.l1_ratio)
+    if estimator.prior == "ridge" and alpha > 0:
+        return None  # the estimator does not store its ridge fit, whose norm the bound needs
     prior_is_least_squares = estimator.prior == "least_squares"
     prior = np.zeros_like(coef)
     if prior_is_least_squares and alpha > 0:

@@ -14,7 +14,7 @@ The same model is ``SPOPlusRegressor(alpha=alpha)`` fitted to standardised featu
 The automatic grid.  With G the gradient of the loss at the model that an infinite alpha gives, a ridge moves that model
 by about |G| / alpha in units of the typical cost.  The grid goes from ``LARGEST`` |G|, where almost no decision
 changes, to ``SMALLEST`` |G|, where the penalty is negligible; with a lasso it starts at max |G_jk| / l1_ratio, where
-the first coefficient moves.  With ``prior="least_squares"`` the first candidate is alpha = infinity: least squares.
+the first coefficient moves.  Unless ``prior="zero"``, the first candidate is alpha = infinity: the prior.
 
 The criterion.  The held-out SPO loss is the goal, but it is noisy: it depends on a few held-out decisions.  The
 held-out SPO+ loss bounds it, is convex in the predictions, and chooses better models from few samples, measured by the
@@ -68,9 +68,9 @@ CV_TOL = 1e-3
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear model of costs, trained for its decisions, with a cross-validated penalty.
 
-    With few samples the exact minimiser of the SPO+ loss overfits.  This estimator shrinks it towards least squares
-    (``prior="zero"``: towards zero) and chooses how far by the losses on held-out data.  Least squares itself is among
-    the candidates.
+    With few samples the exact minimiser of the SPO+ loss overfits.  This estimator shrinks it towards least squares, or
+    another ``prior``, and chooses how far by the losses on held-out data.  Least squares itself is among the
+    candidates.
 
     Parameters
     ----------
@@ -80,14 +80,15 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Train on this region instead; held-out decisions and scores still use ``region``.  "relaxation" is
         ``region.relaxation()``, the region without integrality.
     alphas : array-like or None, default=None
-        Candidates, at least 0, in standardised units (see Notes); infinity is least squares, with
-        ``prior="least_squares"`` only.  None means an automatic grid.
+        Candidates, at least 0, in standardised units (see Notes); infinity is the prior itself, unless
+        ``prior="zero"``.  None means an automatic grid.
     n_alphas : int, default=20
         Length of the automatic grid, infinity included.
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
-    prior : {"zero", "least_squares"}, default="least_squares"
-        The model to which the penalty shrinks.
+    prior : {"zero", "least_squares", "ridge"}, default="least_squares"
+        The model to which the penalty shrinks, as in :class:`SPOPlusRegressor`.  With many features for the number of
+        samples, such as products of features or kernel features, least squares overfits, and "ridge" is better.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     shared : bool, default=False
@@ -132,7 +133,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     Attributes
     ----------
     alpha_ : float
-        The chosen penalty, in standardised units; infinity if least squares was chosen.
+        The chosen penalty, in standardised units; infinity if the prior, such as least squares, was chosen.
     alphas_ : ndarray of shape (n_alphas,)
         Candidates, in decreasing order.
     cv_results_ : dict of ndarrays of shape (n_alphas,)
@@ -154,7 +155,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Typical size of the component of costs that changes decisions.
     objective_, lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
-        ``solver_`` is "least_squares" if ``alpha_`` is infinite.
+        ``solver_`` is the name of the prior, such as "least_squares", if ``alpha_`` is infinite.
     region_ : Region
         Validated copy of ``region``.
     n_features_in_ : int

@@ -134,7 +134,7 @@ class LinearSPOPlusMixin:
         "alpha": number(0.0),
         "l1_ratio": number(0.0, 1.0),
         "tol": number(0.0),
-        "prior": one_of("zero", "least_squares"),
+        "prior": one_of("zero", "least_squares", "ridge"),
         "fit_intercept": BOOL,
         "shared": BOOL,
         "max_iter": optional(integer(1)),

@@ -75,10 +75,10 @@ def alpha_grid(
         grid = np.array(np.nan)
     if grid.ndim != 1 or not grid.size or not (grid >= 0).all():
         raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {alphas!r}.")
-    if np.isinf(grid).any() and not objective.prior_is_least_squares:
+    if np.isinf(grid).any() and not objective.prior_is_fitted:
         raise ValueError(
-            "alphas contains infinity, which means least squares and needs prior='least_squares'; got prior='zero'. "
-            "Use a large number."
+            "alphas contains infinity, which means the prior itself and needs prior='least_squares' or 'ridge'; got "
+            "prior='zero'. Use a large number."
         )
     return np.sort(grid)[::-1]
 
@@ -188,7 +188,7 @@ def _prior(objective: InMemoryObjective, run: Run) -> Point:
             result = without_bound(objective, result)
     except TimeIsUp as error:
         result = unknown(objective.prior, str(error))
-    return Point(objective, run, result, Outcome.of(objective, result, "least_squares"))
+    return Point(objective, run, result, Outcome.of(objective, result, objective.prior_name))
 
 
 def _not_fitted(objective: InMemoryObjective, last: Point, deadline: Deadline, options: SolverOptions) -> Point:
@@ -234,8 +234,8 @@ def spo_plus_path(
     region : Region or None, default=None
         Feasible region; None means the unit Box, and a warning.
     alphas : array-like or None, default=None
-        Strengths of the penalty, at least 0; infinity is least squares, with ``prior="least_squares"`` only.  None
-        means an automatic grid.
+        Strengths of the penalty, at least 0; infinity is the prior itself, unless ``prior="zero"``.  None means an
+        automatic grid.
     n_alphas : int, default=20
         Length of the automatic grid.
     l1_ratio, prior, fit_intercept, shared
@@ -314,7 +314,7 @@ def spo_plus_path(
 def automatic_alphas(objective: LinearObjective, run: Run, l1_ratio: float, n_alphas: int) -> np.ndarray:
     """Decreasing grid from the prior to almost no penalty, in the units of the objective's penalty."""
     Theta = objective.prior.copy()
-    if not objective.prior_is_least_squares:
+    if not objective.prior_is_fitted:
         p = objective.design.n_features
         Theta[:, p:] = objective.least_squares[:, p:]  # the mean cost
     check_decided(objective, run)
@@ -330,7 +330,7 @@ def automatic_alphas(objective: LinearObjective, run: Run, l1_ratio: float, n_al
     if not largest > 0:
         # The prior is optimal for every alpha.
         largest, smallest = LARGEST, SMALLEST
-    if not objective.prior_is_least_squares:
+    if not objective.prior_is_fitted:
         return np.geomspace(largest, smallest, n_alphas)
     return np.concatenate([[np.inf], np.geomspace(largest, smallest, n_alphas - 1)])
 

@@ -48,9 +48,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Strength of the penalty.
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
-    prior : {"zero", "least_squares"}, default="zero"
+    prior : {"zero", "least_squares", "ridge"}, default="zero"
         B0 = 0 with an intercept without penalty, or B0 = the least-squares fit, intercept included, so that a large
-        ``alpha`` gives least squares.
+        ``alpha`` gives least squares.  "ridge" is the same with a ridge regression on standardised features, whose
+        penalty has the lowest leave-one-out error: for many features.  It needs all rows in memory.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     shared : bool, default=False

@@ -74,11 +74,11 @@ def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
         ("boosting", boosting),
         ("spo+", SPOPlusRegressorCV()),
         # Least squares on many features overfits, so that it is not a good prior.
-        ("spo+ kernel", make_pipeline(StandardScaler(), rich, SPOPlusRegressorCV(prior="zero", n_alphas=12))),
+        ("spo+ kernel", make_pipeline(StandardScaler(), rich, SPOPlusRegressorCV(prior="ridge", n_alphas=12))),
     ]
     if n_features <= QUADRATIC:
         products = PolynomialFeatures(2, include_bias=False)
-        model = make_pipeline(StandardScaler(), products, SPOPlusRegressorCV(prior="zero", n_alphas=12))
+        model = make_pipeline(StandardScaler(), products, SPOPlusRegressorCV(prior="ridge", n_alphas=12))
         members.append(("spo+ quadratic", model))
     return members
 

@@ -6,7 +6,7 @@ the SPO loss the SPO+ fit), and checks results and oracles.
 The result is the first one whose gap is closed, or the best objective together with the best bound of several solvers.
 Then
 
-    references   the result must not be worse than least squares and the zero model, one of which is the prior; a bound
+    references   the result must not be worse than least squares, the zero model and the prior; a bound
                  that is larger than their objective is wrong and is dropped
     zeros        with an l1 penalty, coefficients that are zero up to rounding are set to zero
     oracle       an oracle that is a function of the user is checked again
