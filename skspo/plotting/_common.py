@@ -59,9 +59,10 @@ def legend_right(ax: Axes) -> None:
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
-def legend_above(ax: Axes, title: str = "", ncols: int = 3) -> None:
+def legend_above(ax: Axes, title: str = "", **kwargs: Any) -> None:
     """Put the legend above the Axes, where it covers no data, and the title above it."""
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.1, frameon=False, ncols=ncols)
+    style = {"ncols": 3, **kwargs}
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.1, frameon=False, **style)
     if title:
         ax.set_title(title, pad=26)
 
