@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..plotting._common import pyplot
+from ..plotting._common import legend_above, pyplot
 from ..regions.base import Region
 from .empirical import EmpiricalCalibration, empirical_calibration
 from .functions import CalibrationFunction
@@ -125,7 +125,7 @@ class CalibrationDisplay:
         """
         plt = pyplot("CalibrationDisplay")
         if ax is None:
-            _, ax = plt.subplots()
+            _, ax = plt.subplots(figsize=(6.0, 4.0), layout="constrained")
         order = np.argsort(self.result.eps)
         eps, delta, low, high = (np.asarray(field)[order] for field in self.result[:4])
         seen = np.isfinite(delta)
@@ -137,6 +137,6 @@ class CalibrationDisplay:
             if (bound > 0).all():
                 (self.bound_,) = ax.plot(eps, bound, linestyle="--", color="black", label="proved lower bound")
         ax.set(xscale="log", yscale="log", xlabel="excess SPO risk", ylabel="excess SPO+ risk")
-        ax.legend()
+        legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -1,12 +1,26 @@
-"""Helpers of all displays: the import of Matplotlib, and estimators by name."""
+"""Helpers of all displays: the import of Matplotlib, colours, legends, jumps, and estimators by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 T = TypeVar("T")
+
+#: colours of Okabe and Ito without black and yellow, which can be told apart with any kind of colour vision
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+
+#: most lines that are labelled one by one; more get a colour scale
+FEW_LINES = 10
+
+#: movements below this share of the extent of a variable are not jumps
+SMALL = 1e-3
 
 
 def pyplot(who: str) -> ModuleType:
@@ -26,3 +40,72 @@ def check_named(estimators: Mapping[str, T], who: str) -> dict[str, T]:
             f"{{'SPO+': model}}, got {type(estimators).__name__}. Use from_estimator for a single one."
         )
     return {str(name): estimator for name, estimator in estimators.items()}
+
+
+def check_sample(sample: int, n: int) -> int:
+    """Return the number of a sample, counted from zero; negative numbers count from the end."""
+    if not -n <= sample < n:
+        raise ValueError(f"sample must be one of the {n} samples, counted from zero, got {sample}.")
+    return int(sample) % n
+
+
+def line_style(k: int) -> dict[str, Any]:
+    """Colour and line style of line ``k``: solid lines first, then dashed ones."""
+    return {"color": COLOURS[k % len(COLOURS)], "linestyle": ("-", "--", ":")[k // len(COLOURS) % 3]}
+
+
+def legend_right(ax: Axes) -> None:
+    """Put the legend to the right of the Axes, where it covers no data."""
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+
+
+def legend_above(ax: Axes, title: str = "", **kwargs: Any) -> None:
+    """Put the legend above the Axes, where it covers no data, and the title above it."""
+    style = {"ncols": 3, **kwargs}
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.1, frameon=False, **style)
+    if title:
+        ax.set_title(title, pad=26)
+
+
+class Jumps(NamedTuple):
+    """Where a function of one variable jumps: positions (m,), and its values before and after (m, d)."""
+
+    at: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+
+
+def find_jumps(function: Callable[[np.ndarray], np.ndarray], positions: np.ndarray, values: np.ndarray) -> Jumps:
+    """Find the jumps of a function from its values (n, d) at increasing positions (n,).
+
+    Intervals are bisected.  The movement within an interval does not vanish with its length if there is a jump inside.
+    Each interval gives at most one jump, the largest.
+    """
+    extent = np.maximum(np.ptp(values, axis=0), 1e-9 * np.ptp(values, axis=0).max() + 1e-300)
+
+    def move(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        return (np.abs(end - start) / extent).max(axis=1)
+
+    low, high, before, after = positions[:-1], positions[1:], values[:-1], values[1:]
+    for _ in range(12):  # more would compare costs that a numerical oracle cannot tell apart
+        moved = move(before, after) > SMALL
+        low, high, before, after = low[moved], high[moved], before[moved], after[moved]
+        if not low.size:
+            break
+        middle = 0.5 * (low + high)
+        value = function(middle)
+        first = move(before, value) >= move(value, after)
+        low, high = np.where(first, low, middle), np.where(first, middle, high)
+        before, after = np.where(first[:, None], before, value), np.where(first[:, None], value, after)
+    moved = move(before, after) > SMALL
+    return Jumps(0.5 * (low + high)[moved], before[moved], after[moved])
+
+
+def with_gaps(positions: np.ndarray, values: np.ndarray, jumps: Jumps) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and values of lines that end before each jump and start again after it."""
+    m = len(jumps.at)
+    x = np.concatenate([positions, np.repeat(jumps.at, 3)])
+    inside = np.stack([jumps.before, np.full_like(jumps.before, np.nan), jumps.after], axis=1)
+    y = np.concatenate([values, inside.reshape(3 * m, values.shape[1])])
+    order = np.argsort(x, kind="stable")
+    return x[order], y[order]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ._common import check_named, pyplot
+from ._common import check_named, legend_above, line_style, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,7 +142,7 @@ class ConvergenceDisplay:
         self.objective_lines_, self.bound_lines_, self.gap_lines_ = [], [], []
         style = {"marker": ".", "markersize": 5, "linewidth": 1.3, **kwargs}
         for k, (name, history) in enumerate(self.histories.items()):
-            own = {"color": f"C{k}", **style}
+            own = {"color": line_style(k)["color"], **style}
             time = history["time"]
             proved = np.isfinite(history["lower_bound"])
             if len(self.axes_) == 2:
@@ -168,7 +168,7 @@ class ConvergenceDisplay:
                 fontsize="small", xytext=(-3, 1), textcoords="offset points",
             )  # fmt: skip
         if len(self.histories) > 1:
-            self.axes_[0].legend(frameon=False)
+            legend_above(self.axes_[0])
         elif len(self.axes_) == 2:
             self.axes_[0].set_title(next(iter(self.histories)))
         self.figure_ = self.ax_.figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,19 +11,22 @@ from numpy.typing import ArrayLike
 from .._training.fitted import decision_names, fitted_region
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs
-from ..regions import Knapsack, ShortestPath, Simplex
+from ..regions import Assignment, Knapsack, ShortestPath, Simplex
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import pyplot
+from ._common import COLOURS, check_sample, legend_above, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
+    from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.colors import Colormap
     from matplotlib.container import BarContainer
     from matplotlib.image import AxesImage
 
-CHOSEN, BEST = "tab:blue", "tab:orange"
+CHOSEN, BEST = COLOURS[:2]
+
+#: most nodes of a graph, and most rows or columns of a matrix, that are named
+MOST_NODES, MOST_ROWS = 30, 20
 
 
 class DecisionDisplay:
@@ -32,7 +35,8 @@ class DecisionDisplay:
     What is drawn depends on the region:
 
     - ``Simplex``: how often each alternative was chosen when each was best, over all samples;
-    - ``ShortestPath``: the two paths of one sample, on a map of the true costs (grids, or graphs with positions);
+    - ``ShortestPath``: the two paths of one sample, on a map of the true costs;
+    - ``Assignment``: the pairs of one sample, on the matrix of the true costs;
     - ``Knapsack``: the items of one sample in the order of their value per weight, with both choices;
     - any other region: the two decisions of one sample as bars.
 
@@ -76,8 +80,8 @@ class DecisionDisplay:
     (100, 24)
     """
 
-    chosen_: AxesImage | LineCollection | BarContainer
-    best_: AxesImage | LineCollection | BarContainer
+    chosen_: AxesImage | LineCollection | PathCollection | BarContainer
+    best_: AxesImage | LineCollection | PathCollection | BarContainer
 
     def __init__(
         self,
@@ -91,7 +95,9 @@ class DecisionDisplay:
         self.C, self.W = check_costs(C, W)
         self.region = check_region(region, n_dim=self.C.shape[1])
         self.names = self.region.names(self.C.shape[1]) if names is None else np.asarray(names)
-        self.W_best = self.region.with_rows(region_params, *self.C.shape).argmin(self.C)
+        rows = self.region.with_rows(region_params, *self.C.shape)
+        self.available = getattr(rows, "rows", {}).get("available")
+        self.W_best = rows.argmin(self.C)
         self.regret = np.einsum("ij,ij->i", self.region.to_min(self.C), self.W - self.W_best)
 
     @classmethod
@@ -192,9 +198,10 @@ class DecisionDisplay:
         labels : array-like of str of shape (d,), optional
             Names of the alternatives, items or variables; None means those of the display, or numbers.
         pos : dict of node to (x, y), optional
-            Where the nodes of a graph are.  Grids and networkx graphs whose nodes have the attribute "pos" need none.
+            Where the nodes of a graph are.  By default grids are drawn as such, and networkx graphs by the attribute
+            "pos" of their nodes.  Other graphs are drawn by the spring layout of networkx, always with the same seed.
         cmap : str or Colormap, optional
-            Colours of counts, or of the costs of edges.
+            Colours of counts, or of the costs of edges or pairs.
         colorbar : bool, default=True
             Whether to draw a colorbar.
 
@@ -204,61 +211,99 @@ class DecisionDisplay:
         """
         plt = pyplot(type(self).__name__)
         n, d = self.C.shape
-        if not -n <= sample < n:
-            raise ValueError(f"sample must be one of the {n} samples, counted from zero, got {sample}.")
+        i = check_sample(sample, n)
         labels = self.names if labels is None else labels
         names = np.array([str(j) for j in range(d)] if labels is None else [str(x) for x in np.asarray(labels)])
         if names.shape != (d,):
             raise ValueError(f"labels must be {d} names, one per decision variable, got {names.size}.")
-        positions = node_positions(self.region, pos) if isinstance(self.region, ShortestPath) else None
+        graph = GraphPositions.of(self.region, pos) if isinstance(self.region, ShortestPath) else None
         if ax is None:
-            wide = isinstance(self.region, (Simplex, ShortestPath))
-            _, ax = plt.subplots(figsize=(5.5, 5.0) if wide else (7.5, 4.0), layout="constrained")
+            square = isinstance(self.region, (Simplex, ShortestPath, Assignment))
+            _, ax = plt.subplots(figsize=(5.5, 5.0) if square else (7.0, 4.0), layout="constrained")
         if isinstance(self.region, Simplex):
-            self._matrix(ax, names, cmap, colorbar)
-        elif positions is not None:
-            self._paths(ax, sample, positions, cmap, colorbar)
-            ax.set_title(self._summary(sample))
+            self._counts(ax, names, cmap, colorbar)
+        elif graph is not None:
+            self._paths(ax, i, graph, cmap, colorbar)
+        elif isinstance(self.region, Assignment):
+            self._pairs(ax, i, names, cmap, colorbar)
+        elif isinstance(self.region, Knapsack):
+            self._items(ax, i, names)
         else:
-            (self._items if isinstance(self.region, Knapsack) else self._bars)(ax, sample, names)
-            ax.set_title(self._summary(sample))
+            self._bars(ax, i, names)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _summary(self, i: int) -> str:
         what = "value" if self.region.sense == "max" else "cost"
-        return f"{what} {self.C[i] @ self.W[i]:.3g}, in hindsight {self.C[i] @ self.W_best[i]:.3g}"
+        return f"sample {i}: {what} {self.C[i] @ self.W[i]:.3g}, in hindsight {self.C[i] @ self.W_best[i]:.3g}"
 
-    def _matrix(self, ax: Axes, names: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
+    def _add_colorbar(self, ax: Axes, artist: Any, one: str) -> None:
+        what = "value" if self.region.sense == "max" else "cost"
+        ax.figure.colorbar(artist, ax=ax, label=f"true {what} of {one}", shrink=0.8)
+
+    def _counts(self, ax: Axes, names: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
         d = len(names)
         counts = np.zeros((d, d), dtype=int)
         np.add.at(counts, (self.W_best.argmax(axis=1), self.W.argmax(axis=1)), 1)
         image = ax.imshow(counts, cmap=cmap or "Blues")
         self.chosen_ = self.best_ = image
-        if d <= 20:
+        if d <= MOST_ROWS:
             middle = 0.5 * counts.max()
             for i, j in np.argwhere(counts):
                 color = "white" if counts[i, j] > middle else "black"
-                ax.text(j, i, counts[i, j], ha="center", va="center", color=color, fontsize=10 if d <= 10 else 7)
-            long = max(map(len, names)) > 3
-            ax.set_xticks(range(d), names, rotation=45 if long else 0, ha="right" if long else "center")
+                ax.text(j, i, counts[i, j], ha="center", va="center", color=color, fontsize=10 if d <= 10 else 8)
+            _name_columns(ax, names)
             ax.set_yticks(range(d), names)
         ax.set(xlabel="chosen", ylabel="best in hindsight")
         if colorbar:
             ax.figure.colorbar(image, ax=ax, label="samples", shrink=0.8)
         share = np.mean(self.regret <= 1e-9 * np.abs(self.C).max(axis=1))
-        ax.set_title(f"{share:.0%} decided as well as in hindsight, mean regret {self.regret.mean():.3g}")
+        ax.set_title(
+            f"all {len(self.C)} samples: {share:.0%} as good as in hindsight,\nmean regret {self.regret.mean():.3g}"
+        )
 
-    def _paths(self, ax: Axes, i: int, ends: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
-        from matplotlib import colormaps
+    def _pairs(self, ax: Axes, i: int, names: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
+        """Costs of an assignment as a matrix, with a mark for each pair."""
+        shape = self.region._data(len(names))
+        costs = self.C[i].reshape(shape)
+        if self.available is not None:
+            costs = np.ma.masked_array(costs, ~self.available[i].reshape(shape))
+        image = ax.imshow(costs, cmap=_shades(cmap, 0.05, 0.75), aspect="equal")
+        ax.set_facecolor("white")
+        size = 15.0 * min(1.0, 14.0 / max(shape))  # the side of a mark in points
+        for W, color, marker, label in (
+            (self.W[i], CHOSEN, "s", "chosen"),
+            (self.W_best[i], BEST, "o", "best in hindsight"),
+        ):
+            rows, columns = np.divmod(np.flatnonzero(W > 1e-6), shape[1])
+            share = W[W > 1e-6]
+            if color == CHOSEN:
+                style: dict[str, Any] = {"facecolors": "none", "edgecolors": color, "linewidths": 0.22 * size}
+                self.chosen_ = ax.scatter(
+                    columns, rows, s=(1.3 * size) ** 2 * share, marker=marker, label=label, **style
+                )
+            else:
+                self.best_ = ax.scatter(
+                    columns, rows, s=(0.6 * size) ** 2 * share, marker=marker, label=label, color=color
+                )
+        workers, tasks = _sides(names, shape)
+        if max(shape) <= MOST_ROWS:
+            _name_columns(ax, tasks)
+            ax.set_yticks(range(shape[0]), workers)
+        ax.set(xlabel="task", ylabel="worker")
+        if np.ma.is_masked(costs):
+            rows, columns = np.nonzero(np.ma.getmaskarray(costs))
+            ax.scatter(columns, rows, s=(0.4 * size) ** 2, marker="x", color="0.6", label="impossible")
+        legend_above(ax, self._summary(i), markerscale=min(1.0, 8.0 / size))
+        if colorbar:
+            self._add_colorbar(ax, image, "a pair")
+
+    def _paths(self, ax: Axes, i: int, graph: GraphPositions, cmap: str | Colormap | None, colorbar: bool) -> None:
         from matplotlib.collections import LineCollection
-        from matplotlib.colors import ListedColormap
 
         # Leave out the palest quarter, so that the cheapest edge is visible.
-        shades = ListedColormap(colormaps.get_cmap(cmap or "Greys")(np.linspace(0.25, 1.0, 256)))
-        nodes = np.unique(ends.reshape(-1, 2), axis=0)
-        lanes = side_by_side(ends)
-        roads = LineCollection(list(lanes), cmap=shades, linewidths=2.5, zorder=1, capstyle="round")
+        lanes = side_by_side(graph.ends)
+        roads = LineCollection(list(lanes), cmap=_shades(cmap, 0.25, 1.0), linewidths=2.5, zorder=1, capstyle="round")
         roads.set_array(self.C[i])
         ax.add_collection(roads)
         for W, color, width, style, name, order in (
@@ -280,17 +325,27 @@ class DecisionDisplay:
                 self.chosen_ = lines
             else:
                 self.best_ = lines
-        ax.scatter(nodes[:, 0], nodes[:, 1], s=12, color="0.3", zorder=4)
+        nodes = np.array(list(graph.pos.values()), dtype=np.float64)
+        named = graph.named and len(nodes) <= MOST_NODES
+        ax.scatter(
+            nodes[:, 0],
+            nodes[:, 1],
+            s=260 if named else 12,
+            color="white" if named else "0.3",
+            edgecolors="0.3",
+            zorder=4,
+        )
+        for (x, y), node in zip(nodes if named else [], graph.pos, strict=False):
+            ax.text(x, y, str(node), ha="center", va="center", fontsize="small", zorder=5, clip_on=True)
         # Adjust the limits, not the Axes, so that title and legend stay in place.
         ax.set_aspect("equal", adjustable="datalim")
-        ax.margins(0.04)
+        ax.margins(0.07)
         ax.set(xticks=[], yticks=[])
         for side in ax.spines.values():
             side.set_visible(False)
-        ax.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.0))
+        legend_above(ax, self._summary(i))
         if colorbar:
-            what = "value" if self.region.sense == "max" else "cost"
-            ax.figure.colorbar(roads, ax=ax, label=f"true {what} of an edge", shrink=0.7)
+            self._add_colorbar(ax, roads, "an edge")
 
     def _items(self, ax: Axes, i: int, names: np.ndarray) -> None:
         weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))
@@ -308,7 +363,7 @@ class DecisionDisplay:
         self.chosen_ = ax.bar(at - 0.225, W * value[order], width=0.45, color=CHOSEN, label="chosen")
         self.best_ = ax.bar(at + 0.225, W_best * value[order], width=0.45, color=BEST, label="best in hindsight")
         ax.set(xlabel=xlabel, ylabel="true value")
-        _finish_bars(ax, names[order])
+        self._finish_bars(ax, i, names[order])
 
     def _bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
         at = np.arange(len(names))
@@ -316,34 +371,79 @@ class DecisionDisplay:
         self.best_ = ax.bar(at + 0.2, self.W_best[i], width=0.4, color=BEST, label="best in hindsight")
         ax.axhline(0.0, color="0.4", linewidth=0.6)
         ax.set(xlabel="decision variable", ylabel="decision")
-        _finish_bars(ax, names)
+        self._finish_bars(ax, i, names)
+
+    def _finish_bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
+        shown = names if len(names) <= 40 else names[:0]
+        ax.set_xticks(range(len(shown)), shown, rotation=90 if max(map(len, names)) > 3 else 0)
+        if len(names) > 15:
+            ax.tick_params(axis="x", labelsize="small")
+        legend_above(ax, self._summary(i))
 
 
-def _finish_bars(ax: Axes, names: np.ndarray) -> None:
-    shown = names if len(names) <= 40 else names[:0]
-    ax.set_xticks(range(len(shown)), shown, rotation=90 if max(map(len, names)) > 3 else 0)
-    if len(names) > 15:
-        ax.tick_params(axis="x", labelsize="small")
-    ax.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08))
+def _shades(cmap: str | Colormap | None, low: float, high: float) -> Colormap:
+    """Part of a colour map, grey by default."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps.get_cmap(cmap or "Greys")(np.linspace(low, high, 256)))
 
 
-def node_positions(region: ShortestPath, pos: Mapping[Hashable, ArrayLike] | None) -> np.ndarray:
-    """Ends of the edges in the plane, shape (d, 2, 2): edge, tail and head, x and y."""
-    edges = region.edges
-    if hasattr(edges, "is_directed"):  # a networkx graph
-        if pos is None:
-            pos = {node: data["pos"] for node, data in edges.nodes(data=True) if "pos" in data}
-        edges = list(edges.edges())
-    pairs = edges.tolist() if isinstance(edges, np.ndarray) else [tuple(edge) for edge in edges]
-    if not pos:
-        pos = _grid_positions(pairs)
+def _name_columns(ax: Axes, names: Sequence[str] | np.ndarray) -> None:
+    long = max(map(len, names)) > 3
+    ax.set_xticks(range(len(names)), names, rotation=45 if long else 0, ha="right" if long else "center")
+
+
+def _sides(names: np.ndarray, shape: tuple[int, int]) -> tuple[list[str], list[str]]:
+    """Names of workers and of tasks, from names "worker -> task" of the pairs; numbers if these are not such names."""
+    parts = [str(name).split(" -> ") for name in names]
+    if all(len(part) == 2 for part in parts):
+        workers, tasks = [part[0] for part in parts[:: shape[1]]], [part[1] for part in parts[: shape[1]]]
+        if parts == [[worker, task] for worker in workers for task in tasks]:
+            return workers, tasks
+    return [str(i) for i in range(shape[0])], [str(j) for j in range(shape[1])]
+
+
+class GraphPositions(NamedTuple):
+    """A graph in the plane."""
+
+    pos: dict[Hashable, ArrayLike]  # by node
+    ends: np.ndarray  # of the edges, shape (d, 2, 2): edge, tail and head, x and y
+    named: bool  # whether the nodes need names: where they are does not say which they are
+
+    @classmethod
+    def of(cls, region: ShortestPath, pos: Mapping[Hashable, ArrayLike] | None) -> GraphPositions:
+        """Positions that are given, those of the nodes, of a grid, or of the spring layout."""
+        edges, named = region.edges, True
+        if hasattr(edges, "is_directed"):  # a networkx graph
+            if pos is None:
+                pos = {node: data["pos"] for node, data in edges.nodes(data=True) if "pos" in data}
+            edges = list(edges.edges())
+        pairs = edges.tolist() if isinstance(edges, np.ndarray) else [tuple(edge) for edge in edges]
+        if not pos:
+            pos = _grid_positions(pairs)
+            named = not pos
+            pos = pos or _spring_positions(pairs)
+        try:
+            nodes = {node: pos[node] for pair in pairs for node in pair}
+        except KeyError as error:
+            raise ValueError(
+                f"The position of node {error} is not known. Pass pos={{node: (x, y), ...}} with all nodes, or none."
+            ) from None
+        ends = np.array([[nodes[tail], nodes[head]] for tail, head in pairs], dtype=np.float64)
+        return cls(nodes, ends, named)
+
+
+def _spring_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
+    """Positions by springs between connected nodes, always the same."""
     try:
-        return np.array([[pos[tail], pos[head]] for tail, head in pairs], dtype=np.float64)
-    except KeyError as error:
-        raise ValueError(
-            f"The position of node {error} is not known. Pass pos={{node: (x, y), ...}}; only ShortestPath.grid and "
-            "networkx graphs whose nodes have the attribute 'pos' need no pos."
-        ) from None
+        import networkx as nx
+    except ImportError as error:
+        raise ImportError(
+            "To draw a graph whose nodes have no positions, pip install skspo[graph], or pass pos={node: (x, y), ...}."
+        ) from error
+    found: dict[Hashable, ArrayLike] = nx.spring_layout(nx.Graph(pairs), seed=0, iterations=200)
+    return found
 
 
 def _grid_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:

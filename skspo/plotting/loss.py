@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._training.fitted import fitted_region
+from .._utils.types import Predictor
 from ..losses import SPOLoss, SPOPlusLoss, check_costs
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import pyplot
+from ._common import COLOURS, Jumps, check_named, check_sample, find_jumps, legend_above, pyplot, with_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
 class LossDisplay:
     """SPO loss and SPO+ loss of predictions on a line.
 
-    The SPO loss jumps where the decision changes and is constant elsewhere, so that it has no useful gradient.  The
-    SPO+ loss is convex, and nowhere below it.
+    On a polyhedron, the SPO loss jumps where the decision changes and is constant elsewhere, so that it has no useful
+    gradient.  The SPO+ loss is convex, and nowhere below it.
 
     Parameters
     ----------
@@ -28,15 +31,19 @@ class LossDisplay:
         Positions on the line: 0 is the first prediction, 1 the second one.
     spo, spo_plus : ndarray of shape (n_points,)
         Losses.
-    changes : ndarray
-        Positions at which the decision changes.
+    jumps : tuple of (ndarray of shape (m,), ndarray of shape (m, 1), ndarray of shape (m, 1))
+        Positions at which the decision jumps, and the SPO losses before and after.
+    names : tuple of two str, default=("first prediction", "second prediction")
+        Names of the two predictions.
+    title : str, default="SPO and SPO+ loss of one sample"
+        Title.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : list of Line2D
-        SPO loss and SPO+ loss.
+        SPO loss, with a gap at each jump, and SPO+ loss.
 
     See Also
     --------
@@ -51,11 +58,69 @@ class LossDisplay:
     True
     """
 
-    def __init__(self, *, positions: np.ndarray, spo: np.ndarray, spo_plus: np.ndarray, changes: np.ndarray) -> None:
+    def __init__(
+        self,
+        *,
+        positions: np.ndarray,
+        spo: np.ndarray,
+        spo_plus: np.ndarray,
+        jumps: Jumps,
+        names: tuple[str, str] = ("first prediction", "second prediction"),
+        title: str = "SPO and SPO+ loss of one sample",
+    ) -> None:
         self.positions = positions
         self.spo = spo
         self.spo_plus = spo_plus
-        self.changes = changes
+        self.jumps = Jumps(*jumps)
+        self.names = names
+        self.title = title
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Mapping[str, Predictor],
+        X: ArrayLike,
+        C: ArrayLike,
+        *,
+        sample: int = 0,
+        region: Region | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> LossDisplay:
+        """Draw the losses between the predictions of two fitted estimators.
+
+        Parameters
+        ----------
+        estimators : dict of str to fitted estimator
+            Two of them, by the names to be shown.
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        C : array-like of shape (n_samples, d)
+            True costs.
+        sample : int, default=0
+            Which sample to show.
+        region : Region or None, default=None
+            Where decisions are made; None means the ``region_`` of the second estimator.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs
+            Passed to :meth:`from_predictions`.
+
+        Returns
+        -------
+        display : LossDisplay
+        """
+        pyplot(cls.__name__)
+        named = check_named(estimators, cls.__name__)
+        if len(named) != 2:
+            raise ValueError(f"{cls.__name__}.from_estimators takes two estimators, got {len(named)}.")
+        predictions = [estimator.predict(X) for estimator in named.values()]
+        true, first = check_costs(C, predictions[0])
+        _, second = check_costs(C, predictions[1])
+        i = check_sample(sample, len(true))
+        kwargs = {"names": tuple(named), "title": f"sample {i}: SPO and SPO+ loss", **kwargs}
+        region = fitted_region(list(named.values())[1], region)
+        return cls.from_predictions(true[i], first[i], second[i], region, ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -67,6 +132,8 @@ class LossDisplay:
         *,
         limits: tuple[float, float] = (-0.25, 1.25),
         n_points: int = 1001,
+        names: tuple[str, str] = ("first prediction", "second prediction"),
+        title: str = "SPO and SPO+ loss of one sample",
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> LossDisplay:
@@ -83,6 +150,10 @@ class LossDisplay:
             Smallest and largest t.
         n_points : int, default=1001
             Number of predictions.
+        names : tuple of two str, default=("first prediction", "second prediction")
+            Names of the two predictions.
+        title : str, default="SPO and SPO+ loss of one sample"
+            Title; say which sample it is.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
         **kwargs
@@ -98,19 +169,25 @@ class LossDisplay:
         if len(true) != 1:
             raise ValueError(f"LossDisplay draws one sample: c must have shape (d,), got {np.shape(c)}.")
         region = check_region(region, n_dim=true.shape[1])
+        best = region.argmin(true)
+
+        def decide(positions: np.ndarray) -> np.ndarray:
+            return region.argmin(start + positions[:, None] * (end - start))
+
+        def spo(decisions: np.ndarray) -> np.ndarray:
+            return (decisions - best) @ region.to_min(true).T
+
         positions = np.linspace(*limits, n_points)
         C_hat = start + positions[:, None] * (end - start)
-        C = np.repeat(true, n_points, axis=0)
-        W = np.repeat(region.argmin(true), n_points, axis=0)
-        decisions = region.argmin(C_hat)
-        moved = np.abs(np.diff(decisions, axis=0)).max(axis=1) > 1e-6
-        smooth = np.count_nonzero(moved) > 0.1 * n_points  # decisions that move all the time have no jumps
-        changes = 0.5 * (positions[1:] + positions[:-1])[moved]
+        C, W = np.repeat(true, n_points, axis=0), np.repeat(best, n_points, axis=0)
+        changes = find_jumps(decide, positions, decide(positions))
         return cls(
             positions=positions,
             spo=SPOLoss(region).value(C, C_hat, W),
             spo_plus=SPOPlusLoss(region).value(C, C_hat, W),
-            changes=changes[:0] if smooth else changes,
+            jumps=Jumps(changes.at, spo(changes.before), spo(changes.after)),
+            names=names,
+            title=title,
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> LossDisplay:
@@ -129,21 +206,22 @@ class LossDisplay:
         """
         plt = pyplot(type(self).__name__)
         if ax is None:
-            _, ax = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
-        spo = self.spo.copy()
-        # A gap in the line at each jump: the loss has no values in between.
-        jumps = np.searchsorted(self.positions, self.changes)
-        spo[jumps[jumps < len(spo)]] = np.nan
-        self.lines_ = [
-            *ax.plot(self.positions, spo, **{"color": "tab:blue", "linewidth": 2, "label": "SPO loss", **kwargs}),
-            *ax.plot(
-                self.positions, self.spo_plus, **{"color": "tab:orange", "linewidth": 2, "label": "SPO+ loss", **kwargs}
-            ),
+            _, ax = plt.subplots(figsize=(6.0, 4.0), layout="constrained")
+        at, spo = with_gaps(self.positions, self.spo[:, None], self.jumps)
+        styles = [
+            {"color": color, "linewidth": 2.5, "label": label, **kwargs}
+            for color, label in zip(COLOURS, ("SPO loss", "SPO+ loss"), strict=False)
         ]
-        for k, change in enumerate(self.changes):
-            ax.axvline(change, color="0.8", linewidth=1, zorder=0, label="decision changes" if k == 0 else None)
-        ax.set_xlabel("position between the predictions")
-        ax.set_ylabel("loss")
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        self.lines_ = [
+            *ax.plot(at, spo[:, 0], **styles[0]),
+            *ax.plot(self.positions, self.spo_plus, **{"linestyle": "--", **styles[1]}),
+        ]
+        for k, jump in enumerate(self.jumps.at):
+            label = "decision jumps" if k == 0 else None
+            ax.axvline(jump, color="0.6", linewidth=1, linestyle=":", zorder=0, label=label)
+        inside = [t for t in (0.0, 1.0) if self.positions[0] <= t <= self.positions[-1]]
+        ax.set_xticks(inside, [f"{self.names[int(t)]}\n(t = {t:.0f})" for t in inside])
+        ax.set(xlabel="prediction, on the line between the two", ylabel="loss, in units of the costs")
+        legend_above(ax, self.title)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..metrics import spo_loss, spo_plus_loss
 from ..regions.base import Region
-from ._common import pyplot
+from ._common import FEW_LINES, legend_right, line_style, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ class RegularizationPathDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : list of Line2D
-        One per loss, or one per coefficient.
+        One per loss, or one per coefficient.  Up to ten coefficients are labelled, more have a colour scale.
     chosen_line_ : Line2D or None
         Where ``chosen`` is.
 
@@ -177,12 +177,12 @@ class RegularizationPathDisplay:
         self.lines_: list[Line2D] = []
         if kind == "loss":
             for name, loss in self.losses.items():
-                self.lines_ += ax.plot(at, loss, **{"marker": "o", "markersize": 4, "label": name, **kwargs})
+                style = line_style(len(self.lines_))
+                self.lines_ += ax.plot(at, loss, **{"marker": "o", "markersize": 4, "label": name, **style, **kwargs})
             ax.set(ylabel="loss", ylim=(0, None))
             ax.margins(y=0.08)
         else:
-            B = np.asarray(self.coefs).reshape(len(at), -1)
-            self.lines_ = ax.plot(at, B, **{"linewidth": 0.8, "alpha": 0.8, **kwargs})
+            self._draw_coefs(ax, at, kwargs)
             ax.axhline(0.0, color="0.6", linewidth=0.6, zorder=0)
             ax.set(ylabel="coefficient")
         ax.set_xscale("log")
@@ -196,10 +196,32 @@ class RegularizationPathDisplay:
         if self.chosen is not None:
             (k,) = np.flatnonzero(self.alphas == self.chosen)[:1]
             self.chosen_line_ = ax.axvline(at[k], color="black", linewidth=1, linestyle="--", label="chosen")
-        if kind == "loss":
-            ax.legend(frameon=False)
+        if ax.get_legend_handles_labels()[0]:
+            legend_right(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_coefs(self, ax: Axes, at: np.ndarray, kwargs: dict[str, Any]) -> None:
+        """One line per coefficient, with a label if there are few, and with a colour scale if there are many."""
+        B = np.asarray(self.coefs)
+        _, d, p = B.shape
+        many = d * p > FEW_LINES
+        if many:
+            from matplotlib import colormaps
+            from matplotlib.cm import ScalarMappable
+            from matplotlib.colors import ListedColormap, Normalize
+
+            # Without the palest colours, which are hard to see on white.
+            scale = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.9, 256)))
+            shades = ScalarMappable(Normalize(0, max(p, 2) - 1 if p > 1 else d - 1), scale)
+            ax.figure.colorbar(shades, ax=ax, label="number of the feature" if p > 1 else "number of the cost")
+        for i, j in np.ndindex(d, p):
+            own: dict[str, Any] = (
+                {"linewidth": 1.0, "color": shades.to_rgba(j if p > 1 else i)}
+                if many
+                else {"linewidth": 1.5, "label": f"cost {i}, feature {j}", **line_style(i * p + j)}
+            )
+            self.lines_ += ax.plot(at, B[:, i, j], **{**own, **kwargs})
 
     def _positions(self) -> tuple[np.ndarray, list[tuple[float, str]]]:
         """Positions on a logarithmic axis, and labels of zero and infinity."""

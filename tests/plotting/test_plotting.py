@@ -12,12 +12,14 @@ import networkx as nx
 import numpy as np
 import pytest
 from marks import rest_is_slow
+from pictures import overlaps, sizes_on_page
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skspo import (
+    Assignment,
     EntropySimplex,
     Knapsack,
     ShortestPath,
@@ -32,7 +34,7 @@ from skspo import (
 )
 from skspo.datasets import make_cost_sensitive_classification, make_knapsack, make_portfolio, make_shortest_path
 from skspo.plotting import ConvergenceDisplay, DecisionDisplay, RegretDisplay, RegularizationPathDisplay
-from skspo.plotting.decisions import node_positions, side_by_side
+from skspo.plotting.decisions import GraphPositions, side_by_side
 
 
 @pytest.fixture(autouse=True)
@@ -132,8 +134,9 @@ def test_paths_on_a_grid(paths):
     drawn(display.ax_)
     W, best = model.decide(X)[5], region.argmin(C)[5]
     assert len(display.chosen_.get_segments()) == W.sum() == 5
-    np.testing.assert_allclose(display.best_.get_segments()[0], node_positions(region, None)[best > 0][0])
-    assert f"{C[5] @ W:.3g}" in display.ax_.get_title()
+    np.testing.assert_allclose(display.best_.get_segments()[0], GraphPositions.of(region, None).ends[best > 0][0])
+    assert display.ax_.get_title().startswith(f"sample 5: cost {C[5] @ W:.3g},")
+    assert not overlaps(display.ax_) and min(sizes_on_page(display.figure_)) >= 10
     np.testing.assert_allclose(display.regret, spo_loss(C, model.predict(X), region, per_sample=True), atol=1e-12)
     with pytest.raises(ValueError, match="sample must be one of the 80"):
         display.plot(sample=80)
@@ -141,28 +144,59 @@ def test_paths_on_a_grid(paths):
 
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3), (1, 5), (2, 2)])
 def test_grid_positions(shape):
-    ends = node_positions(ShortestPath.grid(*shape), None)
+    ends = GraphPositions.of(ShortestPath.grid(*shape), None).ends
     along = ends[:, 1] - ends[:, 0]
     # Every edge goes one step to the right or one step down.
     assert {tuple(step) for step in along} <= {(1.0, 0.0), (0.0, -1.0)}
     assert np.ptp(ends[:, :, 0]) == shape[1] - 1 and np.ptp(ends[:, :, 1]) == shape[0] - 1
 
 
-def test_graphs_need_positions():
+def test_graphs_without_positions_have_the_spring_layout():
     graph = nx.DiGraph([("a", "b"), ("b", "a"), ("b", "c")])
     region = ShortestPath(graph, "a", "c")
     C = np.array([[1.0, 1.0, 2.0]])
+    display = DecisionDisplay.from_predictions(C, C, region)
+    drawn(display.ax_)
+    assert {text.get_text() for text in display.ax_.texts} == {"a", "b", "c"}
+    found = GraphPositions.of(region, None)
+    expected = nx.spring_layout(nx.Graph(graph), seed=0, iterations=200)
+    for node, at in expected.items():
+        np.testing.assert_array_equal(found.pos[node], at)
+    again = GraphPositions.of(ShortestPath(list(graph.edges), "a", "c"), None)
+    np.testing.assert_array_equal(again.ends, found.ends)
     with pytest.raises(ValueError, match="Pass pos="):
-        DecisionDisplay.from_predictions(C, C, region)
+        display.plot(pos={"a": (0, 0)})
     pos = {"a": (0, 0), "b": (1, 0), "c": (2, 0)}
     drawn(DecisionDisplay.from_predictions(C, C, region, pos=pos).ax_)
     nx.set_node_attributes(graph, pos, "pos")
     display = DecisionDisplay.from_predictions(C, C, ShortestPath(graph, "a", "c"))
     assert len(display.chosen_.get_segments()) == 2
     # The two directions between a and b are apart, on opposite sides; the one-way street stays where it is.
-    lanes = side_by_side(node_positions(region, pos))
+    lanes = side_by_side(GraphPositions.of(region, pos).ends)
     assert lanes[0, 0, 1] == -lanes[1, 0, 1] != 0
     np.testing.assert_array_equal(lanes[2], [[1, 0], [2, 0]])
+
+
+def test_assignment_is_a_matrix():
+    rng = np.random.default_rng(0)
+    C, C_hat = rng.uniform(1, 9, size=(2, 4, 6))
+    region = Assignment(2, 3)
+    display = DecisionDisplay.from_predictions(C_hat, C, region, sample=-1)
+    (image,) = display.ax_.images
+    np.testing.assert_array_equal(image.get_array(), C[3].reshape(2, 3))
+    for marks, costs in ((display.chosen_, C_hat), (display.best_, C)):
+        pairs = {(int(row), int(column)) for column, row in marks.get_offsets()}
+        assert pairs == set(region.chosen(costs[3:])[0])
+    assert display.ax_.get_title().startswith("sample 3: ")
+    assert not overlaps(display.ax_) and min(sizes_on_page(display.figure_)) >= 10
+    names = [f"{worker} -> {task}" for worker in ("ann", "bob") for task in ("cook", "wash", "iron")]
+    display = DecisionDisplay.from_predictions(C_hat, C, region, names=names)
+    assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == ["ann", "bob"]
+    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["cook", "wash", "iron"]
+    available = np.ones((4, 6), dtype=bool)
+    available[:, 1] = False
+    display = DecisionDisplay.from_predictions(C_hat, C, region, region_params={"available": available})
+    np.testing.assert_array_equal(display.ax_.images[0].get_array().mask, [[False, True, False], [False] * 3])
 
 
 def test_simplex_counts():
@@ -253,6 +287,22 @@ def test_convergence_ends_at_the_certificate(paths):
         ConvergenceDisplay.from_estimator(models["least squares"])
     with pytest.raises(ValueError, match="one Axes or two"):
         display.plot(ax=plt.subplots(3)[1])
+
+
+@pytest.mark.parametrize("d, p", [(3, 3), (10, 1), (10, 3), (30, 1)])
+def test_at_most_ten_coefficients_are_labelled(d, p):
+    coefs = np.random.default_rng(0).normal(size=(4, d, p))
+    display = RegularizationPathDisplay(alphas=[1.0, 0.1, 0.01, 0.0], coefs=coefs).plot()
+    drawn(display.ax_)
+    assert len(display.lines_) == d * p
+    legend, bars = display.ax_.get_legend(), [ax for ax in display.figure_.axes if ax is not display.ax_]
+    if d * p <= 10:
+        assert len(legend.get_texts()) == d * p and not bars
+        assert not overlaps(display.ax_)
+    else:
+        assert legend is None and len(bars) == 1
+        assert bars[0].get_ylabel() == ("number of the feature" if p > 1 else "number of the cost")
+    assert min(sizes_on_page(display.figure_)) >= 10
 
 
 @pytest.mark.slow
