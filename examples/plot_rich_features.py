@@ -42,13 +42,13 @@ def features(gamma):
 # The transformer ignores the costs, so that it may see all rows.  All widths use the same folds.  The held-out SPO+
 # loss is the criterion for both parameters: it is less noisy than the regret of a few hundred decisions.
 #
-# ``prior="zero"``: least squares on many features overfits, and a model that is shrunk towards it does so too.
+# ``prior="ridge"``: least squares on many features overfits, and a model that is shrunk towards it does so too.
 folds = list(KFold(5).split(X))
 gammas = np.geomspace(0.003, 1.0, 6)
 searches = {}
 for gamma in gammas:
     Z = features(gamma).fit_transform(X)
-    searches[gamma] = SPOPlusRegressorCV(region, prior="zero", n_alphas=12, cv=folds).fit(Z, C)
+    searches[gamma] = SPOPlusRegressorCV(region, prior="ridge", n_alphas=12, cv=folds).fit(Z, C)
 # The path ends where candidates get worse; the scores of those after it are NaN.
 losses = {gamma: np.nanmin(search.cv_results_["mean_test_spo_plus_loss"]) for gamma, search in searches.items()}
 best = min(losses, key=losses.get)
@@ -64,8 +64,8 @@ models = {
     "ridge, quadratic": TwoStageRegressor(make_pipeline(quadratic, RidgeCV(np.logspace(-3, 3, 13))), region),
     "ridge, kernel": TwoStageRegressor(make_pipeline(features(best), RidgeCV(np.logspace(-3, 3, 13))), region),
     "SPO+, linear": SPOPlusRegressorCV(region, cv=folds),
-    "SPO+, quadratic": make_pipeline(quadratic, SPOPlusRegressorCV(region, prior="zero", cv=folds)),
-    "SPO+, kernel": make_pipeline(features(best), SPOPlusRegressorCV(region, prior="zero", n_alphas=12, cv=folds)),
+    "SPO+, quadratic": make_pipeline(quadratic, SPOPlusRegressorCV(region, prior="ridge", cv=folds)),
+    "SPO+, kernel": make_pipeline(features(best), SPOPlusRegressorCV(region, prior="ridge", n_alphas=12, cv=folds)),
 }
 print("\nExtra cost of the routes beyond hindsight, on 5,000 new days")
 for name, model in models.items():

@@ -24,7 +24,7 @@ from skspo.datasets import make_shortest_path
 
 shape = (3, 3)
 region = ShortestPath.grid(*shape)
-quadratic = make_pipeline(PolynomialFeatures(2, include_bias=False), SPOPlusRegressorCV(prior="zero", n_alphas=12))
+quadratic = make_pipeline(PolynomialFeatures(2, include_bias=False), SPOPlusRegressorCV(prior="ridge", n_alphas=12))
 members = [
     ("ridge", RidgeCV(np.logspace(-3, 3, 13))),
     ("forest", RandomForestRegressor(50, min_samples_leaf=3, random_state=0)),
