@@ -129,12 +129,13 @@ class LinearObjective(ABC):
         self.cost_scale = self.scale = coordinates.cost_scale
         self.least_squares = coordinates.least_squares
         self.prior_name, self.standardized = penalty.prior, penalty.standardized
-        self.prior = np.zeros_like(self.least_squares)
+        #: hidden component of the model without a penalty, or that is shrunk towards its prior
+        self.prior, self._fitted_hidden = np.zeros_like(self.least_squares), coordinates.hidden
         if self.prior_name == "least_squares":
             self.prior = self.least_squares
         elif self.prior_name == "ridge":
             assert coordinates.ridge is not None
-            self.prior = coordinates.ridge[0]
+            self.prior, self._fitted_hidden = coordinates.ridge
         #: cache of the losses of the zero model and of least squares
         self._reference_losses: dict[str, float] = {}
         self._set_penalty(penalty.alpha, penalty.l1_ratio)
@@ -157,7 +158,7 @@ class LinearObjective(ABC):
             )
         self.l1, self.l2 = (np.where(x < SMALLEST_PENALTY, 0.0, x) for x in (self.l1, self.l2))
         self.free = (self.l1 == 0) & (self.l2 == 0)
-        self._hidden = (self.coordinates.hidden if self.prior_name != "ridge" else self.coordinates.ridge[1]).copy()
+        self._hidden = self._fitted_hidden.copy()
         if alpha > 0 and not self.prior_is_fitted:
             # The penalty shrinks hidden slopes to zero; the intercept, without penalty, keeps the mean cost.
             self._hidden[:, :p] = 0.0

@@ -26,6 +26,10 @@ COLOURS = {
 }
 
 
+#: inches: width of a figure, and height of its title and legend
+WIDTH, HEAD = 7.5, 0.7
+
+
 class Table:
     """The trials of a study, by setting and method."""
 
@@ -71,10 +75,7 @@ def _summary(study: Study, table: Table, folder: Path) -> list[Path]:
 
 def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("Figures need matplotlib: pip install skspo[plot], or use --no-figures.") from error
     across = table.column(study.across)
@@ -83,18 +84,18 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     for setting in table.values:
         panels[tuple((n, s) for n, s in zip(table.names, setting, strict=True) if n not in hidden)].append(setting)
     n_panels = 1 if study.curves else len(panels)
-    # Degrees are side by side, the other settings below each other.
-    degrees = len({dict(panel).get("degree") for panel in panels})
-    columns = min(n_panels, max(degrees, 2))
+    # Two columns of panels fit the width of a page with readable type.
+    columns = min(n_panels, 2)
     rows = -(-n_panels // columns)
-    size = (6.0, 4.5) if study.curves else (4.6 * columns, 3.4 * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=False)
+    size = (6.0, 4.5) if study.curves else (WIDTH, 2.6 * rows + HEAD)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
     ordered = sorted(panels.items(), key=lambda item: sorted(item[0], key=lambda pair: pair[0] == "degree"))
     for i, (panel, settings) in enumerate([] if study.curves else ordered):
         ax = axes[i // columns, i % columns]
         _boxes(ax, sorted(settings, key=lambda setting: _number(setting[across])), across, table)
         named = [f"{value} model" if name == "model" else f"{name} {value}" for name, value in panel]
-        ax.set_title(", ".join(named), fontsize=9)
+        ax.set_title(", ".join(named), fontsize=10)
         ax.set_xlabel(study.across)
         ax.set_ylabel(study.metric)
     for name, sizes, trials in _curves(study, table):
@@ -103,20 +104,18 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
         axes[0, 0].set_ylabel(f"{study.metric}, relative to the smallest {study.across}")
     for ax in axes.ravel()[n_panels:]:
         ax.set_visible(False)
-    figure.suptitle(study.title, fontsize=11, x=0.02, y=0.99, ha="left")
+    figure.suptitle(study.title, fontsize=11)
     if study.curves:
-        axes[0, 0].legend(fontsize=8)
-    else:  # beside the title, because no corner is free in every panel
+        axes[0, 0].legend(fontsize=9)
+    else:  # under the title, because no corner is free in every panel
         handles = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*handles, loc="upper right", ncols=len(handles[0]), fontsize=8, frameon=False)
-    figure.tight_layout()
+        figure.legend(*handles, loc="outside upper center", ncols=len(handles[0]), fontsize=9, frameon=False)
     written = []
     for kind in ("png", "pdf"):
         written.append(folder / f"{study.name}.{kind}")
         image = io.BytesIO()
         figure.savefig(image, format=kind, dpi=150, metadata={"CreationDate": None} if kind == "pdf" else None)
         write_atomically(written[-1], image.getvalue())
-    plt.close(figure)
     return written
 
 
