@@ -66,8 +66,8 @@ BUNDLE_LIMIT = 5_000
 BUNDLE_FIRST, BUNDLE_FIRST_WITHOUT_NUMBA = 300, 1_500
 
 #: largest number of unknowns of bundle's program for which "auto" tries bundle first if there are so many samples that
-#: it ends with the undecided rows: an interior-point iteration for all rows takes as long as hundreds of programs, and
-#: both grow with the square of the unknowns.  With a ridge, dual is faster above the first number.
+#: it ends with the undecided rows: a program and an interior-point iteration both grow with the square of the unknowns,
+#: but only the iteration grows with n.  The first number is for penalties, because dual is fast with a ridge.
 UNDECIDED_FIRST_RIDGE, UNDECIDED_FIRST = 1_000, 2_500
 
 #: dual is faster than interior point if an iteration of interior point takes more than so many times the
