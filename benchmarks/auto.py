@@ -10,8 +10,10 @@ The last column is the time of "auto" divided by that of the best solver (1 mean
     python benchmarks/auto.py                              the whole grid, two hours on an idle machine
     python benchmarks/auto.py --quick                      a dozen problems, minutes
     python benchmarks/auto.py --only paths                 rows whose name contains "paths"
-    python benchmarks/auto.py --results auto.json          write each row there, and keep those that are there
-    python benchmarks/auto.py --out docs/benchmarks/README.md
+    python benchmarks/auto.py --out docs/benchmarks/README.md              also write table and results/auto.json
+    python benchmarks/auto.py --out docs/benchmarks/README.md --missing    only rows that are not in results/auto.json
+    python benchmarks/auto.py --out docs/benchmarks/README.md --replay     run nothing: the rules of the present sources
+                                                                           on the stored times of all solvers
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import argparse
 import json
-import pathlib
 import subprocess
 import sys
 import time
@@ -31,9 +32,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from large import assignment, box, classes, knapsack, packing, paths, portfolios, top
-from results import markdown, setting, write_section
-
-from skspo.experiments.runner import write_atomically
+from results import Table, out_option
 
 #: relative gap to reach, and the ratio to the best solver above which a row is marked
 TOL, MARKED = 1e-6, 1.5
@@ -189,14 +188,42 @@ def cell(result: dict[str, Any] | None) -> str:
     return f"{result['seconds']:.2f}" + ("" if result["gap"] <= TOL else f" ({result['gap']:.0e})")
 
 
-def compared(results: dict[str, Any]) -> tuple[float, bool]:
-    """Time of "auto" divided by that of the best solver, and whether "auto" loses."""
-    auto = results["auto"]
-    times = [r["seconds"] for name, r in results.items() if name != "auto" and r is not None and r["gap"] <= TOL]
-    if auto["gap"] > TOL:
+def compared(fits: dict[str, Any], chosen: str = "auto") -> tuple[float, bool]:
+    """Time of the chosen solver divided by that of the best one, and whether it loses.
+
+    The ratio is NaN if the chosen solver did not reach the gap in the time that it had.
+    """
+    fit = fits.get(chosen)
+    times = [r["seconds"] for name, r in fits.items() if name != "auto" and r is not None and r["gap"] <= TOL]
+    if fit is None or fit["gap"] > TOL:
         return float("nan"), bool(times)
-    ratio = auto["seconds"] / min([auto["seconds"], *times])
+    ratio = fit["seconds"] / min([fit["seconds"], *times])
     return ratio, ratio > MARKED
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """Ratio of the times of "auto" and of the best solver, marked where "auto" loses."""
+    ratio, loses = compared(row["fits"])
+    return ("-" if ratio != ratio else f"{ratio:.2f}") + " **" * loses
+
+
+def chosen(problem: Problem, seed: int) -> list[str]:
+    """Solvers that the present rules try, in this order."""
+    from skspo._training.in_memory import InMemoryObjective
+    from skspo.losses import SPOPlusLoss
+    from skspo.solvers import choose_solvers
+
+    region, X, C = make(problem, seed)
+    return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X, C, alpha=problem.alpha))
+
+
+def replay(problem: Problem, row: dict[str, Any]) -> tuple[str, bool]:
+    """A line about the present choice, by the stored times of its first solver, and whether it loses."""
+    names = chosen(problem, row["seed"])
+    ratio, loses = compared(row["fits"], names[0])
+    known = row["fits"]["auto"]["solver"]
+    change = "" if names[0] == known else f", was {known}"
+    return f"{problem.name}: {', '.join(names)}{change}; {ratio:.2f}" + " **" * loses, loses
 
 
 def main() -> None:
@@ -207,45 +234,52 @@ def main() -> None:
     parser.add_argument("--solvers", default=",".join(SOLVERS), help="comma-separated")
     parser.add_argument("--cap", type=float, default=60.0, help="time limit of a fit in seconds")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--results", type=pathlib.Path, metavar="FILE.json", help="rows; those that are there are kept")
-    parser.add_argument("--known", action="store_true", help="run nothing: only the table of the rows of --results")
-    parser.add_argument("--out", metavar="FILE.md", help="also write the table into this file")
+    parser.add_argument("--missing", action="store_true", help="only rows that are not in the results beside --out")
+    parser.add_argument("--replay", action="store_true", help="run nothing: the present rules on the stored times")
+    out_option(parser)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         *fields, cap, seed, solvers = json.loads(args.one)
         print(json.dumps(measure(Problem(*fields), cap, seed, solvers)))
         return
-    known: dict[str, Any] = {}
-    if args.results and args.results.exists():
-        known = json.loads(args.results.read_text())
     solvers = args.solvers.split(",")
-    header = ("problem", "auto", "seconds", *solvers, "auto / best")
-    table: list[tuple[str, ...]] = []
-    print(markdown(header, table))
-    lost = 0
-    for problem in sorted(grid(args.quick), key=lambda problem: problem.n):
-        if args.only not in problem.name:
+    table = Table(
+        "auto",
+        key=("problem",),
+        columns={
+            "problem": "",
+            "auto": lambda row: row["fits"]["auto"]["solver"],
+            "seconds": lambda row: cell(row["fits"]["auto"]),
+            **{name: lambda row, name=name: cell(row["fits"].get(name)) for name in solvers},  # type: ignore[misc]
+            "auto / best": verdict,
+        },
+        packages=("numpy", "scipy", "numba", "cvxpy", "clarabel", "highspy"),
+        file=args.out,
+        quick=args.quick,
+    )
+    problems = sorted(grid(args.quick), key=lambda problem: problem.n)
+    selected = [problem for problem in problems if args.only in problem.name]
+    known = {row["problem"]: row for row in table.rows}
+    if args.replay:
+        lines = [replay(problem, known[problem.name]) for problem in selected if problem.name in known]
+        print("\n".join(line for line, _ in lines))
+        print(f"\nThe first solver loses in {sum(loses for _, loses in lines)} of {len(lines)} rows.")
+        return
+    print(table.head())
+    for problem in selected:
+        if args.missing and problem.name in known:
             continue
-        results = known.get(problem.name)
-        if results is None and not args.known:
-            results = run(problem, args.cap, args.seed, solvers)
-        if results is None:
-            continue
-        known[problem.name] = results
-        if args.results:
-            write_atomically(args.results, json.dumps(known, indent=1))
-        ratio, loses = compared(results)
-        lost += loses
-        auto = results["auto"]
-        cells = [cell(results.get(solver)) for solver in solvers]
-        table.append((problem.name, auto["solver"], cell(auto), *cells, f"{ratio:.2f}" + " **" * loses))
-        print("| " + " | ".join(table[-1]) + " |", flush=True)
-    print(f"\n{lost} rows where auto loses.")
-    if args.out:
-        about = setting("skspo", "numpy", "scipy", "numba", "cvxpy", "clarabel", "highspy")
-        about = f'{about}. Seed {args.seed}, cap {args.cap:g} s. "auto" loses in {lost} of {len(table)} rows.'
-        write_section(args.out, "auto", f"{about}\n\n{markdown(header, table)}")
+        fits = run(problem, args.cap, args.seed, solvers)
+        if fits is not None:
+            row = {"problem": problem.name, "limit": args.cap, "seed": args.seed, "fits": fits}
+            print(table.add(row), flush=True)
+    order = {problem.name: at for at, problem in enumerate(problems)}
+    table.rows.sort(key=lambda row: order[row["problem"]])
+    lost = [row["problem"] for row in table.rows if compared(row["fits"])[1]]
+    about = f"Seed {args.seed}, cap {args.cap:g} s."
+    table.write(about, [f'"auto" loses in {len(lost)} of {len(table.rows)} rows: {"; ".join(lost) or "-"}'])
+    print(f"\n{len(lost)} rows where auto loses.")
 
 
 if __name__ == "__main__":

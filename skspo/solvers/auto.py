@@ -15,7 +15,7 @@ from .._training.run import Run
 from .._utils.warn import warn_once
 from ..regions.capabilities import has
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
-from .bundle.solver import BundleSolver
+from .bundle.solver import BundleSolver, ends_with_undecided_rows
 from .conic import ConicSolver
 from .dual.solver import DualSolver
 from .interior_point.intervals import IntervalSolver
@@ -64,6 +64,11 @@ BUNDLE_LIMIT = 5_000
 #: largest number of coefficients for which "auto" tries bundle first if there are many samples: with the fit to a
 #: sample as warm start it is several times as fast as interior point; the second number is for machines without numba
 BUNDLE_FIRST, BUNDLE_FIRST_WITHOUT_NUMBA = 300, 1_500
+
+#: largest number of unknowns of bundle's program for which "auto" tries bundle first if there are so many samples that
+#: it ends with the undecided rows: a program and an interior-point iteration both grow with the square of the unknowns,
+#: but only the iteration grows with n.  The first number is for penalties, because dual is fast with a ridge.
+UNDECIDED_FIRST_RIDGE, UNDECIDED_FIRST = 1_000, 2_500
 
 #: dual is faster than interior point if an iteration of interior point takes more than so many times the
 #: multiplications of a pass over the data: a constant, and a multiple of the distance of the optimum from the prior
@@ -166,9 +171,14 @@ class Case:
     @cached_property
     def many_samples(self) -> bool:
         """Whether there are many samples, so that a fit to some of them is a good start, and the oracle is fast."""
-        most = BUNDLE_FIRST if has_numba() else BUNDLE_FIRST_WITHOUT_NUMBA
-        many = self.objective.n_samples >= MANY_SAMPLES and self.n_coef <= most
-        return many and not self.region.oracle_is_solver
+        if self.objective.n_samples < MANY_SAMPLES or self.region.oracle_is_solver:
+            return False
+        if self.n_coef <= (BUNDLE_FIRST if has_numba() else BUNDLE_FIRST_WITHOUT_NUMBA):
+            return True
+        if not ends_with_undecided_rows(self.objective) or self.objective.design.shared:
+            return False
+        unknowns = (self.d - self.objective.normals.shape[0]) * self.objective.design.n_coef
+        return unknowns <= (UNDECIDED_FIRST if self.penalty == "none" else UNDECIDED_FIRST_RIDGE)
 
     @cached_property
     def interior_point_is_slow(self) -> bool:

@@ -299,6 +299,21 @@ def test_dual_or_interior_point_by_predicted_time():
     assert first(alpha=0.01, n=100) == first(alpha=0.01, d=20) == "interior-point"
 
 
+@pytest.mark.parametrize(("alpha", "most"), [(0.0, 2500), (0.01, 1000)])
+def test_bundle_comes_first_where_undecided_rows_close_the_gap(alpha, most, monkeypatch):
+    """An interior-point iteration takes time proportional to n, bundle's programs do not."""
+    monkeypatch.setattr("skspo.solvers.bundle.solver.FINISH_FROM", 8000)
+    rng = np.random.default_rng(0)
+    p = most // 9 - 1  # nine directions, one intercept
+    X, C = rng.normal(size=(8000, p + 1)), rng.normal(size=(8000, 10))
+
+    def first(n, p):
+        return choose_solvers(InMemoryObjective(SPOPlusLoss(Simplex()), X[:n, :p], C[:n], alpha=alpha))[0]
+
+    assert first(8000, 50) == first(8000, p) == "bundle"
+    assert first(7999, 50) != "bundle" and first(8000, p + 1) != "bundle"
+
+
 def test_auto_tries_dual_where_the_loss_may_vanish():
     """With few samples for each feature there may be a model without loss, which dual finds in a few passes."""
     rng = np.random.default_rng(0)

@@ -139,6 +139,27 @@ def test_where_it_cannot_be_used():
         assert finish_with_undecided_rows(objective, Run(deadline), Thetas, 1.0, 1e-6) is None
 
 
+def test_tried_again_while_too_many_rows_are_undecided(monkeypatch):
+    """After the first try there is another one every few passes, until the rows are few enough."""
+    monkeypatch.setattr(bundle, "FINISH_FROM", 300)
+    X, C = data(5)
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C)
+    passes, finish = [], bundle.finish_with_undecided_rows
+
+    def third_time(*args):
+        passes.append(0)
+        return finish(*args) if len(passes) == 3 else None
+
+    monkeypatch.setattr(bundle, "finish_with_undecided_rows", third_time)
+    monkeypatch.setattr(bundle, "FIRST_TRY", 2)
+    monkeypatch.setattr(bundle, "TRY_AGAIN", 1)
+    monkeypatch.setattr(bundle, "FINISH_AT", 0.0)
+    result = BundleSolver().solve(objective, Run())
+    best = InteriorPointSolver(tol=1e-8).solve(objective, Run())
+    assert result.converged and len(passes) == 3 and result.n_iter == 4
+    assert_allclose(result.objective, best.objective, rtol=2e-6)
+
+
 @pytest.mark.slow
 def test_far_optimum_of_many_samples():
     """The optimum is thousands of typical costs away from least squares, where averaged cuts prove little."""

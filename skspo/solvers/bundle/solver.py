@@ -46,9 +46,18 @@ MAX_STEP = 1e9
 #: largest number of polished centres
 POLISHED = 5
 
-#: number of samples from which on undecided rows close the gap; number of passes after which they are tried, for one
-#: round; the gap at which they are tried again; and how many of the last points are compared
-FINISH_FROM, FIRST_TRY, FINISH_AT, LAST = 20_000, 12, 1e-2, 8
+#: number of samples from which on undecided rows close the gap, and how many of the last points are compared
+FINISH_FROM, LAST = 20_000, 8
+
+#: undecided rows are tried after FIRST_TRY passes, after TRY_AGAIN more as long as there are too many of them, after
+#: twice as many passes if they did not close the gap, and when the gap is FINISH_AT; first after LATE_TRY passes if
+#: their iterations take longer than programs, which have fewer than MANY_COLUMNS unknowns
+FIRST_TRY, TRY_AGAIN, LATE_TRY, FINISH_AT, MANY_COLUMNS = 12, 4, 48, 1e-2, 200
+
+
+def ends_with_undecided_rows(objective: LinearObjective) -> bool:
+    """Whether there are so many samples that the undecided ones, by the interior-point method, close the gap."""
+    return objective.n_samples >= FINISH_FROM and can_finish(objective)
 
 
 class Phase(Enum):
@@ -152,9 +161,11 @@ class Search:
         self.proved = -np.inf  # best bound of this proof
         self.balanced = True  # whether the last multipliers were balanced for the bound
         self.last: list[np.ndarray] = []  # where the oracle was called last
-        self.can_finish = self.objective.n_samples >= FINISH_FROM and can_finish(self.objective)
-        # How often undecided rows were tried before the end; the first time only where their iterations are fast.
-        self.tried = 0 if self.can_finish and is_simple(self.objective.region, self.objective.normals.shape[1]) else 1
+        self.can_finish = ends_with_undecided_rows(self.objective)
+        fast = self.can_finish and is_simple(self.objective.region, self.objective.normals.shape[1])
+        # Number of passes after which undecided rows are tried.
+        self.next_try = FIRST_TRY if fast or model.A.shape[1] >= MANY_COLUMNS else LATE_TRY
+        self.tried_close = False  # whether they were tried with a gap of FINISH_AT
 
     def begin(self, start: np.ndarray | None) -> None:
         """Call the oracle at the start and at least squares."""
@@ -257,21 +268,22 @@ class Search:
 
     def finish_early(self) -> bool:
         """Whether undecided rows close the gap: tried after some passes, and when it is not too large."""
-        if self.tried == 0 and self.n_iter >= FIRST_TRY:
-            self.tried = 1
-            return self.finish(1)
-        if self.tried == 2 or self.gap() > FINISH_AT:
+        close = not self.tried_close and self.gap() <= FINISH_AT
+        if self.n_iter < self.next_try and not close:
             return False
-        self.tried = 2
+        self.tried_close, self.next_try = self.tried_close or close, self.n_iter + TRY_AGAIN
         return self.finish()
 
-    def finish(self, rounds: int | None = None) -> bool:
+    def finish(self) -> bool:
         """Minimise over the rows whose decisions differ between the last points; whether the gap is closed."""
         if not self.can_finish or not self.last:
             return False
         Thetas = [self.centre, *self.last]
-        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol, rounds)
-        if found is None or not self.objective.relative_gap(found[1], found[2].value) < self.gap():
+        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol)
+        if found is None:
+            return False
+        self.next_try = 2 * self.n_iter
+        if not self.objective.relative_gap(found[1], found[2].value) < self.gap():
             return False
         self.centre, self.value, self.bound = found
         self.balanced = True  # nothing more to gain
