@@ -107,9 +107,9 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     figure.suptitle(study.title, fontsize=11)
     if study.curves:
         axes[0, 0].legend(fontsize=9)
-    else:  # under the title, because no corner is free in every panel
+    else:  # under the panels, because no corner is free in every panel
         handles = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside upper center", ncols=len(handles[0]), fontsize=9, frameon=False)
+        figure.legend(*handles, loc="outside lower center", ncols=len(handles[0]), fontsize=9, frameon=False)
     written = []
     for kind in ("png", "pdf"):
         written.append(folder / f"{study.name}.{kind}")
@@ -136,7 +136,7 @@ def _boxes(ax: Axes, settings: list[tuple[str, ...]], across: int, table: Table)
         for box in boxes["boxes"]:
             box.set_facecolor(COLOURS.get(method, "gray"))
         ax.plot([], [], "s", color=COLOURS.get(method, "gray"), label=method)
-    ax.set_xticks(np.arange(len(settings)), [setting[across] for setting in settings], fontsize=8)
+    ax.set_xticks(np.arange(len(settings)), [setting[across] for setting in settings], fontsize=9)
     ax.grid(axis="y", alpha=0.3)
 
 
