@@ -93,6 +93,7 @@ def test_frozen_models_and_data_frames():
         held_out = cross_val_decide(pipeline(), frame, costs)
     np.testing.assert_array_equal(W, decide(pipeline().fit(X, C), X))
     np.testing.assert_array_equal(held_out, cross_val_decide(pipeline(), X, C))
+    np.testing.assert_array_equal(held_out, cross_val_decide(pipeline(), X.tolist(), C.tolist()))
     np.testing.assert_array_equal(decide(FrozenEstimator(pipeline().fit(X, C)), X), W)
     frozen = FrozenEstimator(clone(MODEL).fit(X, C))
     np.testing.assert_array_equal(decide(frozen, X, region=Simplex()), frozen.decide(X))
