@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 from joblib import parallel_config
+from marks import routes_score_of_pipelines
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
@@ -201,6 +202,7 @@ def test_a_fitted_pipeline_with_offset_and_region_params():
         decide(model, X, region_params={"capacity": CAPACITY})
 
 
+@routes_score_of_pipelines
 def test_metadata_routing_in_a_search():
     with sklearn.config_context(enable_metadata_routing=True):
         model = SPOPlusRegressor(KNAPSACK).set_fit_request(offset=True, region_params=True)

@@ -175,7 +175,6 @@ def test_released_version_is_the_same_everywhere():
     assert heading == next(line for line in (root / "CHANGELOG.md").read_text().splitlines() if line[:4] == "## [")
     assert citation["version"] == skspo.__version__
     assert yaml.safe_load((root / "conda/meta.yaml").read_text())["package"]["version"] == skspo.__version__
-    assert set(re.findall(r"skspo-([0-9.]+)-py3", (root / "README.md").read_text())) == {skspo.__version__}
 
 
 def test_contents_of_archives(monkeypatch):
