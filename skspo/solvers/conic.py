@@ -171,7 +171,7 @@ class ConicSolver(Solver):
             if backend == "HIGHS" and "F" in compiled[0]:  # old versions of CVXPY: no nested options
                 options = {name: value for name, value in options.items() if name != "solver"}  # an argument of solve
             elif backend == "HIGHS":
-                options = {"highs_options": options}
+                options = {"highs_options": options}  # type: ignore[dict-item]
             problem.solve(solver=backend, **options)
 
     @staticmethod
