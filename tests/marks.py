@@ -1,6 +1,12 @@
 """Marks for tests of all parts."""
 
 import pytest
+import sklearn
+
+routes_score_of_pipelines = pytest.mark.skipif(
+    sklearn.__version__.startswith("1.6."),
+    reason="scikit-learn 1.6 passes no metadata on to the score of a pipeline",
+)
 
 
 def rest_is_slow(values, quick, ids=None):

@@ -5,6 +5,7 @@ To have a region tested by all of ``test_regions.py``, add one line to ``REGIONS
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,6 +18,12 @@ from scipy.optimize import Bounds, LinearConstraint
 from small_sets import capped, cheapest, dearest, packings
 
 import skspo as sk
+
+
+def pnorm(w, p):
+    """Norm for a p that is a fraction; old versions of CVXPY have no parameter ``approx``."""
+    exact = {"approx": False} if "approx" in inspect.signature(cp.pnorm).parameters else {}
+    return cp.pnorm(w, p, **exact)
 
 
 class Case(NamedTuple):
@@ -171,7 +178,7 @@ REGIONS = [
     Case("topk", sk.TopK(2), 5, lambda w: [w >= 0, w <= 1, cp.sum(w) == 2]),
     Case("topk-max", sk.TopK(3, sense="max"), 4, lambda w: [w >= 0, w <= 1, cp.sum(w) == 3]),
     Case("l1", sk.L1Ball(1.5), 4, lambda w: [cp.norm1(w) <= 1.5]),
-    Case("lq-1.5", sk.LqBall(1.5, 2.0), 4, lambda w: [cp.pnorm(w, 1.5, approx=False) <= 2.0]),
+    Case("lq-1.5", sk.LqBall(1.5, 2.0), 4, lambda w: [pnorm(w, 1.5) <= 2.0]),
     Case("lq-2", sk.LqBall(2, 0.5), 4, lambda w: [cp.norm(w) <= 0.5]),
     Case("sphere-max", sk.Ellipsoid(radius=3, sense="max"), 3, lambda w: [cp.norm(w) <= 3]),
     Case("ellipsoid", sk.Ellipsoid(Q, CENTER, 0.8), 4, lambda w: [cp.quad_form(w - CENTER, Q) <= 0.64]),

@@ -1,12 +1,14 @@
 """Packaging checks: source archive and wheel, oldest and newest dependencies, licences.
 
-    python tools/supply.py                       build both, install each in an empty environment, check and run it
+    python tools/supply.py                       build both, install each in an empty environment, the wheel also with
+                                                 exactly the lower bounds, check and run the first model of the README
     python tools/supply.py --oldest [-- ARGS]    the tests with exactly the lower bounds of pyproject.toml
     python tools/supply.py --newest [-- ARGS]    the tests with the newest versions that they allow
     python tools/supply.py --licences            write docs/licences.md: licences of all dependencies
 
-ARGS are for pytest, ``-n 1`` by default.  Everything runs in a temporary directory, in a copy of the source tree; only
-the last command writes the page.  Bounds are read from pyproject.toml; there is no second list.
+ARGS are for pytest, ``-n 1`` by default; ``--oldest -- -n 2 -m "not slow"`` is part of .ci/run.  Everything runs in a
+temporary directory, in a copy of the source tree; only the last command writes the page.  Bounds are read from
+pyproject.toml; there is no second list.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ PAGE = ROOT / "docs" / "licences.md"
 
 #: generated files and directories
 MADE = ("__pycache__", "*.egg-info", ".*_cache", ".git", ".venv*", ".hypothesis", "build", "dist", "_build", "gallery")
+
+#: last Python for which all of the lower bounds have wheels
+LAST_OF_OLDEST = (3, 12)
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<extras>\[[^]]*\])?>=(?P<version>[0-9][0-9A-Za-z.]*)")
 
@@ -94,6 +99,22 @@ def copy_tree(folder: Path) -> Path:
     return folder
 
 
+def first_model() -> str:
+    """Code of the first Python block of the README."""
+    match = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    if match is None:
+        raise ValueError("README.md has no Python block.")
+    return match[1]
+
+
+def pins(*extras: str) -> list[str]:
+    """Lower bounds of the package and of these extras as pins, for pip; only wheels, nothing is compiled."""
+    if sys.version_info[:2] > LAST_OF_OLDEST:
+        last = ".".join(map(str, LAST_OF_OLDEST))
+        sys.exit(f"Some of the lower bounds have no wheels for Python after {last}. Run this with Python {last}.")
+    return ["--only-binary=:all:", *(oldest(r) for r in requirements(*extras))]
+
+
 # -- archives ----------------------------------------------------------------------------------------------------------
 
 
@@ -121,7 +142,7 @@ def missing_from_source(names: set[str]) -> list[str]:
     """Files missing from a source archive; names are relative to its directory."""
     wanted = {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "skspo/py.typed", "examples/quickstart.py"}
     # The tests read these.
-    wanted |= {"CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CITATION.cff"}
+    wanted |= {"CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CITATION.cff", "conda/meta.yaml"}
     wanted |= {".pre-commit-config.yaml", ".ci/run"}
     wanted |= {str(path.relative_to(ROOT)) for path in (ROOT / ".github").rglob("*.*") if path.is_file()}
     wanted |= {str(path.relative_to(ROOT)) for part in ("skspo", "tests") for path in (ROOT / part).rglob("*.py")}
@@ -152,13 +173,16 @@ def check_archives(work: Path) -> None:
         raise SystemExit("\n".join(wrong))
     for path in (source, wheel):
         print(f"{path.name}: {path.stat().st_size / 1024:.0f} kB, as it should be")
-    for path in (source, wheel):
-        empty = work / f"use-{path.suffix[1:]}"
+    for name, path, others in (("source", source, []), ("wheel", wheel, []), ("oldest", wheel, pins())):
+        empty = work / f"use-{name}"
         python = environment(empty)
-        run(python, "-m", "pip", "install", "-q", path, cwd=empty)
+        run(python, "-m", "pip", "install", "-q", *others, path, cwd=empty)
         run(python, "-m", "pip", "check", cwd=empty)
+        run(python, "-m", "pip", "list", cwd=empty)
         # Outside the source tree, so that the installed package is imported.
         run(python, "-c", "import skspo; print(skspo.__version__, skspo.__file__)", cwd=empty)
+        (empty / "first_model.py").write_text(first_model())
+        run(python, "first_model.py", cwd=empty)
         shutil.copy(ROOT / "examples" / "quickstart.py", empty)
         run(python, "quickstart.py", "--samples", "100", cwd=empty)
 
@@ -227,7 +251,7 @@ def main() -> None:
         work = Path(folder)
         try:
             if args.oldest:
-                run_tests(work, [oldest(r) for r in requirements("test")], args.arguments)
+                run_tests(work, pins("test"), args.arguments)
             elif args.newest:
                 run_tests(work, requirements("test"), args.arguments)
             elif args.licences:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
@@ -23,7 +22,7 @@ from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
 from ._compose import check_same, fit_with, predicts_labels, with_region
-from ._folds import Splitter, cv_splits
+from ._folds import Splitter, cv_splits, take_rows
 
 
 def decide(
@@ -192,8 +191,10 @@ def cross_val_decide(
         raise TypeError(f"cross_val_decide needs a model of costs, but {type(estimator).__name__} is a classifier.")
     model = with_region(estimator, region)
     check_ndim(C)
-    costs = check_array(C, dtype=np.float64, ensure_2d=False, input_name="C")
-    costs = costs.reshape(len(costs), -1)
+    values = check_array(C, dtype=np.float64, ensure_2d=False, input_name="C")
+    costs = values.reshape(len(values), -1)
+    if not hasattr(C, "iloc"):
+        C = values
     if not hasattr(X, "iloc"):  # models may need the names and types of columns
         X = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, input_name="X")
     if isinstance(region_params, Mapping):
@@ -225,12 +226,12 @@ def _fit_and_decide(
 ) -> np.ndarray:
     """Decisions for the held-out samples of a split."""
     fit, later = (
-        {name: None if value is None else _safe_indexing(value, rows) for name, value in known.items()}
+        {name: None if value is None else take_rows(value, rows) for name, value in known.items()}
         for rows in (train, test)
     )
-    fitted = fit_with(clone(model), _safe_indexing(X, train), _safe_indexing(C, train), **fit)
+    fitted = fit_with(clone(model), take_rows(X, train), take_rows(C, train), **fit)
     del later["sample_weight"]
-    return decide(fitted, _safe_indexing(X, test), **later)
+    return decide(fitted, take_rows(X, test), **later)
 
 
 def _check_routing(model: object, known: dict[str, Any]) -> None:

@@ -51,6 +51,11 @@ def cv_splits(
     return splits
 
 
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
 class Scores(NamedTuple):
     """Mean losses of a model on held-out samples, its score, and the regret of each sample."""
 

@@ -29,7 +29,7 @@ from ..regions.base import Region
 from ._base import DecisionMixin
 from ._compose import find_model
 from ._cv import SPOPlusRegressorCV
-from ._folds import Splits
+from ._folds import Splits, take_rows
 from ._two_stage import TwoStageRegressor
 
 #: largest number of Nystroem features of the default members, and their share of the samples
@@ -164,11 +164,6 @@ class Rows(NamedTuple):
         """Some of the samples."""
         known = (None if array is None else array[rows] for array in (self.weight, self.offset, self.region_params))
         return Rows(take_rows(self.X, rows), self.C[rows], *known)
-
-
-def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 class Fitted(NamedTuple):

@@ -168,7 +168,11 @@ class ConicSolver(Solver):
             solve_in_process(problem, compiled, backend, options, KILL * seconds)
         else:
             options = _with_time_limit(options, STOP * seconds)
-            problem.solve(solver=backend, **({"highs_options": options} if backend == "HIGHS" else options))
+            if backend == "HIGHS" and "F" in compiled[0]:  # old versions of CVXPY: no nested options
+                options = {name: value for name, value in options.items() if name != "solver"}  # an argument of solve
+            elif backend == "HIGHS":
+                options = {"highs_options": options}  # type: ignore[dict-item]
+            problem.solve(solver=backend, **options)
 
     @staticmethod
     def _candidate(

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from marks import routes_score_of_pipelines
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -27,7 +28,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skspo import (
@@ -193,7 +193,8 @@ def test_balanced():
     weight = WEIGHT[rows]
     for w in (None, weight):
         model = CostSensitiveClassifier("balanced", SPO_PLUS).fit(X[rows], Y[rows], sample_weight=w)
-        each = compute_class_weight("balanced", classes=np.arange(3), y=Y[rows], sample_weight=w)
+        counts = np.bincount(Y[rows], weights=w)
+        each = counts.sum() / (3 * counts)
         np.testing.assert_allclose(model.cost_matrix_, each[:, None] * (1 - np.eye(3)), rtol=1e-12)
 
 
@@ -281,6 +282,7 @@ def test_pipeline_and_search():
     np.testing.assert_allclose(cross_val_score(CostSensitiveClassifier(None, SPO_PLUS), X, Y), accuracy - 1)
 
 
+@routes_score_of_pipelines
 def test_metadata_routing():
     cv = StratifiedKFold(3)
     with sklearn.config_context(enable_metadata_routing=True):

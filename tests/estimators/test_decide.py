@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 from joblib import parallel_config
+from marks import routes_score_of_pipelines
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
@@ -93,6 +94,7 @@ def test_frozen_models_and_data_frames():
         held_out = cross_val_decide(pipeline(), frame, costs)
     np.testing.assert_array_equal(W, decide(pipeline().fit(X, C), X))
     np.testing.assert_array_equal(held_out, cross_val_decide(pipeline(), X, C))
+    np.testing.assert_array_equal(held_out, cross_val_decide(pipeline(), X.tolist(), C.tolist()))
     np.testing.assert_array_equal(decide(FrozenEstimator(pipeline().fit(X, C)), X), W)
     frozen = FrozenEstimator(clone(MODEL).fit(X, C))
     np.testing.assert_array_equal(decide(frozen, X, region=Simplex()), frozen.decide(X))
@@ -200,6 +202,7 @@ def test_a_fitted_pipeline_with_offset_and_region_params():
         decide(model, X, region_params={"capacity": CAPACITY})
 
 
+@routes_score_of_pipelines
 def test_metadata_routing_in_a_search():
     with sklearn.config_context(enable_metadata_routing=True):
         model = SPOPlusRegressor(KNAPSACK).set_fit_request(offset=True, region_params=True)

@@ -86,7 +86,14 @@ def test_shared_names_in_another_order_are_an_error():
 
 def test_pandas_is_needed_only_for_frames(monkeypatch):
     model = fit(sk.Simplex(), C, X.to_numpy())
-    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
+
+    class Absent:  # as if it were not installed; scikit-learn 1.6 does not expect None in sys.modules
+        def find_spec(name, path=None, target=None):
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    monkeypatch.delitem(sys.modules, "pandas")
+    monkeypatch.setattr(sys, "meta_path", [Absent, *sys.meta_path])
     assert model.decide(X.to_numpy()).shape == (30, 3)
     with pytest.raises(ImportError, match="pip install pandas"):
         model.decide(X.to_numpy(), as_frame=True)

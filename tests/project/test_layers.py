@@ -101,3 +101,25 @@ def test_no_cycles(graph):
 def test_no_module_is_too_long():
     too_long = {name: lines for name, path in modules() if (lines := len(path.read_text().splitlines())) > 600}
     assert not too_long
+
+
+def private_imports(source):
+    """Modules and names of scikit-learn that start with an underscore and are imported."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name for name in names if name.startswith("sklearn.") and "._" in name)
+
+
+def test_no_private_names_of_scikit_learn():
+    """They differ from version to version."""
+    assert list(private_imports("from sklearn.utils import _safe_indexing")) == ["sklearn.utils._safe_indexing"]
+    assert list(private_imports("import sklearn.utils._tags\nfrom .x import _y")) == ["sklearn.utils._tags"]
+    folders = ("benchmarks", "docs", "examples", "skspo", "tests", "tools")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    found = {str(path.relative_to(ROOT)): names for path in files if (names := list(private_imports(path.read_text())))}
+    assert not found

@@ -118,6 +118,65 @@ def test_every_requirement_has_a_lower_bound_and_a_licence(monkeypatch):
         supply.oldest("numpy<3")
 
 
+def test_oldest_versions_need_a_python_that_has_their_wheels(monkeypatch):
+    root = Path(__file__).parents[2]
+    monkeypatch.syspath_prepend(str(root / "tools"))
+    import supply
+
+    monkeypatch.setattr(supply, "LAST_OF_OLDEST", sys.version_info[:2])
+    pins = supply.pins("test")
+    for requirement in supply.requirements("test"):
+        assert requirement.replace(">=", "==") in pins
+    monkeypatch.setattr(supply, "LAST_OF_OLDEST", (3, 10))
+    with pytest.raises(SystemExit, match=r"no wheels for Python after 3\.10"):
+        supply.pins()
+
+
+def test_conda_recipe():
+    """Its requirements are those of pyproject.toml, and so are its summary and licence."""
+    root = Path(__file__).parents[2]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    yaml = pytest.importorskip("yaml")  # installed with dask
+    settings = tomllib.loads((root / "pyproject.toml").read_text())
+    project = settings["project"]
+    recipe = yaml.safe_load((root / "conda/meta.yaml").read_text())
+    python = f"python {project['requires-python']}"
+    assert recipe["package"]["name"] == project["name"]
+    assert recipe["requirements"]["run"] == [python, *(r.replace(">=", " >=") for r in project["dependencies"])]
+    build = [r.replace(">=", " >=") for r in settings["build-system"]["requires"]]
+    assert recipe["requirements"]["host"] == [python, "pip", *build]
+    assert recipe["about"]["summary"] == project["description"]
+    assert recipe["about"]["license"] == project["license"]
+    assert [recipe["about"]["license_file"]] == project["license-files"]
+    assert (root / recipe["test"]["source_files"][0]).is_file()
+
+
+def test_page_of_versions():
+    root = Path(__file__).parents[2]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    wanted = dict(requirement.split(">=") for requirement in project["dependencies"])
+    wanted["python"] = project["requires-python"].removeprefix(">=")
+    rows = re.findall(r"^\| ([\w-]+) \| ([\d.]+) \| [\d.]+ \|$", (root / "docs/versions.md").read_text(), re.MULTILINE)
+    assert {name.lower(): version for name, version in rows} == wanted
+
+
+def test_released_version_is_the_same_everywhere():
+    root = Path(__file__).parents[2]
+    if not (root / "pyproject.toml").is_file():
+        pytest.skip("no source tree")
+    if "dev" in skspo.__version__:
+        pytest.skip("these files name the last release")
+    yaml = pytest.importorskip("yaml")  # installed with dask
+    citation = yaml.safe_load((root / "CITATION.cff").read_text())
+    heading = f"## [{skspo.__version__}] - {citation['date-released']}"
+    assert heading == next(line for line in (root / "CHANGELOG.md").read_text().splitlines() if line[:4] == "## [")
+    assert citation["version"] == skspo.__version__
+    assert yaml.safe_load((root / "conda/meta.yaml").read_text())["package"]["version"] == skspo.__version__
+
+
 def test_contents_of_archives(monkeypatch):
     root = Path(__file__).parents[2]
     monkeypatch.syspath_prepend(str(root / "tools"))
@@ -149,10 +208,11 @@ def test_settings_of_the_project():
     declared = (root / "pyproject.toml").read_text()
     pythons = jobs["checks"]["strategy"]["matrix"]["python"]
     assert f'requires-python = ">={pythons[0]}"' in declared
-    assert [python for python in re.findall(r"Python :: (3\.\d+)", declared) if python not in pythons] == []
+    assert re.findall(r"Python :: (3\.\d+)", declared) == pythons
     (command,) = (step["run"] for step in jobs["dependencies"]["steps"] if "run" in step)
     assert command.startswith("python tools/supply.py --${{ matrix.versions }}")
-    assert {row["versions"] for row in jobs["dependencies"]["strategy"]["matrix"]["include"]} == {"oldest", "newest"}
+    rows = {row["versions"]: row["python"] for row in jobs["dependencies"]["strategy"]["matrix"]["include"]}
+    assert rows == {"oldest": pythons[0], "newest": pythons[-1]}
 
     for name in ("bug_report", "feature_request"):
         form = yaml.safe_load((root / f".github/ISSUE_TEMPLATE/{name}.yml").read_text())

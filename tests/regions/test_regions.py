@@ -19,6 +19,7 @@ from sklearn.base import clone
 import skspo as sk
 from skspo.regions.base import directions_of
 from skspo.regions.capabilities import CAPABILITIES, has
+from skspo.solvers.conic import is_linear
 
 try:
     import cloudpickle
@@ -102,7 +103,7 @@ class Truth:
             self.constraints = case.model(self.w)
             self.cost = cp.Parameter(case.d)
             self.problem = cp.Problem(cp.Minimize(self.cost @ self.w), self.constraints)
-            self.linear = bool(self.integers) or self.problem.is_qp()
+            self.linear = bool(self.integers) or is_linear(self.problem)
 
     def best(self, C):
         """Optimal value of each row, solved for costs of size one and scaled back."""

@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from regions_list import pnorm
 from sklearn.base import clone
 
 import skspo as sk
@@ -50,8 +51,8 @@ def spectral(w):
 REGIONS = {
     "l1": (L1Ball(1.5), lambda w: [cp.norm1(w) <= 1.5]),
     "l2": (LqBall(2.0, 1.5), lambda w: [cp.norm(w) <= 1.5]),
-    "lq": (LqBall(1.5, 2.0), lambda w: [cp.pnorm(w, 1.5, approx=False) <= 2.0]),
-    "l1.2": (LqBall(1.2), lambda w: [cp.pnorm(w, 1.2, approx=False) <= 1.0]),
+    "lq": (LqBall(1.5, 2.0), lambda w: [pnorm(w, 1.5) <= 2.0]),
+    "l1.2": (LqBall(1.2), lambda w: [pnorm(w, 1.2) <= 1.0]),
     "sphere": (Ellipsoid(radius=2.0), lambda w: [cp.norm(w) <= 2.0]),
     "ellipsoid": (
         Ellipsoid(Q, CENTER, 0.8),

@@ -248,7 +248,7 @@ def test_the_version_is_written_but_not_an_attribute():
         assert "_skspo_version" not in {**vars(value), **vars(clone(value)), **vars(pickle.loads(pickle.dumps(value)))}
 
 
-@pytest.mark.parametrize("version", ["0.3.0", "0.3.0.dev7", "0.3.9"])
+@pytest.mark.parametrize("version", ["0.3.0.dev0", "0.3.0.dev7", "0.3.9"])
 def test_other_versions_of_the_series_are_read_with_a_warning(models, version):
     data = with_version(models["spo+"], version)
     with pytest.warns(sk.InconsistentVersionWarning, match=rf"skspo {version} and is read by skspo 0\.3") as caught:
