@@ -14,6 +14,7 @@ gap of 1e-6.  Columns:
 
     passes      of the bundle method over the data; four more come before the first
     s           the whole fit, data on disk to certified coefficients; the start of the cluster is not counted
+    cpu s       processor time of the fit; on the cluster, of the driver and the workers together, dask's included
     s/pass      time of the bundle method by pass, its quadratic programs included
     RSS         largest resident memory of the process; on the cluster, of the driver and of the larger worker
     private     the same without pages of mapped files, which the system frees if it needs memory;
@@ -116,9 +117,10 @@ def fit_local(problem: str, folder: Path, where: str) -> None:
         skspo.data.chunks.IN_MEMORY_LIMIT = 0  # small ones are read in chunks as well, to measure the cost
     private = PrivateMemory()
     private.start()
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     model = SPOPlusRegressor(region).fit(X, C)
-    report(model, time.perf_counter() - began, rss=peak_rss(), private=private.peak)
+    seconds, used = time.perf_counter() - began, time.process_time() - used
+    report(model, seconds, cpu=used, rss=peak_rss(), private=private.peak)
 
 
 def fit_cluster(problem: str, folder: Path, tuned: bool) -> None:
@@ -142,10 +144,14 @@ def fit_cluster(problem: str, folder: Path, tuned: bool) -> None:
     if tuned:
         dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": size for name, size in TUNED.items()})
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
-        began = time.perf_counter()
+
+        def used() -> float:
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        began, before = time.perf_counter(), used()
         model = SPOPlusRegressor(region).fit(lazy("X", 5), lazy("y", d))
-        seconds = time.perf_counter() - began
-        report(model, seconds, rss=peak_rss(), worker=max(client.run(peak_rss).values()))
+        seconds, cpu = time.perf_counter() - began, used() - before
+        report(model, seconds, cpu=cpu, rss=peak_rss(), worker=max(client.run(peak_rss).values()))
 
 
 def run(problem: str, folder: Path, where: str) -> dict:
@@ -156,7 +162,7 @@ def run(problem: str, folder: Path, where: str) -> dict:
         return {"error": done.stderr.strip().splitlines()[-1]}
     row = json.loads(done.stdout.splitlines()[-1])
     megabytes = {name: row.pop(name) / 2**20 for name in ("rss", "worker", "private") if name in row}
-    return row | megabytes | {"private, MB": megabytes.get("private")}
+    return row | megabytes | {"cpu s": row.pop("cpu"), "private, MB": megabytes.get("private")}
 
 
 def main() -> None:
@@ -177,8 +183,8 @@ def main() -> None:
             fit_local(problem, Path(folder), where)
         return
     sizes = [int(n) for n in args.sizes or ([1e4] if args.quick else [1e4, 1e5, 1e6, 1e7])]
-    columns = {"problem": "", "n": ",", "where": "", "solver": "", "passes": "d", "s": seconds, "s/pass": ".3f"}
-    columns |= {"gap": ".0e", "RSS, MB": resident, "private, MB": ".0f"}
+    columns = {"problem": "", "n": ",", "where": "", "solver": "", "passes": "d", "s": seconds, "cpu s": ".1f"}
+    columns |= {"s/pass": ".3f", "gap": ".0e", "RSS, MB": resident, "private, MB": ".0f"}
     options = {"packages": ("numpy", "scipy"), "file": args.out, "quick": args.quick}
     table = Table("scale", key=("problem", "n", "where"), columns=columns, **options)
     print(table.head(), flush=True)

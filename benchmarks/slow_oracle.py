@@ -11,6 +11,7 @@ decisions, and the losses of two reference models.  Seconds are those of the pro
     python benchmarks/slow_oracle.py                                     some minutes
     SKSPO_ENERGY_DATA=folder python benchmarks/slow_oracle.py            also the schedule
     python benchmarks/slow_oracle.py --quick                             small, as a test
+    python benchmarks/slow_oracle.py --out docs/benchmarks/README.md     also write table and results/slow_oracle.json
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from results import Table, out_option
 from sklearn.exceptions import ConvergenceWarning
 
 import skspo as sk
@@ -37,7 +39,8 @@ from skspo.regions._oracles import highs
 from skspo.solvers import BundleSolver, DualSolver
 from skspo.solvers.dual import solver as dual
 
-HEADER = ("problem", "n", "d", "method", "passes", "gap", "seconds", "of the oracle", "regret")
+COLUMNS = {"problem": "", "n": "d", "d": "d", "method": "", "tol": ".0e", "passes": ".1f", "gap": ".1e"}
+COLUMNS |= {"seconds": ".1f", "of the oracle": ".1f", "regret": ".2%"}
 METHODS = ("bundle", "dual without pool", "dual, solve_ratio=1", "dual, solve_ratio=0.2", "relaxation")
 
 
@@ -138,7 +141,7 @@ def without_pool() -> Iterator[None]:
         dual.pool_of = original
 
 
-def measure(problem: Problem, method: str, tol: float, limit: int) -> tuple[str, ...]:
+def measure(problem: Problem, method: str, tol: float, limit: int) -> dict[str, Any]:
     """One row of the table."""
     ratio = 1.0 if method == "dual, solve_ratio=1" else 0.2
     solver: Any = DualSolver(tol=tol, max_iter=limit, solve_ratio=ratio)
@@ -159,14 +162,9 @@ def measure(problem: Problem, method: str, tol: float, limit: int) -> tuple[str,
         rows, inside = oracle[0] + CountedKnapsack.rows, oracle[1]
     regret = sk.normalized_spo_loss(problem.C_test, model.predict(problem.X_test), problem.region)
     n, d = problem.C.shape
-    figures = (
-        f"{rows / n:.1f}",
-        f"{model.duality_gap_:.1e}",
-        f"{seconds:.1f}",
-        f"{inside:.1f}",
-        f"{100 * regret:.2f} %",
-    )
-    return (problem.name, str(n), str(d), method, *figures)
+    row = {"problem": problem.name, "n": n, "d": d, "method": method, "tol": tol, "passes": rows / n}
+    row |= {"gap": float(model.duality_gap_), "seconds": seconds, "of the oracle": inside, "regret": float(regret)}
+    return row
 
 
 def main() -> None:
@@ -177,6 +175,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="problems whose name contains this")
     parser.add_argument("--methods", default="; ".join(METHODS), help="separated by semicolons")
     parser.add_argument("--quick", action="store_true", help="ten samples, eight items")
+    out_option(parser)
     args = parser.parse_args()
     n, items = (10, 8) if args.quick else (args.samples, 20)
     problems = [whole_knapsack(n if args.quick else 300, p, 0.1) for p in (5, 30)]
@@ -184,11 +183,14 @@ def main() -> None:
     if "SKSPO_ENERGY_DATA" in os.environ and not args.quick:
         problems += schedules(Path(os.environ["SKSPO_ENERGY_DATA"], "energy_scheduling"), n)
     dual.load_kernels(0)
-    print("| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |", sep="\n", flush=True)
+    key, packages = ("problem", "n", "method", "tol"), ("numpy", "scipy", "highspy")
+    table = Table("slow_oracle", key=key, columns=COLUMNS, packages=packages, file=args.out, quick=args.quick)
+    print(table.head(), flush=True)
     for problem in problems:
         if args.only in problem.name:
             for method in args.methods.split("; "):
-                print("| " + " | ".join(measure(problem, method, args.tol, args.limit)) + " |", flush=True)
+                print(table.add(measure(problem, method, args.tol, args.limit)), flush=True)
+    table.write()
 
 
 if __name__ == "__main__":

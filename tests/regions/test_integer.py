@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import skspo as sk
+from skspo.regions._oracles import mixed_integer
 from skspo.regions._oracles.highs import solve_rows
 from skspo.regions.capabilities import CAPABILITIES, missing
 from skspo.regions.integer import Knapsack, MixedInteger
@@ -140,6 +141,26 @@ def test_mixed_integer_against_milp(seed):
             options={"mip_rel_gap": 0},
         )  # fmt: skip
         assert c @ w <= res.fun + 1e-7
+
+
+@pytest.mark.parametrize("nodes", [0, 3, 200])
+def test_search_and_branch_and_bound_agree_with_all_points(nodes, monkeypatch):
+    """Rows that the short search solves, and rows that it leaves to HiGHS, have the least cost of all points."""
+    monkeypatch.setattr(mixed_integer, "NODES", nodes)
+    left = []
+    solve = mixed_integer._BranchAndBound.solve
+    monkeypatch.setattr(mixed_integer._BranchAndBound, "solve", lambda *args: left.append(1) or solve(*args))
+    rng = np.random.default_rng(3)
+    A, C = rng.uniform(1.0, 4.0, size=(2, 6)), rng.normal(size=(40, 6)) - 0.5
+    points = np.array(list(itertools.product(range(-1, 3), repeat=6)), dtype=float)
+    for sides in (np.full((40, 2), 6.0), rng.uniform(2.0, 9.0, size=(40, 2))):
+        region = MixedInteger(A, [6.0, 6.0], bounds=(-1, 2.5))
+        W = region.with_rows({"b_ub": sides}, 40, 6).argmin(C)
+        feasible = ((points @ A.T)[None] <= sides[:, None] + 1e-9).all(axis=2)
+        assert_allclose((C * W).sum(axis=1), np.where(feasible, C @ points.T, np.inf).min(axis=1))
+        # A row does not depend on the other rows of the call.
+        assert_array_equal(region.with_rows({"b_ub": sides[7:8]}, 1, 6).argmin(C[7:8]), W[7:8])
+    assert (len(left) > 0) == (nodes < 200)
 
 
 def test_mixed_integer_errors():

@@ -28,8 +28,9 @@ from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
 from skspo._training.mixture import Mixture
 from skspo._training.run import Run
 from skspo._utils.deadline import Deadline
-from skspo.regions._oracles import highs
+from skspo.regions._oracles import mixed_integer
 from skspo.regions._oracles.clarabel import ConicSet
+from skspo.regions._oracles.linear_model import LinearModel
 from skspo.solvers import choose_solvers
 from skspo.solvers.interior_point.blocks import Block
 
@@ -50,12 +51,12 @@ def box(**params):
 
 
 ROW_BY_ROW = {
-    "HiGHS": (box(), highs._LinearModel, "optimum"),
-    "HiGHS-threads": (box(n_jobs=2), highs._LinearModel, "optimum"),
+    "HiGHS": (box(), LinearModel, "optimum"),
+    "HiGHS-threads": (box(n_jobs=2), LinearModel, "optimum"),
     "branch-and-bound": (
         MixedInteger([[3, 4, 5, 3, 4.5]], [9], bounds=(0, 1), integrality=1, sense="max"),
-        highs,
-        "_integer_solution",
+        mixed_integer._Search,
+        "solve",
     ),
     "Clarabel": (CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8], 5), ConicSet, "_solve"),
 }
@@ -91,7 +92,7 @@ def test_other_estimators_with_slow_oracles(make, seconds, monkeypatch):
     region = box()
     region.argmin(C)
     clock = Clock(monkeypatch)
-    clock.count(monkeypatch, highs._LinearModel, "optimum")
+    clock.count(monkeypatch, LinearModel, "optimum")
     model = make(region, random_state=0)
     assert spent(clock, model, X, C, seconds) <= 1.1 * seconds
     assert np.isfinite(model.predict(X)).all()
