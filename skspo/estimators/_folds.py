@@ -325,13 +325,13 @@ def fit_folds(
     step = len(alphas)
     if patience is not None and sum(fold.numbers for fold in folds) <= KEPT:
         step = 1 if jobs == 1 else patience
-    batches = [alphas[k : k + step] for k in range(0, len(alphas), step)]
-    if len(batches) > 1:
-        batches.insert(0, alphas[:0])  # the optimal decisions; they may take longer than the time of one model
     n_left = len(alphas)
+    # The first turn is for the optimal decisions; they may take longer than the time of one model.
+    size = 0 if step < n_left else n_left
     run = (lambda func: func) if jobs == 1 else silent
     with Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
-        for batch in batches:
+        while True:
+            batch = alphas[len(alphas) - n_left :][:size]
             # Fits until the end, one after the other: those of folds that have had their turn, the others, and the
             # fit to all data, which gets as much time as a path.
             after = n_left - len(batch)
@@ -351,7 +351,10 @@ def fit_folds(
             end = None if patience is None else end_of_path(table, patience)
             if end is not None:
                 return folds, table.cut(end)
-    return folds, table
+            if not n_left:
+                return folds, table
+            # Without time the other candidates are copies, all at once.
+            size = step if deadline.left() > 0 else n_left
 
 
 def held_out_predictions(
