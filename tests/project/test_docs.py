@@ -229,16 +229,17 @@ def test_tolerance_of_doctests():
 
 
 def test_docstrings_are_read_as_plain_text():
-    """Norms and fitted attributes are not markup; formulas keep their lines; names of parameters are unchanged."""
+    """Bars and fitted attributes are not markup; directives and names of parameters are unchanged."""
     sys.path.insert(0, str(DOCS / "_ext"))
     try:
         from plain_docstrings import plain
     finally:
         sys.path.pop(0)
-    formula = ["    |B|_F", "    + coef_", ""]
-    assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", "::", "", *formula, r"and \|x\|."]
+    formula = [".. math:: |B|_F", "    + coef_", ""]
+    assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", *formula, r"and \|x\|."]
     assert plain(["coef_ : array of |x|", "    ``n_`` or n_."]) == [r"coef_ : array of \|x\|", r"    ``n_`` or n\_."]
     assert plain(["A.", "", ">>> coef_", "x_ |", "", "n_."]) == ["A.", "", ">>> coef_", "x_ |", "", r"n\_."]
+    assert plain([r"Norm :math:`|x|` of x_."]) == [r"Norm :math:`|x|` of x\_."]
 
 
 def test_names_of_test_files_are_unique():
