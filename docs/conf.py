@@ -43,7 +43,7 @@ html_show_sourcelink = False
 pygments_style = "friendly"
 highlight_language = "none"
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "dollarmath"]
 html_math_renderer = "mathml"
 
 # -- API --------------------------------------------------------------------------------------------------------------

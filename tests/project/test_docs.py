@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -103,6 +104,16 @@ def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
     assert Tolerant().check_output(promised, said, 0), said
 
 
+def test_first_block_of_the_index(capsys):
+    """It prints the output shown below it."""
+    blocks = fenced((DOCS / "index.md").read_text())
+    first = next(k for k, (language, _, _) in enumerate(blocks) if language == "python")
+    assert sum(bool(line.strip()) for line in blocks[first][1].splitlines()) <= 10
+    exec(compile(blocks[first][1], "index.md", "exec"), {})
+    assert blocks[first + 1][0] == "text"
+    assert Tolerant().check_output(blocks[first + 1][1], capsys.readouterr().out, 0)
+
+
 @pytest.mark.parametrize("name", ["with_torch", "with_pyepo"])
 def test_pages_for_users_of_other_packages(name):
     """If PyTorch and PyEPO are installed, the code on these pages runs as well."""
@@ -110,6 +121,13 @@ def test_pages_for_users_of_other_packages(name):
     if name == "with_pyepo":
         pytest.importorskip("pyepo")
     subprocess.run([sys.executable, str(DOCS / f"migrating/{name}.py")], cwd=ROOT, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "guide").glob("with_*.py")), ids=lambda path: path.stem)
+def test_scripts_for_other_packages(path):
+    """They check what they promise: the same model after loading, or on other workers."""
+    pytest.importorskip(path.stem.removeprefix("with_"))
+    runpy.run_path(str(path))
 
 
 def test_the_region_of_the_contributing_guide():
@@ -190,7 +208,8 @@ def documented():
     return names
 
 
-MODULES = ("skspo", *(f"skspo.{name}" for name in ("calibration", "plotting", "datasets", "solvers", "experiments")))
+PARTS = ("boosting", "calibration", "plotting", "datasets", "solvers", "experiments")
+MODULES = ("skspo", *(f"skspo.{name}" for name in PARTS))
 
 
 @pytest.mark.parametrize("module", MODULES)
