@@ -11,8 +11,7 @@ the SPO loss, which is the cost of the decisions itself?  Both ask the decisions
 # %%
 # The penalty
 # -----------
-# The display shows the coefficients, and the score of held-out decisions, for every penalty.  Least squares is the
-# strongest one.
+# The display shows the losses of held-out samples for every penalty.  Least squares is the strongest one.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.pipeline import make_pipeline
