@@ -41,9 +41,9 @@ html_css_files = ["skspo.css"]
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"
-highlight_language = "none"  # blocks without a language are formulas
+highlight_language = "none"
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "dollarmath"]
 html_math_renderer = "mathml"
 
 # -- API --------------------------------------------------------------------------------------------------------------

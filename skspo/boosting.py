@@ -57,8 +57,8 @@ class XGBoostObjective(_Objective):
     region : Region or None, default=None
         Feasible region of the decisions; None means the unit Box, and a warning.
     scale : float, optional
-        Typical cost by which the gradient is multiplied; by default the mean standard deviation of the costs.  With the
-        learning rate r, a tree changes a prediction by at most ``2 r scale`` if decisions are between 0 and 1.
+        Typical cost by which the gradient is multiplied; by default the mean standard deviation of the costs.  A tree
+        changes a prediction by at most twice this number times the learning rate if decisions are between 0 and 1.
 
     See Also
     --------

@@ -40,10 +40,12 @@ def make_portfolio(
     return_coef: bool = False,
     return_mean: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Costs of assets whose dependence on the features is a polynomial.
+    r"""Costs of assets whose dependence on the features is a polynomial.
 
-    With b_j the j-th row of the coefficients, ``c_j = (1 + (1 + b_j.x / sqrt(p)) ** degree) * eps_j``.  At degree one a
-    linear model with an intercept contains the truth; the larger the degree, the worse its misspecification.
+    .. math:: c_j = \left(1 + (1 + b_j^\top x / \sqrt{p})^k\right) \epsilon_j
+
+    with :math:`b_j` the j-th row of the coefficients, :math:`k` the degree and :math:`\epsilon_j` the noise.  At degree
+    one a linear model with an intercept contains the truth; the larger the degree, the worse its misspecification.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def make_portfolio(
     coef : ndarray of shape (n_assets, n_features)
         Coefficients.  Only if ``return_coef``.
     mean : ndarray of shape (n_samples, n_assets)
-        E[c | x] for every sample.  Only if ``return_mean``.
+        Conditional mean :math:`\mathbb{E}[c \mid x]` of every sample.  Only if ``return_mean``.
 
     References
     ----------
@@ -113,13 +115,15 @@ def make_cost_sensitive_classification(
     return_coef: bool = False,
     return_mean: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Costs of choosing a class when the classes are ordered and being further off costs more.
+    r"""Costs of choosing a class when the classes are ordered and being further off costs more.
 
-    A score in (0, 1) is cut into ``n_classes`` equal parts, and class j costs its distance to the true label::
+    A score in (0, 1) is cut into :math:`d` equal parts, one for each class, and class j costs its distance to the true
+    label:
 
-        s   = sigmoid(sign(b.x) |b.x| ** degree * eps)
-        lab = ceil(n_classes * s)                             in 1, ..., n_classes
-        c_j = |j - lab|                                       j = 1, ..., n_classes
+    .. math:: s = \frac{1}{1 + e^{-t}}, \quad t = \operatorname{sign}(b^\top x) \lvert b^\top x\rvert^k \epsilon, \quad
+        c_j = \left\lvert j - \lceil d s \rceil \right\rvert, \quad j = 1, \ldots, d
+
+    with coefficients :math:`b`, the degree :math:`k` and the noise :math:`\epsilon`.
 
     Parameters
     ----------
@@ -151,17 +155,17 @@ def make_cost_sensitive_classification(
     coef : ndarray of shape (n_features,)
         Coefficients.  Only if ``return_coef``.
     mean : ndarray of shape (n_samples, n_classes)
-        E[c | x] for every sample.  Only if ``return_mean``.
+        Conditional mean :math:`\mathbb{E}[c \mid x]` of every sample.  Only if ``return_mean``.
 
     Notes
     -----
-    The sign is kept at every degree.  Were the argument ``sign(b.x) (b.x) ** degree``, an odd degree would lose it and
-    no linear model could describe even the problem of degree one.  For even degrees the two agree.
+    The sign is kept at every degree.  With :math:`(b^\top x)^k` instead of its absolute value an odd degree would lose
+    it, and no linear model could describe even the problem of degree one.  For even degrees the two agree.
 
-    All coefficients are zero with probability ``2 ** -n_features``; every label is then the middle one.
+    All coefficients are zero with probability :math:`2^{-p}`; every label is then the middle one.
 
     The best decision is the median label, and the noise has median one, so it is the label without noise (as long as
-    ``noise <= 1``).  At degree one a linear model contains it: the classes are intervals of b.x.
+    ``noise <= 1``).  At degree one a linear model contains it: the classes are intervals of :math:`b^\top x`.
 
     References
     ----------
@@ -218,9 +222,11 @@ def make_shortest_path(
     return_coef: bool = False,
     return_mean: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Costs of the edges of a grid, to be crossed from one corner to the opposite one.
+    r"""Costs of the edges of a grid, to be crossed from one corner to the opposite one.
 
-    With b_j the j-th row of the coefficients, ``c_j = ((b_j.x / sqrt(p) + 3) ** degree + 1) / 3.5 ** degree * eps_j``.
+    .. math:: c_j = \frac{(b_j^\top x / \sqrt{p} + 3)^k + 1}{3.5^k} \, \epsilon_j
+
+    with :math:`b_j` the j-th row of the coefficients, :math:`k` the degree and :math:`\epsilon_j` the noise.
 
     Parameters
     ----------
@@ -229,7 +235,7 @@ def make_shortest_path(
     n_features : int, default=5
         Number of features p.
     grid : tuple of two ints, default=(5, 5)
-        Rows and columns of nodes.  There are d = rows (cols - 1) + (rows - 1) cols edges.
+        Rows and columns of nodes.  With r rows and s columns there are :math:`r (s - 1) + (r - 1) s` edges.
     degree : int, default=1
         Degree of the polynomial, at least one.
     noise : float, default=0.5
@@ -252,12 +258,12 @@ def make_shortest_path(
     coef : ndarray of shape (n_edges, n_features)
         Coefficients.  Only if ``return_coef``.
     mean : ndarray of shape (n_samples, n_edges)
-        E[c | x] for every sample.  Only if ``return_mean``.
+        Conditional mean :math:`\mathbb{E}[c \mid x]` of every sample.  Only if ``return_mean``.
 
     Notes
     -----
-    Costs are positive unless ``degree`` is odd and b_j.x is below ``-4 sqrt(p)``, which is rare, or ``noise`` exceeds
-    one.
+    Costs are positive unless ``degree`` is odd and :math:`b_j^\top x < -4 \sqrt{p}`, which is rare, or ``noise``
+    exceeds one.
 
     References
     ----------
@@ -302,11 +308,12 @@ def make_knapsack(
     return_mean: bool = False,
     return_weights: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Values of items that compete for room in a knapsack.
+    r"""Values of items that compete for room in a knapsack.
 
-    With b_j the j-th row of the coefficients, the values are the integers
-    ``c_j = ceil(5 ((b_j.x / sqrt(p) + 3) ** degree + 1) / 3.5 ** degree * eps_j)``.  They are to be maximised:
-    ``Knapsack(weights, capacity, sense="max")``.
+    .. math:: c_j = \left\lceil 5 \, \frac{(b_j^\top x / \sqrt{p} + 3)^k + 1}{3.5^k} \, \epsilon_j \right\rceil
+
+    with :math:`b_j` the j-th row of the coefficients, :math:`k` the degree and :math:`\epsilon_j` the noise.  The
+    values are to be maximised: ``Knapsack(weights, capacity, sense="max")``.
 
     Parameters
     ----------
@@ -343,7 +350,7 @@ def make_knapsack(
     coef : ndarray of shape (n_items, n_features)
         Coefficients.  Only if ``return_coef``.
     mean : ndarray of shape (n_samples, n_items)
-        E[c | x] for every sample.  Only if ``return_mean``.
+        Conditional mean :math:`\mathbb{E}[c \mid x]` of every sample.  Only if ``return_mean``.
     weights : ndarray of shape (n_items,) or (n_constraints, n_items)
         Weights, uniform on 3.00, 3.01, ..., 7.99; one-dimensional if ``n_constraints`` is one.  Only if
         ``return_weights``.  In hundredths they are integers: ``np.rint(100 * weights)``.

@@ -148,7 +148,11 @@ def check_offset(offset: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray
 
 
 class SPOPlusLoss(Loss):
-    """SPO+ loss: the convex surrogate of the decision loss.
+    r"""SPO+ loss: the convex surrogate of the decision loss.
+
+    .. math:: \ell_+(\hat c, c) = \max_{w \in S} \, (c - 2 \hat c)^\top w + 2 \hat c^\top w^*(c) - c^\top w^*(c)
+
+    Its subgradient in the prediction is :math:`2 (w^*(c) - w^*(2 \hat c - c))`.
 
     Parameters
     ----------
@@ -169,7 +173,7 @@ class SPOPlusLoss(Loss):
     has_dual_bound = True
 
     def absorb(self, C: np.ndarray, offset: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Add -2 o to c instead of o to c_hat: the loss depends on 2 c_hat - c and w*(c) only."""
+        r"""Subtract twice the offset from the costs: the loss depends on 2 C_hat - C and W only."""
         return (C, None) if offset is None else (C - 2.0 * offset, None)
 
     def value_gradient_min(
@@ -186,7 +190,9 @@ class SPOPlusLoss(Loss):
 
 
 class SPOLoss(Loss):
-    """SPO loss: the cost of the decision made with the prediction, minus the cost of the best decision.
+    r"""SPO loss: the cost of the decision made with the prediction, minus the cost of the best decision.
+
+    .. math:: \ell(\hat c, c) = c^\top w^*(\hat c) - c^\top w^*(c)
 
     On polyhedra it is piecewise constant and has no useful gradient.  On regions with a ``derivative`` it has a
     gradient, except at predictions that cost the same for all decisions.
@@ -224,7 +230,7 @@ class SPOLoss(Loss):
 
 
 class SquaredLoss(Loss):
-    """Squared error |c_hat - c|_2^2, which ignores the region.
+    r"""Squared error :math:`\lVert \hat c - c\rVert_2^2`, which ignores the region.
 
     Examples
     --------
@@ -244,7 +250,7 @@ class SquaredLoss(Loss):
 
 
 class AbsoluteLoss(Loss):
-    """Absolute error |c_hat - c|_1, which ignores the region.
+    r"""Absolute error :math:`\lVert \hat c - c\rVert_1`, which ignores the region.
 
     Examples
     --------

@@ -41,7 +41,9 @@ def spo_loss(
     per_sample: bool = False,
     ties: str = "oracle",
 ) -> float | np.ndarray:
-    """Mean SPO loss: the cost of decisions made with predictions, minus the best possible cost.
+    r"""Mean SPO loss: the cost of decisions made with predictions, minus the best possible cost.
+
+    .. math:: \ell(\hat c, c) = c^\top w^*(\hat c) - c^\top w^*(c), \quad w^*(c) = \arg\min_{w \in S} c^\top w
 
     Parameters
     ----------
@@ -88,7 +90,9 @@ def spo_plus_loss(
     region_params: RegionParams | None = None,
     per_sample: bool = False,
 ) -> float | np.ndarray:
-    """Mean SPO+ loss, the convex upper bound of the SPO loss that training minimises.
+    r"""Mean SPO+ loss, the convex upper bound of the SPO loss that training minimises.
+
+    .. math:: \ell_+(\hat c, c) = \max_{w \in S} \, (c - 2 \hat c)^\top w + 2 \hat c^\top w^*(c) - c^\top w^*(c)
 
     Parameters
     ----------
@@ -131,11 +135,14 @@ def normalized_spo_loss(
     per_sample: bool = False,
     ties: str = "oracle",
 ) -> float | np.ndarray:
-    """Total SPO loss divided by the total absolute value of the best costs, sum_i l_i / sum_i |z*(c_i)|.
+    r"""Total SPO loss divided by the total absolute value of the best costs.
+
+    .. math:: \frac{\sum_i \ell(\hat c_i, c_i)}{\sum_i \lvert c_i^\top w^*(c_i)\rvert}
 
     If all best costs are zero, as in classification where the right class costs nothing, the loss is divided by
-    sum_i max_j |c_ij| instead, with a warning.  Both have no units, so the values of several folds can be averaged, but
-    the two kinds are not comparable.  If best costs are often zero, use ``spo_loss``.
+    :math:`\sum_i \max_j \lvert c_{ij}\rvert` instead, with a warning.  Both have no units, so the
+    values of several folds can be averaged, but the two kinds are not comparable.  If best costs are often zero, use
+    ``spo_loss``.
 
     Parameters
     ----------

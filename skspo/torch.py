@@ -45,11 +45,11 @@ class _Differentiable(torch.autograd.Function):
 
 
 class SPOPlusLoss(torch.nn.Module):
-    """SPO+ loss of predicted costs, for networks of any kind.
+    r"""SPO+ loss of predicted costs, for networks of any kind.
 
     The oracle runs on the CPU in double precision and solves the whole batch at once; value and gradient come back in
     the precision and on the device of the predictions.  The gradient in the predicted costs is
-    ``2 (w*(c) - w*(2 c_hat - c))``, a subgradient where the loss has a kink.
+    :math:`2 (w^*(c) - w^*(2 \hat c - c))`, a subgradient where the loss has a kink.
 
     Parameters
     ----------

@@ -10,7 +10,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 
-MODULES = ("skspo", "skspo.solvers", "skspo.datasets", "skspo.plotting", "skspo.calibration", "skspo.experiments")
+PARTS = ("solvers", "datasets", "plotting", "calibration", "experiments", "boosting")
+MODULES = ("skspo", *(f"skspo.{name}" for name in PARTS))
 CALL = re.compile(r"^([A-Za-z_][\w.]*)(\(.*\))?$")
 
 

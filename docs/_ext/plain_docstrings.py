@@ -1,8 +1,7 @@
-"""Docstrings are plain text with a little mathematics; this escapes them for reStructuredText.
+"""Docstrings are plain text with a few roles; this escapes them for reStructuredText.
 
-Outside of literals, roles and doctests, ``|x|`` is a norm and not a substitution, and ``coef_`` is an attribute and not
-a link.  An indented paragraph after a blank line is a formula, whose lines are kept.  Two more repairs of what autodoc
-finds are at the end.
+Outside of literals, roles, directives and doctests, ``|`` is not a substitution, and ``coef_`` is an attribute and not
+a link.  Two more repairs of what autodoc finds are at the end.
 """
 
 import inspect
@@ -11,31 +10,27 @@ from typing import Any
 
 PROTECTED = re.compile(r"(``.*?``|:[\w:]+:`[^`]*`|`[^`]*`_?)")
 NAMES = re.compile(r"^\s*\*{0,2}\w+(, \*{0,2}\w+)*( : |$)")  # what numpydoc reads as names of parameters
-LIST = re.compile(r"^\s*([-*+]|\d+\.|\.\.) ")
 
 
 def plain(lines: list[str]) -> list[str]:
     """Lines of a docstring with all characters escaped that are not markup."""
     result: list[str] = []
-    previous, blank, skip = "", True, None
+    blank, skip, doctest = True, None, False
     for line in lines:
         if not line.strip():
             blank = True
             result.append(line)
             continue
         depth = len(line) - len(line.lstrip())
-        if skip is not None and (depth < skip or (blank and skip == 0)):
+        if skip is not None and (blank if doctest else depth <= skip):
             skip = None
         if skip is None:
             if line.lstrip().startswith(">>>"):
-                skip = 0  # a doctest, until the next blank line
-            elif previous.rstrip().endswith("::") or previous.lstrip().startswith(".. "):
-                skip = depth if depth > len(previous) - len(previous.lstrip()) else None
-            elif blank and previous and depth > len(previous) - len(previous.lstrip()) and not LIST.match(previous):
-                result += [" " * (len(previous) - len(previous.lstrip())) + "::", ""]
-                skip = depth
+                skip, doctest = depth, True  # until the next blank line
+            elif line.lstrip().startswith(".. "):
+                skip, doctest = depth, False  # a directive, with the lines that are indented further
         result.append(escaped(line) if skip is None else line)
-        previous, blank = line, False
+        blank = False
     return result
 
 

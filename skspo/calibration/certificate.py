@@ -57,7 +57,7 @@ class RiskCertificate:
     gap_source : str
         Which argument proves it.
     generalization_term : float
-        Upper bound on |true risk - training risk| over the class.
+        Upper bound on the difference of true and training risk over the class.
     excess_surrogate_risk : float
         Gap plus twice the generalisation term.
     excess_spo_risk : float

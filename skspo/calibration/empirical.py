@@ -81,8 +81,8 @@ def excess_risks(
     c_bar : array-like of shape (d,), optional
         Mean of the costs; by default that of the samples.
     symmetric : bool, default=False
-        Whether the costs are centrally symmetric about their mean.  Then cbar minimises the SPO+ risk, and a better
-        estimate is used.  Otherwise the excess is relative to the prediction ``c_bar``.
+        Whether the costs are centrally symmetric about their mean.  Then the mean minimises the SPO+ risk, and a
+        better estimate is used.  Otherwise the excess is relative to the prediction ``c_bar``.
 
     Returns
     -------

@@ -71,7 +71,7 @@ class DoubleCone(Region):
         return CertifiedFloat(2.0 * max(self._data(self.resolve_dim(n_dim))))
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """2 a b / sqrt(a^2 + b^2): the distance of two opposite sides of the rhombus that is turned around the axis."""
+        r""":math:`2 a b / \sqrt{a^2 + b^2}`, the distance of opposite sides of the rhombus turned around the axis."""
         a, b = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(2.0 * a * b / float(np.hypot(a, b)))
 
@@ -82,7 +82,7 @@ class DoubleCone(Region):
 
 @dataclass(frozen=True)
 class NegativeExample:
-    """A symmetric distribution for which a vanishing excess SPO+ risk leaves the excess SPO risk at eps.
+    """A symmetric distribution for which a vanishing excess SPO+ risk leaves the excess SPO risk as it is.
 
     Parameters
     ----------
@@ -132,10 +132,11 @@ class NegativeExample:
         return self.eps
 
     def excess_spo_plus(self) -> float:
-        """Excess SPO+ risk of the prediction.
+        r"""Excess SPO+ risk of the prediction.
 
-        In the coordinates (c_1 + c_2) / sqrt(2) and (c_1 - c_2) / sqrt(2) the ball is a square of side sqrt(2), and
-        Delta moves the second one only, by -sqrt(2) eps.  The decision changes where that coordinate changes its sign.
+        In the coordinates :math:`(c_1 \pm c_2) / \sqrt{2}` the ball is a square of side :math:`\sqrt{2}`, and
+        :math:`\Delta` moves the second one only, by :math:`-\sqrt{2} \epsilon`.  The decision changes where that
+        coordinate changes its sign.
         """
         kappa = np.sqrt(2.0) * self.eps
         means = np.array([-9.0, 7.0]) * self.eps / np.sqrt(2.0)  # of minus the second coordinate
@@ -154,7 +155,7 @@ class TightnessExample:
     n_dim : int
         Dimension d, at least 2.
     shift : float
-        Half the distance of prediction and mean, called e above.
+        Half the distance e of prediction and mean.
     sigma : float, default=1.0
         Standard deviation of the costs.
 
@@ -197,14 +198,14 @@ class TightnessExample:
         return self.c_bar + self.sigma * random_state.normal(size=(n_samples, self.n_dim))
 
     def excess_spo(self) -> float:
-        """Excess SPO risk of the prediction: 2 b e."""
+        """Excess SPO risk of the prediction: :math:`2 b e`."""
         return 2.0 * self.b * self.shift
 
     def excess_spo_plus(self) -> float:
-        """Excess SPO+ risk of the prediction, by quadrature over the length of the first d - 1 costs.
+        r"""Excess SPO+ risk of the prediction, by quadrature over the length of the first d - 1 costs.
 
-        Given that length r the decision changes at xi = -a r / b and a r / b, by b each time, and
-        kappa = |Delta| = 2 e.
+        Given that length r the decision changes at :math:`\xi = \pm a r / b`, by b each time, and
+        :math:`\lVert \Delta\rVert = 2 e`.
         """
         kappa = 2.0 * self.shift
 
@@ -218,6 +219,9 @@ class TightnessExample:
         return float(quad(lambda r: given(r) * law.pdf(r), 0.0, top, limit=400, epsabs=0.0, epsrel=1e-10)[0])
 
     def limit(self) -> float:
-        """16 b e^2 / sqrt(2 pi sigma^2) (b^2 / (a^2 + b^2))^((d-1)/2): what the excess SPO+ risk is for small e."""
+        r"""What the excess SPO+ risk is for small e.
+
+        .. math:: \frac{16 \, b \, e^2}{\sqrt{2 \pi \sigma^2}} \left(\frac{b^2}{a^2 + b^2}\right)^{(d-1)/2}
+        """
         shrink = (self.b**2 / (self.a**2 + self.b**2)) ** ((self.n_dim - 1) / 2.0)
         return float(16.0 * self.b * self.shift**2 / np.sqrt(2.0 * np.pi * self.sigma**2) * shrink)

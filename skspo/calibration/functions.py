@@ -67,7 +67,7 @@ class CalibrationFunction:
         return self.constant * self._shape(check_levels("eps", eps, allow_zero=False))
 
     def biconjugate(self, eps: ArrayLike) -> Levels:
-        """Convex envelope of the function, at ``eps`` >= 0."""
+        """Convex envelope of the function, at ``eps``, which is not negative."""
         return self.constant * self._envelope(check_levels("eps", eps, allow_zero=True))
 
     def inverse(self, excess: ArrayLike) -> Levels:
@@ -80,28 +80,33 @@ class CalibrationFunction:
 
 @dataclass(frozen=True)
 class PolyhedralCalibration(CalibrationFunction):
-    """SPO+ on a polyhedron: delta(eps) = constant * min(eps^2 / (D_S M), eps).
+    r"""SPO+ on a polyhedron: quadratic for small excess risks, then linear.
 
-    The constant is ``alpha Xi / (4 sqrt(2 pi) exp(3 (1 + beta^2) / 2))`` with ``Xi = (1 + 2 sqrt(3) D_S / d_S)^(1-k)``,
-    times ``gamma((k-1)/2, D^2 / (2 min(D, M)^2)) / Gamma((k-1)/2)`` if the density is bounded below on a ball only.
-    It holds for conditional distributions that are continuous, centrally symmetric about their mean cbar, and have a
-    density of at least ``alpha`` times that of N(cbar, sigma^2 I), for some sigma <= M with |cbar| <= beta sigma,
-    everywhere or (``domain=D``) wherever |c|^2 <= 2 D^2, then with sigma <= D.
+    .. math:: \delta(\epsilon) = K \min\left(\frac{\epsilon^2}{D_S M}, \epsilon\right), \quad
+        K = \frac{\alpha \, \Xi}{4 \sqrt{2 \pi} \, e^{3 (1 + \beta^2) / 2}}, \quad
+        \Xi = \left(1 + 2 \sqrt{3} \, \frac{D_S}{d_S}\right)^{1-k}
+
+    It holds for conditional distributions that are continuous, centrally symmetric about their mean :math:`\bar c`, and
+    have a density of at least :math:`\alpha` times that of :math:`N(\bar c, \sigma^2 I)`, for some :math:`\sigma \le M`
+    with :math:`\lVert \bar c\rVert \le \beta \sigma`.  With ``domain`` D the density is bounded below only where
+    :math:`\lVert c\rVert^2 \le 2 D^2`, :math:`\sigma \le D`, and K is multiplied by
+
+    .. math:: \gamma\left(\tfrac{k-1}{2}, \tfrac{D^2}{2 \min(D, M)^2}\right) / \, \Gamma\left(\tfrac{k-1}{2}\right)
 
     Parameters
     ----------
     diameter, width : float
-        Diameter D_S (or an upper bound) and width d_S (or a lower bound) of the region, in its affine hull.
+        Diameter :math:`D_S` (or an upper bound) and width :math:`d_S` (or a lower bound), in the affine hull.
     n_dim : int
         Dimension k of the affine hull.
     M : float
-        Upper bound on sigma, at least 1.
+        Upper bound on :math:`\sigma`, at least 1.
     alpha : float
         Share of the normal density, above 0 and at most 1.
     beta : float
-        Bound on |cbar| / sigma, positive.
+        Bound on :math:`\lVert \bar c\rVert / \sigma`, positive.
     domain : float or None
-        D, if the density is bounded below only on the ball of radius sqrt(2) D around zero.
+        D, if the density is bounded below only on the ball of radius :math:`\sqrt{2} D` around zero.
 
     Notes
     -----
@@ -165,7 +170,7 @@ class PolyhedralCalibration(CalibrationFunction):
 
     @property
     def xi(self) -> float:
-        """The factor (1 + 2 sqrt(3) D_S / d_S)^(1 - k)."""
+        r"""The factor :math:`\Xi = (1 + 2 \sqrt{3} \, D_S / d_S)^{1-k}`."""
         return exp(self._log_xi)
 
     @property
@@ -191,7 +196,7 @@ class PolyhedralCalibration(CalibrationFunction):
 
     @property
     def knee(self) -> float:
-        """D_S M: where the quadratic part ends."""
+        """:math:`D_S M`, where the quadratic part ends."""
         return float(self.diameter) * self.M
 
     def assumptions(self) -> list[str]:
@@ -220,12 +225,17 @@ class PolyhedralCalibration(CalibrationFunction):
 
 @dataclass(frozen=True)
 class StronglyConvexCalibration(CalibrationFunction):
-    """SPO+ on a level set of a smooth and strongly convex function: delta(eps) = constant * eps.
+    r"""SPO+ on a level set of a smooth and strongly convex function: a linear function.
 
-    The constant is ``(mu / L)^(9/2) / (4 (1 + beta^2))``, times ``alpha`` if that is given.  It holds for conditional
-    distributions that are rotationally symmetric about their mean cbar in the norm |.|_* dual to the A-norm, with
-    ``E |c - cbar|_*^2 <= beta^2 |cbar|_*^2`` or, if ``alpha`` is given, ``P(|c - cbar|_* <= beta |cbar|_*) >= alpha``.
-    In a region with equalities all norms are those of the projected costs.
+    .. math:: \delta(\epsilon) = \frac{(\mu / L)^{9/2}}{4 (1 + \beta^2)} \, \epsilon
+
+    It is multiplied by ``alpha`` if that is given.  It holds for conditional distributions that are rotationally
+    symmetric about their mean :math:`\bar c` in the norm :math:`\lVert \cdot \rVert_*` dual to the A-norm, with
+
+    .. math:: \mathbb{E} \lVert c - \bar c\rVert_*^2 \le \beta^2 \lVert \bar c\rVert_*^2
+
+    or, if ``alpha`` is given, :math:`P(\lVert c - \bar c\rVert_* \le \beta \lVert \bar c\rVert_*) \ge \alpha`.  In a
+    region with equalities all norms are those of the projected costs.
 
     Parameters
     ----------
@@ -312,7 +322,7 @@ class StronglyConvexCalibration(CalibrationFunction):
 
 @dataclass(frozen=True)
 class LeastSquaresCalibration(CalibrationFunction):
-    """Squared error: delta(eps) = eps^2 / D_S^2, for every distribution with a finite second moment.
+    r"""Squared error: :math:`\epsilon^2 / D_S^2`, for every distribution with a finite second moment.
 
     Parameters
     ----------
@@ -343,7 +353,7 @@ class LeastSquaresCalibration(CalibrationFunction):
 
     @property
     def log_constant(self) -> float:
-        """Natural logarithm of 1 / D_S^2."""
+        """Natural logarithm of :math:`1 / D_S^2`."""
         return -2.0 * log(float(self.diameter))
 
     def assumptions(self) -> list[str]:

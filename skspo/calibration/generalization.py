@@ -38,7 +38,7 @@ def _check_class(X: ArrayLike, radius: float, n_outputs: int, norm: str) -> np.n
 
 
 def rademacher_bound(X: ArrayLike, radius: float, n_outputs: int, *, norm: str = "frobenius") -> float:
-    """Upper bound on the multivariate Rademacher complexity of a linear class, on given features.
+    r"""Upper bound on the multivariate Rademacher complexity of a linear class, on given features.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ def rademacher_bound(X: ArrayLike, radius: float, n_outputs: int, *, norm: str =
     Returns
     -------
     bound : float
-        ``radius sqrt(d sum_i |x_i|^2) / n`` or ``radius sqrt(2 log(2 d p)) max_k |X_k|_2 / n``.
+        With the radius r it is :math:`r \sqrt{d \sum_i \lVert x_i\rVert^2} / n` for the Frobenius norm, and
+        :math:`r \sqrt{2 \log(2 d p)} \max_k \lVert X_k\rVert_2 / n`, over columns k, for the l1 norm.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def rademacher_monte_carlo(
     n_draws: int = 200,
     random_state: RandomState = None,
 ) -> Estimate:
-    """Monte-Carlo estimate of the multivariate Rademacher complexity of a linear class, on given features.
+    r"""Monte-Carlo estimate of the multivariate Rademacher complexity of a linear class, on given features.
 
     Parameters
     ----------
@@ -99,7 +100,8 @@ def rademacher_monte_carlo(
     Returns
     -------
     estimate : Estimate
-        Value and standard error.  The supremum over the ball is a norm of ``sum_i sigma_i x_i^T``, computed exactly.
+        Value and standard error.  The supremum over the ball is a norm of :math:`\sum_i \sigma_i x_i^\top`, which is
+        computed exactly.
 
     Examples
     --------
@@ -121,7 +123,9 @@ def rademacher_monte_carlo(
 
 
 def spo_plus_range(diameter: float, cost_bound: float, prediction_bound: float) -> float:
-    """Upper end b of the range of the SPO+ loss: D_S (sup |c| + 2 sup |g(x)|), at least D_S sup |c - 2 g(x)|.
+    r"""Upper end b of the range of the SPO+ loss.
+
+    .. math:: b = D_S (\sup \lVert c\rVert + 2 \sup \lVert g(x)\rVert) \ge D_S \sup \lVert c - 2 g(x)\rVert
 
     Parameters
     ----------
@@ -148,14 +152,16 @@ def spo_plus_range(diameter: float, cost_bound: float, prediction_bound: float) 
 
 
 def generalization_bound(rademacher: float, diameter: float, loss_range: float, n_samples: int, delta: float) -> float:
-    """Largest difference of true and training SPO+ risk over the whole class, with probability 1 - delta.
+    r"""Largest difference of true and training SPO+ risk over the whole class, with probability 1 - delta.
+
+    .. math:: 4 \sqrt{2} \, D_S R_n(H) + b \sqrt{2 \log(1/\delta) / n}
 
     Parameters
     ----------
     rademacher : float
-        Multivariate Rademacher complexity of the class for ``n_samples`` samples, or an upper bound.
+        Multivariate Rademacher complexity :math:`R_n(H)` of the class for ``n_samples`` samples, or an upper bound.
     diameter : float
-        Diameter D_S of the region; the SPO+ loss is 2 D_S-Lipschitz.
+        Diameter :math:`D_S` of the region; the SPO+ loss is Lipschitz with the constant :math:`2 D_S`.
     loss_range : float
         Upper end b of the range of the SPO+ loss, see :func:`spo_plus_range`.
     n_samples : int
@@ -165,7 +171,6 @@ def generalization_bound(rademacher: float, diameter: float, loss_range: float, 
     Returns
     -------
     bound : float
-        ``4 sqrt(2) D_S R_n(H) + b sqrt(2 log(1/delta) / n)``.
 
     Examples
     --------
@@ -183,10 +188,10 @@ def generalization_bound(rademacher: float, diameter: float, loss_range: float, 
 
 @dataclass(frozen=True)
 class SampleComplexity:
-    """Excess SPO risk of the minimiser of the training SPO+ risk, as a function of the sample size.
+    r"""Excess SPO risk of the minimiser of the training SPO+ risk, as a function of the sample size.
 
-    It holds if E[c | x] is in the class H, R_n(H) <= complexity / sqrt(n), the SPO+ loss is at most ``loss_range`` on
-    H, and the conditional distributions are in the class of ``calibration``.
+    It holds if :math:`\mathbb{E}[c \mid x]` is in the class H, :math:`R_n(H) \le C' / \sqrt{n}`, the SPO+ loss is at
+    most ``loss_range`` on H, and the conditional distributions are in the class of ``calibration``.
 
     Parameters
     ----------
@@ -196,7 +201,7 @@ class SampleComplexity:
     diameter : float
         Diameter of the region, or an upper bound.
     complexity : float
-        C' with R_n(H) <= C' / sqrt(n) for all n.
+        The constant :math:`C'`.
     loss_range : float
         b, see :func:`spo_plus_range`.
     delta : float
@@ -228,7 +233,7 @@ class SampleComplexity:
 
     @property
     def surrogate_constant(self) -> float:
-        """K with excess SPO+ risk <= K / sqrt(n): twice the generalisation bound."""
+        r"""The excess SPO+ risk is at most this over :math:`\sqrt{n}`: twice the generalisation bound."""
         deviation = self.loss_range * sqrt(2.0 * log(1.0 / self.delta))
         return 2.0 * (4.0 * sqrt(2.0) * float(self.diameter) * self.complexity + deviation)
 
@@ -258,7 +263,7 @@ class SampleComplexity:
 
     @property
     def rate(self) -> tuple[float, float]:
-        """C and the exponent a of the corollaries: the bound is at most C sqrt(log(1/delta)) / n^a for all n >= 1.
+        r"""C and the exponent a of the corollaries: the bound is at most :math:`C \sqrt{\log(1/\delta)} / n^a`.
 
         a is 1/4 for polyhedra and 1/2 for strongly convex level sets.  C does not depend on delta or n.
         """

@@ -27,7 +27,9 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
 def delta_bound(region: Region, c_hat: ArrayLike, c_bar: ArrayLike) -> Sides:
-    """Excess SPO risk of predictions against the extent of the region along Delta: Delta.(w*(-Delta) - w*(Delta)).
+    r"""Excess SPO risk of predictions, at most the extent of the region along their error.
+
+    The extent is :math:`\Delta^\top (w^*(-\Delta) - w^*(\Delta))`.
 
     Parameters
     ----------
@@ -57,12 +59,14 @@ def delta_bound(region: Region, c_hat: ArrayLike, c_bar: ArrayLike) -> Sides:
 
 
 def power_sum_bound(a: ArrayLike, b: ArrayLike, p: float) -> Sides:
-    """sum_i b_i (1 + a_i^2 / b_i^2)^(-p/2) >= B (1 + A / B)^(-p), with A and B the sums of a and b.
+    r"""Inequality for sums of powers, with A and B the sums of a and b.
+
+    .. math:: \sum_i b_i \left(1 + \frac{a_i^2}{b_i^2}\right)^{-p/2} \ge B \left(1 + \frac{A}{B}\right)^{-p}
 
     Parameters
     ----------
     a, b : array-like of shape (n,)
-        Nonnegative, with positive sums; a term with b_i = 0 is zero.
+        Nonnegative, with positive sums; a term with :math:`b_i = 0` is zero.
     p : float
         Nonnegative.
 
@@ -98,7 +102,7 @@ class Transitions(NamedTuple):
 
 
 def transitions(region: Region, c: ArrayLike, direction: ArrayLike) -> Transitions:
-    """All changes of the optimal decision along the line c' + xi v, for a polyhedral region.
+    r"""All changes of the optimal decision along the line :math:`c' + \xi v`, for a polyhedral region.
 
     Parameters
     ----------
@@ -157,14 +161,16 @@ def transitions(region: Region, c: ArrayLike, direction: ArrayLike) -> Transitio
 
 
 def transition_sum_bound(region: Region, c: ArrayLike, direction: ArrayLike) -> Sides:
-    """sum_i (1 + 3 zeta_i^2)^(-(k-1)/2) (y_i - y_(i+1)), for |c'| = 1, and its lower bound.
+    r"""Weighted sum of the changes of the decision along a line, and its lower bound.
 
-    The lower bound is (1 + 2 sqrt(3) D_S / Y)^(1-k) Y with Y the extent of the region along the direction.
+    .. math:: \sum_i (1 + 3 \zeta_i^2)^{-(k-1)/2} (y_i - y_{i+1}) \ge (1 + 2 \sqrt{3} \, D_S / Y)^{1-k} \, Y
+
+    for :math:`\lVert c'\rVert = 1`, with Y the extent of the region along the direction.
 
     Parameters
     ----------
     region, c, direction
-        As for :func:`transitions`; c is scaled so that |c'| = 1.
+        As for :func:`transitions`; c is scaled so that :math:`\lVert c'\rVert = 1`.
 
     Returns
     -------
@@ -197,19 +203,20 @@ def conditional_excess_bound(
     alpha: float = 1.0,
     domain: float | None = None,
 ) -> Sides:
-    """Excess SPO+ risk given c', for Delta = kappa v, and its lower bound.
+    r"""Excess SPO+ risk given :math:`c'`, for :math:`\Delta = \kappa v`, and its lower bound.
 
-    The value is that of the smallest density allowed, alpha N(xi_bar, sigma^2), cut off where |c'|^2 + xi^2 > 2 D^2:
-    whatever else the distribution of xi contains can only add to it.
+    The value is that of the smallest density allowed, :math:`\alpha N(\bar \xi, \sigma^2)`, cut off where
+    :math:`\lVert c'\rVert^2 + \xi^2 > 2 D^2`: whatever else the distribution of :math:`\xi` contains can only add to
+    it.
 
     Parameters
     ----------
     t : Transitions
-        Of c' along v.
+        Of :math:`c'` along v.
     xi_bar, sigma : float
         Mean and standard deviation of the normal density.
     kappa : float
-        Length of Delta, positive.
+        Length of :math:`\Delta`, positive.
     kappa_tilde : float, optional
         Any number in [0, kappa]; by default min(kappa, sigma).  With ``domain``, at most that.
     alpha : float, default=1.0
@@ -271,7 +278,7 @@ def direction_excess_bound(
     alpha: float = 1.0,
     domain: float | None = None,
 ) -> float:
-    """Lower bound on the excess SPO+ risk of the prediction cbar + Delta, before eps enters.
+    r"""Lower bound on the excess SPO+ risk of the prediction :math:`\bar c + \Delta`, before an SPO risk enters.
 
     Parameters
     ----------
@@ -280,12 +287,12 @@ def direction_excess_bound(
     c_bar, delta : array-like of shape (d,)
         Mean, and difference of prediction and mean.
     sigma : float
-        The density is at least ``alpha`` times that of N(cbar, sigma^2 I).
+        The density is at least ``alpha`` times that of :math:`N(\bar c, \sigma^2 I)`.
     kappa_tilde : float, optional
-        Any number in [0, |Delta|]; by default min(|Delta|, sigma).
+        At least 0 and at most :math:`\lVert \Delta\rVert`; by default :math:`\min(\lVert \Delta\rVert, \sigma)`.
     alpha : float, default=1.0
     domain : float or None
-        D, if the density is bounded below only where |c|^2 <= 2 D^2; at least sigma.
+        D, if the density is bounded below only where :math:`\lVert c\rVert^2 \le 2 D^2`; at least ``sigma``.
 
     Returns
     -------

@@ -33,9 +33,10 @@ def _sphere_average(function: Callable[[float], float], k: int) -> float:
 
 
 def mean_norm(s: float, t: float, n_dim: int) -> float:
-    """E|b + t u| for a vector b of length s and u uniform on the unit sphere.
+    r"""Mean of :math:`\lVert b + t u\rVert` for a vector b of length s and u uniform on the unit sphere.
 
-    It depends on b through its length only, which is why |cbar + zeta| = |cbar| gives E|c + zeta| = E|c|.
+    It depends on b through its length only, so that :math:`\lVert \bar c + \zeta\rVert = \lVert \bar c\rVert` gives
+    :math:`\mathbb{E} \lVert c + \zeta\rVert = \mathbb{E} \lVert c\rVert`.
 
     Parameters
     ----------
@@ -59,9 +60,9 @@ def mean_norm(s: float, t: float, n_dim: int) -> float:
 
 
 def mean_cosine(s: float, t: float, n_dim: int) -> float:
-    """E of the cosine of the angle between b and b + t u, for a vector b of length s > 0 and u uniform on the sphere.
+    r"""Mean cosine of the angle between b and :math:`b + t u`, for a vector b of length s and u uniform on the sphere.
 
-    As a function of s it is s zeta(s) of the paper's notation, and it does not decrease.
+    As a function of s it is :math:`s \zeta(s)` of the paper's notation, and it does not decrease.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def mean_cosine(s: float, t: float, n_dim: int) -> float:
 
 
 def mean_cosine_bound(s: float, t: float, n_dim: int) -> Sides:
-    """:func:`mean_cosine` and its lower bound s min(s, t) / (t^2 + s t).
+    r""":func:`mean_cosine` and its lower bound :math:`s \min(s, t) / (t^2 + s t)`.
 
     Parameters
     ----------
@@ -117,14 +118,16 @@ def mean_cosine_bound(s: float, t: float, n_dim: int) -> Sides:
 
 
 def surrogate_lower_risk(length: float, angle: float, s: float, t: float, n_dim: int) -> float:
-    """E[|c + 2 Delta| - <c, c + 2 Delta> / |c|], the risk that bounds the SPO+ risk from below up to a constant.
+    r"""Risk that bounds the SPO+ risk from below, up to a constant.
+
+    .. math:: \mathbb{E}\left[\lVert c + 2 \Delta\rVert - \frac{\langle c, c + 2 \Delta \rangle}{\lVert c\rVert}\right]
 
     Parameters
     ----------
     length, angle : float
-        Length of the prediction c_hat = cbar + Delta and its angle with cbar.
+        Length of the prediction :math:`\hat c = \bar c + \Delta` and its angle with :math:`\bar c`.
     s, t : float
-        |cbar| and |c - cbar|, positive.
+        :math:`\lVert \bar c\rVert` and :math:`\lVert c - \bar c\rVert`, positive.
     n_dim : int
         At least 2.
 
@@ -148,17 +151,17 @@ def surrogate_lower_risk(length: float, angle: float, s: float, t: float, n_dim:
 
 
 def least_risky_length(s: float, angle: float) -> float:
-    """Length of the prediction with the least :func:`surrogate_lower_risk` among those at a given angle with cbar.
+    r"""Length of the prediction with the least :func:`surrogate_lower_risk` among those at a given angle with the mean.
 
-    It is s cos(angle), the foot of the perpendicular from cbar, where |cbar + 2 Delta| = |cbar|; and 0 for an obtuse
-    angle.
+    It is s times the cosine of the angle, the foot of the perpendicular from :math:`\bar c`, where
+    :math:`\lVert \bar c + 2 \Delta\rVert = \lVert \bar c\rVert`; and 0 for an obtuse angle.
 
     Parameters
     ----------
     s : float
-        |cbar|, positive.
+        :math:`\lVert \bar c\rVert`, positive.
     angle : float
-        Between 0 and pi.
+        Between 0 and :math:`\pi`.
 
     Returns
     -------
@@ -176,9 +179,10 @@ def least_risky_length(s: float, angle: float) -> float:
 
 
 def radial_calibration_constant(c_bar_norm: float, radii: ArrayLike, mu: float, L: float, n_dim: int) -> float:
-    """Slope of the calibration bound for one rotationally symmetric distribution.
+    r"""Slope of the calibration bound for one rotationally symmetric distribution.
 
-    delta(eps) >= E[min(s, t) s / (t^2 + s t)] mu^(9/2) / (2 L^(9/2)) eps with s = |cbar| and t = |c - cbar|.
+    .. math:: \delta(\epsilon) \ge \mathbb{E}\left[\frac{s \min(s, t)}{t^2 + s t}\right]
+        \frac{\mu^{9/2}}{2 L^{9/2}} \, \epsilon, \quad s = \lVert \bar c\rVert, \quad t = \lVert c - \bar c\rVert
 
     Parameters
     ----------

@@ -55,7 +55,11 @@ def _check_visible(space: Subspace, **costs: np.ndarray) -> None:
 
 
 def optimality_bound(region: Region, c: ArrayLike, W: ArrayLike, A: ArrayLike | None = None) -> Sides:
-    """Cost of any decisions over the best ones, from below: c.(w - w*(c)) >= mu / (2 sqrt(2 L h)) |c|_* |w - w*(c)|^2.
+    r"""Cost of any decisions over the best ones, from below.
+
+    .. math:: c^\top (w - w^*(c)) \ge \frac{\mu}{2 \sqrt{2 L h}} \, \lVert c\rVert_* \lVert w - w^*(c)\rVert^2
+
+    Here and below h is the level of the region above the minimum of its function.
 
     Parameters
     ----------
@@ -88,7 +92,7 @@ def optimality_bound(region: Region, c: ArrayLike, W: ArrayLike, A: ArrayLike | 
 
 
 def decision_cost_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: ArrayLike | None = None) -> Sides:
-    """Both bounds on c1.(w*(c2) - w*(c1)), the SPO loss of the prediction c2 at the cost c1.
+    r"""Both bounds on :math:`c_1^\top (w^*(c_2) - w^*(c_1))`, the SPO loss of the prediction c2 at the cost c1.
 
     Parameters
     ----------
@@ -162,7 +166,9 @@ def _normalised_gap(space: Subspace, C1: np.ndarray, C2: np.ndarray) -> np.ndarr
 
 
 def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) -> Sides:
-    """Both bounds on |grad f(w)|_*: sqrt(2 mu (f - f_min)) and sqrt(2 L (f - f_min)).
+    r"""Both bounds on the gradient of the function whose level set the region is.
+
+    .. math:: \sqrt{2 \mu (f(w) - f_{\min})} \le \lVert \nabla f(w)\rVert_* \le \sqrt{2 L (f(w) - f_{\min})}
 
     Parameters
     ----------
@@ -195,10 +201,14 @@ def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) ->
 
 
 def spo_plus_term_bound(region: Region, c: ArrayLike, delta: ArrayLike, A: ArrayLike | None = None) -> Sides:
-    """Lower bound on (c + 2 Delta).(w*(c) - w*(c + 2 Delta)), the excess SPO+ loss for symmetric costs.
+    r"""Lower bound on the excess SPO+ loss for symmetric costs.
 
-    It is ``mu^2 sqrt(h) / (sqrt(2) L^(5/2)) |c + 2 Delta|_* |u - u'|_*^2`` with u, u' the normalised costs, that is
-    twice ``mu^2 sqrt(h) / (sqrt(2) L^(5/2)) (|c + 2 Delta|_* - <c, c + 2 Delta>_* / |c|_*)``.
+    .. math:: (c + 2 \Delta)^\top (w^*(c) - w^*(c + 2 \Delta))
+        \ge \frac{\mu^2 \sqrt{h}}{\sqrt{2} L^{5/2}} \, \lVert c + 2 \Delta\rVert_* \lVert u - u'\rVert_*^2
+        = \frac{\sqrt{2} \mu^2 \sqrt{h}}{L^{5/2}}
+        \left(\lVert c + 2 \Delta\rVert_* - \frac{\langle c, c + 2 \Delta \rangle_*}{\lVert c\rVert_*}\right)
+
+    with :math:`u, u'` the normalised costs.
 
     Parameters
     ----------
@@ -230,9 +240,11 @@ def spo_plus_term_bound(region: Region, c: ArrayLike, delta: ArrayLike, A: Array
 
 
 def angle_bound(region: Region, c_bar: ArrayLike, c_hat: ArrayLike, A: ArrayLike | None = None) -> Sides:
-    """How far a prediction must point away from the mean for its excess SPO risk: a lower bound on 1 - cos.
+    r"""How far a prediction must point away from the mean for its excess SPO risk: a lower bound on 1 - cos.
 
-    1 - cos(cbar, c_hat) >= mu^(5/2) / (sqrt(2) L^2 sqrt(h) |cbar|_*) times the excess SPO risk.
+    .. math:: 1 - \cos(\bar c, \hat c) \ge \frac{\mu^{5/2}}{\sqrt{2 h} \, L^2 \lVert \bar c\rVert_*} \, \epsilon
+
+    for an excess SPO risk of :math:`\epsilon`.
 
     Parameters
     ----------

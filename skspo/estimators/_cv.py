@@ -93,7 +93,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Whether to fit an intercept.
     shared : bool, default=False
         Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
-        one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+        one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
     scoring : {"spo_plus_loss", "spo_loss"}, scorer name, callable or None, default=None

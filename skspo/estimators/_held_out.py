@@ -162,7 +162,7 @@ def held_out_risk(
     n_resamples: int = N_RESAMPLES,
     random_state: RandomState = 0,
 ) -> HeldOutRisk:
-    """Bound the expected regret of a fitted model, and its difference to another model, from held-out samples.
+    r"""Bound the expected regret of a fitted model, and its difference to another model, from held-out samples.
 
     There are two kinds of statements.  *Bounds* are proved: they hold with probability ``level`` for every distribution
     of bounded regrets.  *Intervals* are from a bootstrap: they need no bound on the regret and are shorter, but
@@ -181,8 +181,8 @@ def held_out_risk(
     region : Region or None, default=None
         Where decisions are made; None means the estimator's own ``region_``.
     loss_bound : float or None, default=None
-        Number that no regret exceeds, neither here nor in the future: the largest value of max c.w - min c.w over the
-        decisions w.  It has to be known, not read off these data.
+        Number that no regret exceeds, neither here nor in the future: the largest difference of the costs of two
+        decisions.  It has to be known, not read off these data.
     cost_bounds : tuple (low, high) of floats or array-likes of shape (d,), optional
         Box that contains all cost vectors, now and in the future.  A bound on the regret is computed from it.
     loss_cap : float or None, default=None
@@ -218,11 +218,14 @@ def held_out_risk(
 
     Notes
     -----
-    "betting" inverts a weighted mean, over fixed shares s, of the products of 1 - s + s (b - l_i) / (b - risk), whose
-    expectation is at most 1; b is the bound or the cap, l_i the regret (Waudby-Smith & Ramdas, 2024).  "bernstein" is
-    Theorem 11 of Maurer & Pontil (2009).  Its last term, 7 b log(2 / delta) / (3 (n - 1)) with delta = 1 - level, is
-    large if typical regrets are far below b.  Both hold for independent samples or groups that are not identically
-    distributed.
+    "betting" inverts a weighted mean, over fixed shares :math:`s`, of
+
+    .. math:: \prod_i \left(1 - s + s \, \frac{b - \ell_i}{b - r}\right)
+
+    whose expectation is at most 1; :math:`b` is the bound or the cap, :math:`\ell_i` the regret, :math:`r` the risk
+    (Waudby-Smith & Ramdas, 2024).  "bernstein" is Theorem 11 of Maurer & Pontil (2009).  Its last term,
+    :math:`7 b \log(2 / \delta) / (3 (n - 1))` with :math:`\delta` = 1 - ``level``, is large if typical regrets are far
+    below :math:`b`.  Both hold for independent samples or groups that are not identically distributed.
 
     The bootstrap draws samples or groups with replacement, the same ones for both models, and corrects for bias and
     skewness (BCa).  More than 5,000 samples or groups are first added up at random to 5,000 sums.  It covers too rarely

@@ -59,7 +59,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Whether to fit an intercept.
     shared : bool, default=False
         Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
-        one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+        one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
     tol : float, default=1e-6
         lbfgs: size of the gradient; line-search: relative decrease that counts; milp: relative gap.  The start is
         fitted with the same tolerance.

@@ -31,11 +31,14 @@ from ._linear import LinearSPOPlusMixin, shortfall
 
 
 class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Linear model of costs, trained for good decisions by exact minimisation of the SPO+ loss.
+    r"""Linear model of costs, trained for good decisions by exact minimisation of the SPO+ loss.
 
-    Minimises, over coefficients B and intercept b,
+    Minimises, over coefficients :math:`B` and intercept :math:`b`,
 
-        mean_i l_SPO+(B x_i + b, c_i) + alpha (l1_ratio |B - B0|_1 + (1 - l1_ratio)/2 |B - B0|_F^2).
+    .. math:: \frac{1}{n} \sum_i \ell_+(B x_i + b, c_i)
+        + \alpha \left(\rho \lVert B - B_0\rVert_1 + \frac{1 - \rho}{2} \lVert B - B_0\rVert_F^2\right)
+
+    where :math:`\ell_+` is :func:`spo_plus_loss`, :math:`\alpha` is ``alpha`` and :math:`\rho` is ``l1_ratio``.
 
     Parameters
     ----------
@@ -49,14 +52,14 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
     prior : {"zero", "least_squares", "ridge"}, default="zero"
-        B0 = 0 with an intercept without penalty, or B0 = the least-squares fit, intercept included, so that a large
-        ``alpha`` gives least squares.  "ridge" is the same with a ridge regression on standardised features, whose
-        penalty has the lowest leave-one-out error: for many features.  It needs all rows in memory.
+        :math:`B_0 = 0` with an intercept without penalty, or :math:`B_0` is the least-squares fit, intercept included,
+        so that a large ``alpha`` gives least squares.  "ridge" is the same with a ridge regression on standardised
+        features, whose penalty has the lowest leave-one-out error: for many features.  It needs all rows in memory.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     shared : bool, default=False
         Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
-        one block per cost (see :func:`stack_items`), and ``c_hat_j = coef_ . x_j + intercept_``.
+        one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
     solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         The default "auto" is decided by :func:`skspo.solvers.choose_solvers`: separable for products of regions, boxes
         with more than 20 costs among them, lbfgs and newton for strongly convex regions,

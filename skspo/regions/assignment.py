@@ -34,8 +34,8 @@ class Assignment(PolyhedralRegion):
     Parameters
     ----------
     n : int, default=None
-        Number of workers; decision i n_tasks + j is 1 if worker i does task j.  None means that it follows from the
-        number of costs.
+        Number of workers; the decision of worker i and task j is number ``i * n_tasks + j``.  None means that
+        it follows from the number of costs.
     n_tasks : int, default=None
         Number of tasks; None means as many as workers.
     n_jobs : int, default=None
@@ -46,7 +46,7 @@ class Assignment(PolyhedralRegion):
     Notes
     -----
     Not all pairs may be possible for every sample: ``region_params={"available": ...}``, a boolean array of shape
-    (n_samples, n n_tasks), in the methods of an estimator.
+    (n_samples, n * n_tasks), in the methods of an estimator.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Assignment(PolyhedralRegion):
         return InequalityForm.build(d, many, np.ones(many.shape[0]), few, np.ones(few.shape[0]))
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """sqrt(2 k), k the number of pairs: two assignments that have nothing in common; 0 if there is only one."""
+        r""":math:`\sqrt{2 k}` for k pairs: two assignments that have nothing in common; 0 if there is only one."""
         workers, tasks = self._data(self.resolve_dim(n_dim))
         return CertifiedFloat(float(np.sqrt(2.0 * min(workers, tasks))) if max(workers, tasks) > 1 else 0.0)
 

@@ -71,15 +71,15 @@ class _RoundBall(_Ball):
 
 
 class L1Ball(_Ball):
-    """Cross-polytope {|w|_1 <= radius}: spend a budget on one of d coordinates, with either sign.
+    r"""Cross-polytope :math:`\{\lVert w\rVert_1 \le r\}`: spend a budget on one of d coordinates, with either sign.
 
-    The optimal decision has the entry ``-radius * sign(c_j)`` for the largest ``|c_j|``, of several the first one.  A
-    zero counts as a positive cost, so that every decision is a vertex.
+    The optimal decision has the entry :math:`-r \operatorname{sign}(c_j)` for the largest :math:`\lvert c_j\rvert`, of
+    several the first one.  A zero counts as a positive cost, so that every decision is a vertex.
 
     Parameters
     ----------
     radius : float, default=1.0
-        Radius of the ball, positive.
+        Radius r of the ball, positive.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -147,23 +147,24 @@ class L1Ball(_Ball):
         return CertifiedFloat(2.0 * self._data(self.resolve_dim(n_dim)))
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """2 radius / sqrt(d): the distance between opposite facets."""
+        r""":math:`2 r / \sqrt{d}`: the distance between opposite facets."""
         d = self.resolve_dim(n_dim)
         return CertifiedFloat(2.0 * self._data(d) / np.sqrt(d))
 
 
 class LqBall(_RoundBall):
-    """Ball {|w|_q <= radius} with 1 < q <= 2, a strongly convex set.
+    r"""Ball :math:`\{\lVert w\rVert_q \le r\}` with :math:`1 < q \le 2`, a strongly convex set.
 
-    The optimal decision is the Hölder dual of the cost: ``w_j`` proportional to ``-sign(c_j) |c_j|^(1/(q-1))``.  It is
-    unique unless the cost is zero; then it is the centre.
+    The optimal decision is the Hölder dual of the cost: :math:`w_j` is proportional to
+    :math:`-\operatorname{sign}(c_j) \lvert c_j\rvert^{1/(q-1)}`.  It is unique unless the cost is zero; then it is the
+    centre.
 
     Parameters
     ----------
     q : float, default=2.0
         Exponent of the norm, above 1 and at most 2.
     radius : float, default=1.0
-        Radius of the ball, positive.
+        Radius r of the ball, positive.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -250,10 +251,11 @@ class LqBall(_RoundBall):
         return size[:, 0] ** 2, 2.0 * size * np.sign(unit) * np.abs(unit) ** (q - 1.0)
 
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = |w|_q^2, whose level set at radius^2 is the ball, in the 2-norm or A-norm.
+        r"""Return the constants of :math:`\lVert w\rVert_q^2`, at most :math:`r^2` on the ball.
 
-        f is 2 (q - 1)-strongly convex in the q-norm, hence in the smaller 2-norm.  It is smooth only for q = 2; for
-        q < 2 its curvature is unbounded where a coordinate vanishes, and L is infinite.
+        The function is :math:`2 (q - 1)`-strongly convex in the q-norm, hence in the smaller 2-norm.  It is smooth only
+        for :math:`q = 2`; for :math:`q < 2` its curvature is unbounded where a coordinate vanishes, and L is
+        infinite.
         """
         d = self.resolve_dim(n_dim)
         q, radius = self._data(d)
@@ -283,11 +285,11 @@ class LqBall(_RoundBall):
         return W / np.maximum(size, 1.0)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Two radii: for q <= 2 the points on the axes are farthest from the centre."""
+        r"""Two radii: for :math:`q \le 2` the points on the axes are farthest from the centre."""
         return CertifiedFloat(2.0 * self._data(self.resolve_dim(n_dim))[1])
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """2 radius d^(1/q* - 1/2): the extent along (1, ..., 1)."""
+        r""":math:`2 r \, d^{1/2 - 1/q}`: the extent along (1, ..., 1)."""
         d = self.resolve_dim(n_dim)
         q, radius = self._data(d)
         return CertifiedFloat(2.0 * radius * d ** (0.5 - 1.0 / q))
@@ -304,19 +306,19 @@ class _EllipsoidData(NamedTuple):
 
 
 class Ellipsoid(_RoundBall):
-    """Ellipsoid {(w - center)^T Q (w - center) <= radius^2}, a strongly convex set.
+    r"""Ellipsoid :math:`\{(w - m)^\top Q (w - m) \le r^2\}`, a strongly convex set.
 
-    The optimal decision is ``center - radius Q^-1 c / sqrt(c^T Q^-1 c)``.  It is unique unless the cost is zero; then
-    it is the centre.
+    The optimal decision is :math:`m - r \, Q^{-1} c / \sqrt{c^\top Q^{-1} c}`.  It is unique unless the cost is zero;
+    then it is the centre.
 
     Parameters
     ----------
     Q : array-like of shape (d, d), default=None
         Symmetric positive definite matrix.  None means the identity.
     center : array-like of shape (d,), default=None
-        Centre.  None means the origin; with ``Q=None`` as well the region exists in every dimension.
+        Centre m.  None means the origin; with ``Q=None`` as well the region exists in every dimension.
     radius : float, default=1.0
-        Radius in the norm of ``Q``, positive.
+        Radius r in the norm of ``Q``, positive.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -440,9 +442,9 @@ class Ellipsoid(_RoundBall):
         return (half * half).sum(axis=1), 2.0 * (step if factor is None else half @ factor.T)
 
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = (w - center)^T Q (w - center): twice the extreme eigenvalues of Q.
+        r"""Return the constants of :math:`(w - m)^\top Q (w - m)`: twice the extreme eigenvalues of Q.
 
-        In the A-norm they are twice the extreme eigenvalues of A^-1 Q, hence both 2 for A = Q.
+        In the A-norm they are twice the extreme eigenvalues of :math:`A^{-1} Q`, hence both 2 for :math:`A = Q`.
         """
         d = self.resolve_dim(n_dim)
         factor, _, (smallest, largest), _, radius = self._data(d)

@@ -63,7 +63,7 @@ class CertifiedFloat(float):
 
 
 class StrongConvexity(NamedTuple):
-    """Constants of a level set {w : f(w) <= r}: f is mu-strongly convex and L-smooth on it, in the 2-norm or A-norm."""
+    r"""Constants of a level set :math:`\{w : f(w) \le r\}`: f is mu-strongly convex and L-smooth on it."""
 
     mu: float
     L: float
@@ -72,14 +72,15 @@ class StrongConvexity(NamedTuple):
 
     @property
     def depth(self) -> float:
-        """Difference r - f_min between the level and the minimum of f."""
+        """Difference of ``r`` and ``f_min``, the level and the minimum of f."""
         return self.r - self.f_min
 
     def in_norm(self, A: ArrayLike | None, directions: np.ndarray) -> StrongConvexity:
-        """Constants in the norm sqrt(w^T A w), from those in the 2-norm; None means the 2-norm.
+        r"""Constants in the norm :math:`\sqrt{w^\top A w}`, from those in the 2-norm; None means the 2-norm.
 
-        mu |w|_2^2 <= w^T H w <= L |w|_2^2 and a |w|_2^2 <= |w|_A^2 <= b |w|_2^2 on the directions of the region
-        (columns of ``directions``, orthonormal) give the constants mu / b and L / a.
+        The eigenvalues of the second derivative are between :math:`\mu` and :math:`L`, and those of A between a and b,
+        on the directions of the region (columns of ``directions``, orthonormal).  So the constants are :math:`\mu / b`
+        and :math:`L / a`.
         """
         if A is None:
             return self
@@ -428,10 +429,10 @@ class Region(VersionedState, BaseEstimator):
     def visible_costs(self, C: ArrayLike) -> np.ndarray:
         """Component of the costs that can change a decision.
 
-        If all decisions satisfy A w = b, adding a combination of the rows of A to the costs of a sample changes the
-        costs of all its decisions by the same amount.  This method subtracts the orthogonal projection on these rows:
-        the mean over the d costs for ``Simplex`` and ``TopK``, the means of rows and columns for ``Assignment``, what
-        only depends on the end nodes of an edge for ``ShortestPath``.
+        If all decisions satisfy :math:`A w = b`, adding a combination of the rows of A to the costs of a sample changes
+        the costs of all its decisions by the same amount.  This method subtracts the orthogonal projection on these
+        rows: the mean over the d costs for ``Simplex`` and ``TopK``, the means of rows and columns for ``Assignment``,
+        what only depends on the end nodes of an edge for ``ShortestPath``.
 
         Parameters
         ----------

@@ -90,12 +90,13 @@ class _Network(NamedTuple):
 
 
 class ShortestPath(PolyhedralRegion):
-    """Paths from source to target in a directed graph: one decision per edge, 1 if the path takes it.
+    r"""Paths from source to target in a directed graph: one decision per edge, 1 if the path takes it.
 
     On an acyclic graph the region is the convex hull of all paths, and the best one is found by dynamic programming,
     for all rows at once and for costs of any sign.  On a graph with cycles it is the flow polytope, one unit from
-    source to target with 0 <= w <= 1, and a linear program: if costs may be negative, an optimal decision can contain
-    cycles of negative cost next to the path.  Edges that no walk from source to target uses are fixed at 0.
+    source to target with :math:`0 \le w \le 1`, and a linear program: if costs may be negative, an optimal
+    decision can contain cycles of negative cost next to the path.  Edges that no walk from source to target uses are
+    fixed at 0.
 
     Parameters
     ----------

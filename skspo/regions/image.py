@@ -64,14 +64,14 @@ def _keeps_quadratic(image: LinearImage) -> bool:
 
 
 class LinearImage(Region):
-    """Decisions u = M z for z in another region, and a cost of z that is known.
+    r"""Decisions :math:`u = M z` for :math:`z` in another region, and a cost of :math:`z` that is known.
 
     Predict the costs of what is paid for, and decide about something else: prices per period and a schedule of tasks,
     prices of goods and baskets of known weight, costs of some variables while those of the others are known, one
-    price for several variables.  The inner problem is min over z of (M^T c + k).z.
+    price for several variables.  The inner problem is :math:`\min_z \, (M^\top c + k)^\top z`.
 
-    With ``known_cost`` the decision has one more entry, k.z, whose cost is 1.  Pass ``y=region.extend(C)`` and
-    ``offset=region.offset`` to the methods of an estimator.
+    With ``known_cost`` the decision has one more entry, :math:`k^\top z`, whose cost is 1.  Pass ``y=region.extend(C)``
+    and ``offset=region.offset`` to the methods of an estimator.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ class LinearImage(Region):
         return self.region._named(self._row_names).solve_min(self._pull(C), memory)
 
     def inner_argmin(self, C: ArrayLike) -> np.ndarray:
-        """Best z of the inner region for each row of costs; ``argmin`` gives M z.
+        """Best z of the inner region for each row of costs; ``argmin`` gives :math:`M z`.
 
         Parameters
         ----------
@@ -481,7 +481,7 @@ class LinearImage(Region):
 
     @available_if(lambda image: has(image.region, "strong_convexity") and image._rows_known is None)
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
-        """Constants of g(u) = min f(z) over z with K z = u, f being the level function of the inner region."""
+        r"""Constants of :math:`\min f(z)` over z with image u, f being the level function of the inner region."""
         inner: Any
         inner, m = self._inner()
         d, found = self.resolve_dim(n_dim), self._directions()

@@ -42,7 +42,9 @@ class _MixedIntegerData(NamedTuple):
 
 
 class MixedInteger(ConstrainedRegion):
-    """Integer points of a polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
+    r"""Integer points of a polyhedron, solved with HiGHS.
+
+    .. math:: \{w \in \mathbb{Z}^d : A_{ub} w \le b_{ub}, \; A_{eq} w = b_{eq}, \; l \le w \le u\}
 
     All decisions are integers by default; ``integrality`` selects some of them.  :class:`Polyhedron` is the region of
     continuous decisions.  All other conventions are those of :func:`scipy.optimize.linprog` and
@@ -53,16 +55,16 @@ class MixedInteger(ConstrainedRegion):
     ----------
     A_ub : array-like or sparse matrix of shape (m, d), default=None
     b_ub : array-like of shape (m,), default=None
-        Inequalities A_ub w <= b_ub.
+        Inequalities :math:`A_{ub} w \le b_{ub}`.
     A_eq : array-like or sparse matrix of shape (k, d), default=None
     b_eq : array-like of shape (k,), default=None
-        Equalities A_eq w = b_eq.
+        Equalities :math:`A_{eq} w = b_{eq}`.
     bounds : pair, list of d pairs, or scipy.optimize.Bounds, default=(0, None)
-        Lower and upper bound of all decisions, or of each; None means that there is no bound.
+        Lower bound l and upper bound u of all decisions, or of each; None means that there is no bound.
     integrality : {0, 1} or array-like of shape (d,), default=1
         1 for an integer decision, 0 for a continuous one.
     constraints : LinearConstraint, tuple (A, lb, ub), or list of those, default=None
-        Further constraints lb <= A w <= ub (:class:`scipy.optimize.LinearConstraint`).  They are the same for all
+        Further constraints ``lb <= A @ w <= ub`` (:class:`scipy.optimize.LinearConstraint`).  They are the same for all
         samples.
     n_jobs : int, default=None
         Number of threads.
@@ -194,7 +196,7 @@ class _KnapsackData(NamedTuple):
 
 
 class Knapsack(PolyhedralRegion):
-    """Fill a knapsack: {0 <= w <= 1, weights.w <= capacity}, items whole (default) or fractional.
+    r"""Fill a knapsack, :math:`\{0 \le w \le 1, \; a^\top w \le b\}`, with whole items (default) or parts of them.
 
     Whole items with integer weights are packed by dynamic programming, for all rows at once, unless capacities are
     very large.  Fractional items with one capacity are packed in the order of value per weight.  In all other cases
@@ -204,9 +206,9 @@ class Knapsack(PolyhedralRegion):
     Parameters
     ----------
     weights : array-like of shape (d,) or (m, d)
-        Nonnegative weights of the items, in one or several resources.
+        Nonnegative weights a of the items, in one or several resources.
     capacity : float or array-like of shape (m,)
-        How much of each resource there is.  It may vary by sample, with ``region_params={"capacity": ...}`` in the
+        How much of each resource there is, b.  It may vary by sample, with ``region_params={"capacity": ...}`` in the
         methods of an estimator, and so may the items: ``region_params={"available": ...}``, a boolean array of shape
         (n_samples, d).
     integer : bool, default=True

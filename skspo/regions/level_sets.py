@@ -93,11 +93,12 @@ class _SimplexLevelSet(Region):
         raise NotImplementedError
 
     def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Lower bound on the smallest extent within {sum w = 1}: twice the radius of a ball; exact for d <= 2.
+        r"""Lower bound on the smallest extent within the affine hull: twice the radius of a ball; exact for two costs.
 
-        Within (1 - x) / sqrt(d (d - 1)) of the uniform point u every d w_j is at least x.  f(w) - f(u) is a sum of
-        phi(d w_j) with phi(1) = phi'(1) = 0 and phi'' decreasing, so phi(y) <= phi(x) (y - 1)^2 / (x - 1)^2 for y >= x:
-        f - f_min is at most a multiple of phi(x), and the ball is inside as long as that is at most r - f_min.
+        Within :math:`(1 - x) / \sqrt{d (d - 1)}` of the uniform point :math:`u` every :math:`d w_j` is at least x.
+        :math:`f(w) - f(u)` is a sum of :math:`\phi(d w_j)` with :math:`\phi(1) = \phi'(1) = 0` and :math:`\phi''`
+        decreasing, so :math:`\phi(y) \le \phi(x) (y - 1)^2 / (x - 1)^2` for :math:`y \ge x`: :math:`f - f_{\min}` is at
+        most a multiple of :math:`\phi(x)`, and the ball is inside as long as that is at most :math:`r - f_{\min}`.
         """
         d = self.resolve_dim(n_dim)
         depth = self._data(d) - self._f_min(d)
@@ -122,23 +123,26 @@ def _below_zero(region: EntropySimplex) -> bool:
 
 
 class EntropySimplex(_SimplexLevelSet):
-    """Entropy-constrained simplex {w >= 0, sum w = 1, sum w log w <= threshold}: a diversified portfolio.
+    r"""Entropy-constrained simplex: a diversified portfolio.
+
+    .. math:: \{w \ge 0, \; \sum_j w_j = 1, \; \sum_j w_j \log w_j \le r\}
 
     The optimal decision is a softmax of the negated costs, at the temperature for which the constraint is active.
 
     Parameters
     ----------
     threshold : float, default=None
-        Above ``-log d``, for which only the uniform portfolio is feasible, and at most 0, for which the constraint is
-        inactive and the region is the whole simplex.  None means the midpoint of ``-log d`` and ``-log(d - 1)``: below
-        ``-log(d - 1)`` no decision has a zero, the entropy is smooth on the region and the paper's theory holds.
+        The number r, above :math:`-\log d`, for which only the uniform portfolio is feasible, and at most 0, for which
+        the constraint is inactive and the region is the whole simplex.  None means the midpoint of :math:`-\log d` and
+        :math:`-\log(d - 1)`: below :math:`-\log(d - 1)` no decision has a zero, the entropy is smooth on the region and
+        the paper's theory holds.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
     Notes
     -----
     The optimal decision is unique unless the constraint is inactive: m lowest costs are equal and
-    ``threshold >= -log m``.  Then every feasible portfolio of those m alternatives is optimal, and ``argmin`` returns
+    :math:`r \ge -\log m`.  Then every feasible portfolio of those m alternatives is optimal, and ``argmin`` returns
     the uniform one, as it does for constant costs.
 
     Examples
@@ -231,10 +235,10 @@ class EntropySimplex(_SimplexLevelSet):
 
     @available_if(_below_zero)
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = sum w log w on the region: 1 / max w and 1 / min w, both attained.
+        r"""Return the constants of :math:`\sum_j w_j \log w_j`: the inverse of the largest and of the smallest weight.
 
-        For ``threshold >= -log(d - 1)`` decisions may have zeros and L is infinite.  For a threshold of 0 the region is
-        a polytope and does not have this method.
+        For a threshold of at least :math:`-\log(d - 1)` decisions may have zeros and L is infinite.  For a threshold of
+        0 the region is a polytope and does not have this method.
         """
         d = self.resolve_dim(n_dim)
         r = self._data(d)
@@ -271,11 +275,12 @@ class EntropySimplex(_SimplexLevelSet):
         return s + r * u, [cp.ExpCone(V - S, U, E), cp.sum(E, axis=1) <= u]
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Upper bound on the largest distance between two decisions; exact for d <= 2 and for the whole simplex.
+        r"""Upper bound on the largest distance between two decisions; exact for two costs and for the whole simplex.
 
-        Let m be the midpoint of two decisions and a its largest coordinate.  phi(x) = x log x has the curvature 1/x and
-        phi(x + h) + phi(x - h) >= 2 phi(x) + h^2 / x, hence ``distance^2 <= 8 a (threshold - f(m))``.  f(m) is at least
-        the smallest value with a coordinate a.  The bound is the maximum over a of this log-concave function.
+        Let m be the midpoint of two decisions and a its largest coordinate.  :math:`\phi(x) = x \log x` has the
+        curvature :math:`1/x` and :math:`\phi(x + h) + \phi(x - h) \ge 2 \phi(x) + h^2 / x`, hence the squared distance
+        is at most :math:`8 a (r - f(m))`, where f is the sum of :math:`\phi`.  :math:`f(m)` is at least the smallest
+        value with a coordinate a.  The bound is the maximum over a of this log-concave function.
         """
         d = self.resolve_dim(n_dim)
         r = self._data(d)
@@ -293,14 +298,17 @@ def _largest_product(function: Callable[[float], float], low: float, high: float
 
 
 class LogBarrierSimplex(_SimplexLevelSet):
-    """Simplex with a logarithmic barrier {w > 0, sum w = 1, -sum log w <= threshold}: every alternative gets a share.
+    r"""Simplex with a logarithmic barrier: every alternative gets a share.
 
-    The optimal decision is proportional to ``1 / (c_j + nu)``, with the shift nu for which the constraint is active.
+    .. math:: \{w > 0, \; \sum_j w_j = 1, \; -\sum_j \log w_j \le r\}
+
+    The optimal decision is proportional to :math:`1 / (c_j + \nu)`, with the shift for which the constraint is active.
 
     Parameters
     ----------
     threshold : float, default=None
-        Above ``d log d``, for which only the uniform point is feasible.  None means ``2 d log d``, as in the paper.
+        The number r, above :math:`d \log d`, for which only the uniform point is feasible.  None means twice that, as
+        in the paper.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
 
@@ -388,7 +396,7 @@ class LogBarrierSimplex(_SimplexLevelSet):
         return float(x - 1.0 - np.log(x)) * d / (d - 1.0)
 
     def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
-        """Return the constants of f(w) = -sum log w on the region: 1 / max w^2 and 1 / min w^2, both attained."""
+        r"""Constants of :math:`-\sum_j \log w_j`: :math:`w_j^{-2}` for the largest and the smallest weight."""
         d = self.resolve_dim(n_dim)
         r = self._data(d)
         smallest, largest = self._extremes(d)
@@ -429,9 +437,10 @@ class LogBarrierSimplex(_SimplexLevelSet):
         return s + (r - d) * u + cp.sum(K, axis=1), [cp.ExpCone(-K, U, S - V)]
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Upper bound on the largest distance between two decisions; exact for d <= 2.
+        """Upper bound on the largest distance between two decisions; exact for two costs.
 
-        As for :class:`EntropySimplex` with the curvature 1/x^2: ``distance^2 <= 8 a^2 (threshold - f(m))``.
+        As for :class:`EntropySimplex` with the curvature :math:`1/x^2`: its square is at most
+        :math:`8 a^2 (r - f(m))`.
         """
         d = self.resolve_dim(n_dim)
         r = self._data(d)

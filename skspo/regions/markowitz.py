@@ -42,16 +42,16 @@ def _definite(region: Markowitz) -> bool:
 
 
 class Markowitz(ConicRegion):
-    """Portfolios with a risk limit {w >= 0, sum w = 1, w^T covariance w <= max_risk}.
+    r"""Portfolios with a risk limit, :math:`\{w \ge 0, \; \sum_j w_j = 1, \; w^\top \Sigma w \le r\}`.
 
     Parameters
     ----------
     covariance : array-like of shape (d, d)
-        Symmetric positive semidefinite matrix.
+        Symmetric positive semidefinite matrix :math:`\Sigma`.
     max_risk : float
-        Largest variance of the portfolio, positive.
+        Largest variance r of the portfolio, positive.
     budget : {"equal", "at_most"}, default="equal"
-        Whether all money is invested, ``sum w = 1``, or some may be kept, ``sum w <= 1``.
+        Whether all money is invested, or some may be kept, :math:`\sum_j w_j \le 1`.
     n_jobs : int, default=None
         Number of processes for rows that are left to Clarabel, because rounding keeps the batched method from a proof.
         None means 1.
@@ -303,7 +303,7 @@ class Markowitz(ConicRegion):
         return np.where(outside, data.safest + np.minimum(s, 1.0)[:, None] * step, W)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Largest distance between two decisions: the diagonal of the bounding box or sqrt(2), an upper bound."""
+        r"""Largest distance between two decisions: diagonal of the bounding box or :math:`\sqrt{2}`, an upper bound."""
         d = self.resolve_dim(n_dim)
         return CertifiedFloat(min(box_diameter(self._data(d).conic), float(np.sqrt(2.0))), "upper bound")
 

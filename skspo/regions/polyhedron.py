@@ -211,7 +211,9 @@ class _PolyhedronData(NamedTuple):
 
 
 class Polyhedron(ConstrainedRegion, PolyhedralRegion):
-    """Polyhedron {A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, solved with HiGHS.
+    r"""Polyhedron, solved with HiGHS.
+
+    .. math:: \{w : A_{ub} w \le b_{ub}, \; A_{eq} w = b_{eq}, \; l \le w \le u\}
 
     The conventions are those of :func:`scipy.optimize.linprog`; note that decisions are nonnegative by default.  The
     ``constraints`` and ``bounds`` of :func:`scipy.optimize.milp` are accepted as well.  The region must be nonempty and
@@ -221,16 +223,16 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
     ----------
     A_ub : array-like or sparse matrix of shape (m, d), default=None
     b_ub : array-like of shape (m,), default=None
-        Inequalities A_ub w <= b_ub.
+        Inequalities :math:`A_{ub} w \le b_{ub}`.
     A_eq : array-like or sparse matrix of shape (k, d), default=None
     b_eq : array-like of shape (k,), default=None
-        Equalities A_eq w = b_eq.  Right-hand sides may vary by sample, with ``region_params={"b_eq": ...}`` in the
-        methods of an estimator.
+        Equalities :math:`A_{eq} w = b_{eq}`.  Right-hand sides may vary by sample, with
+        ``region_params={"b_eq": ...}`` in the methods of an estimator.
     bounds : pair, list of d pairs, or scipy.optimize.Bounds, default=(0, None)
-        Lower and upper bound of all decisions, or of each; None means that there is no bound.  They may vary by sample,
-        with ``region_params={"lower": ..., "upper": ...}``.
+        Lower bound l and upper bound u of all decisions, or of each; None means that there is no bound.  They may
+        vary by sample, with ``region_params={"lower": ..., "upper": ...}``.
     constraints : LinearConstraint, tuple (A, lb, ub), or list of those, default=None
-        Further constraints lb <= A w <= ub (:class:`scipy.optimize.LinearConstraint`).  They are the same for all
+        Further constraints ``lb <= A @ w <= ub`` (:class:`scipy.optimize.LinearConstraint`).  They are the same for all
         samples.
     n_jobs : int, default=None
         Number of threads.

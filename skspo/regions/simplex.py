@@ -24,7 +24,7 @@ BLOCK = 20
 
 
 class Simplex(PolyhedralRegion):
-    """Unit simplex {w >= 0, sum w = 1}: choose one of d alternatives.
+    r"""Unit simplex :math:`\{w \ge 0, \; \sum_j w_j = 1\}`: choose one of d alternatives.
 
     Not all alternatives may be there for every sample: ``region_params={"available": ...}``, a boolean array of shape
     (n_samples, d), in the methods of an estimator.
@@ -91,7 +91,7 @@ class Simplex(PolyhedralRegion):
         return t, [cp.reshape(t, (n, 1), order="C") @ np.ones((1, d)) >= V]
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """sqrt(2): the distance between two vertices."""
+        r""":math:`\sqrt{2}`: the distance between two vertices."""
         return CertifiedFloat(np.sqrt(2.0) if self.resolve_dim(n_dim) > 1 else 0.0)
 
     def width(self, n_dim: int | None = None) -> CertifiedFloat:
@@ -100,10 +100,11 @@ class Simplex(PolyhedralRegion):
         return CertifiedFloat(0.0)
 
     def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """sqrt(1/p + 1/(d - p)) with p = d // 2: the distance between two opposite faces with p and d - p vertices.
+        r"""Distance between two opposite faces, :math:`\sqrt{1/p + 1/(d - p)}` with :math:`p = \lfloor d/2 \rfloor`.
 
-        Among the directions v with sum 0 and extent max v - min v = 1, the longest have only two different values,
-        because a convex function is largest at a vertex.  With p entries of one value, |v|^2 = p (d - p) / d.
+        Among the directions v with sum 0 and extent :math:`\max_j v_j - \min_j v_j = 1`, the longest have only two
+        different values, because a convex function is largest at a vertex.  With p entries of one value,
+        :math:`\lVert v\rVert^2 = p (d - p) / d`.
         """
         d = self.resolve_dim(n_dim)
         p = d // 2
@@ -138,12 +139,12 @@ class _RowSimplex(RowPolyhedral):
 
 
 class Box(PolyhedralRegion):
-    """Box {lower <= w <= upper}: d independent decisions.
+    r"""Box :math:`\{l \le w \le u\}`: d independent decisions.
 
     Parameters
     ----------
     lower, upper : float or array-like of shape (d,), default=0.0 and 1.0
-        Finite bounds.  Two numbers make a region that exists in every dimension.  Both may vary by sample, with
+        Finite bounds l and u.  Two numbers make a region that exists in every dimension.  Both may vary by sample, with
         ``region_params={"upper": ...}`` in the methods of an estimator.  Decisions that are not available,
         ``region_params={"available": ...}``, are 0.
     sense : {"min", "max"}, default="min"
@@ -289,7 +290,7 @@ class _RowBox(RowPolyhedral):
 
 
 class TopK(PolyhedralRegion):
-    """Choose exactly k of d: {0 <= w <= 1, sum w = k}.
+    r"""Choose exactly k of d, :math:`\{0 \le w \le 1, \; \sum_j w_j = k\}`.
 
     Parameters
     ----------
@@ -367,7 +368,7 @@ class TopK(PolyhedralRegion):
         return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[float(self._data(d))], upper=1.0)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """sqrt(2 min(k, d - k)): two choices that overlap as little as possible."""
+        r""":math:`\sqrt{2 \min(k, d - k)}`: two choices that overlap as little as possible."""
         d = self.resolve_dim(n_dim)
         k = self._data(d)
         return CertifiedFloat(float(np.sqrt(2.0 * min(k, d - k))))
@@ -378,11 +379,13 @@ class TopK(PolyhedralRegion):
         return CertifiedFloat(0.0)
 
     def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Smallest extent within {sum w = k}.
+        r"""Smallest extent within the hyperplane of the region.
 
-        Let m = min(k, d - k).  The differences of two decisions are {sum x = 0, |x_j| <= 1, sum_P x <= m for all P}.
-        Every facet of this set has as normal the projection of some 1_P on {sum x = 0}.  With p = |P| the extent in
-        this direction is min(p, d - p, m) / sqrt(p (d - p) / d), which is smallest for p = 1 or p = d // 2.
+        Let :math:`m = \min(k, d - k)`.  The differences of two decisions are the x with sum zero,
+        :math:`\lvert x_j\rvert \le 1` and :math:`\sum_{j \in P} x_j \le m` for all sets P.  Every facet of this set has
+        as normal the projection of the indicator of some P.  With p elements of P the extent in this direction is
+        :math:`\min(p, d - p, m) / \sqrt{p (d - p) / d}`, which is smallest for :math:`p = 1` or
+        :math:`p = \lfloor d/2 \rfloor`.
         """
         d = self.resolve_dim(n_dim)
         k = self._data(d)

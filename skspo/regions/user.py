@@ -42,7 +42,7 @@ def _short(vector: np.ndarray) -> str:
 
 
 class OracleRegion(_FunctionRegion):
-    """A region known only by a function that finds the best decisions.
+    r"""A region known only by a function that finds the best decisions.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class OracleRegion(_FunctionRegion):
         Function that takes an array of shape (n_samples, d) and returns the best decision for each row, an array of
         the same shape.  The numbers are costs to be minimised if ``sense="min"``, and values to be maximised if
         ``sense="max"``.  It must accept any finite numbers, also negative ones, because training asks for the decisions
-        of ``2 c_hat - c``.  It gets a copy, which it may change.
+        of :math:`2 \hat c - c`.  It gets a copy, which it may change.
     n_dim : int, default=None
         Number of decision variables; None if the function works for any number of columns.
     sense : {"min", "max"}, default="min"

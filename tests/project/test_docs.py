@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -103,6 +104,16 @@ def test_first_block_of_the_readme_in_an_empty_file(tmp_path):
     assert Tolerant().check_output(promised, said, 0), said
 
 
+def test_first_block_of_the_index(capsys):
+    """It prints the output shown below it."""
+    blocks = fenced((DOCS / "index.md").read_text())
+    first = next(k for k, (language, _, _) in enumerate(blocks) if language == "python")
+    assert sum(bool(line.strip()) for line in blocks[first][1].splitlines()) <= 10
+    exec(compile(blocks[first][1], "index.md", "exec"), {})
+    assert blocks[first + 1][0] == "text"
+    assert Tolerant().check_output(blocks[first + 1][1], capsys.readouterr().out, 0)
+
+
 @pytest.mark.parametrize("name", ["with_torch", "with_pyepo"])
 def test_pages_for_users_of_other_packages(name):
     """If PyTorch and PyEPO are installed, the code on these pages runs as well."""
@@ -110,6 +121,13 @@ def test_pages_for_users_of_other_packages(name):
     if name == "with_pyepo":
         pytest.importorskip("pyepo")
     subprocess.run([sys.executable, str(DOCS / f"migrating/{name}.py")], cwd=ROOT, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "guide").glob("with_*.py")), ids=lambda path: path.stem)
+def test_scripts_for_other_packages(path):
+    """They check what they promise: the same model after loading, or on other workers."""
+    pytest.importorskip(path.stem.removeprefix("with_"))
+    runpy.run_path(str(path))
 
 
 def test_the_region_of_the_contributing_guide():
@@ -163,7 +181,8 @@ def anchors(text):
 def test_links(path):
     prose = FENCE.sub("", path.read_text())
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose)):
-        if re.match(r"https?://", target):
+        if ":" in target:  # elsewhere; the tests need no network
+            assert re.match(r"https://[\w-]+(\.[\w-]+)+(/[\w./#%~?=&-]*)?$", target), target
             continue
         name, _, anchor = target.partition("#")
         file = path if not name else path.parent / name
@@ -190,7 +209,8 @@ def documented():
     return names
 
 
-MODULES = ("skspo", *(f"skspo.{name}" for name in ("calibration", "plotting", "datasets", "solvers", "experiments")))
+PARTS = ("boosting", "calibration", "plotting", "datasets", "solvers", "experiments")
+MODULES = ("skspo", *(f"skspo.{name}" for name in PARTS))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -229,16 +249,17 @@ def test_tolerance_of_doctests():
 
 
 def test_docstrings_are_read_as_plain_text():
-    """Norms and fitted attributes are not markup; formulas keep their lines; names of parameters are unchanged."""
+    """Bars and fitted attributes are not markup; directives and names of parameters are unchanged."""
     sys.path.insert(0, str(DOCS / "_ext"))
     try:
         from plain_docstrings import plain
     finally:
         sys.path.pop(0)
-    formula = ["    |B|_F", "    + coef_", ""]
-    assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", "::", "", *formula, r"and \|x\|."]
+    formula = [".. math:: |B|_F", "    + coef_", ""]
+    assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", *formula, r"and \|x\|."]
     assert plain(["coef_ : array of |x|", "    ``n_`` or n_."]) == [r"coef_ : array of \|x\|", r"    ``n_`` or n\_."]
     assert plain(["A.", "", ">>> coef_", "x_ |", "", "n_."]) == ["A.", "", ">>> coef_", "x_ |", "", r"n\_."]
+    assert plain([r"Norm :math:`|x|` of x_."]) == [r"Norm :math:`|x|` of x\_."]
 
 
 def test_names_of_test_files_are_unique():
