@@ -43,7 +43,6 @@ PENALTIES = [
     {},
     {"alpha": 0.05},
     {"alpha": 0.05, "prior": "least_squares"},
-    {"alpha": 0.05, "prior": "ridge"},
     {"alpha": 0.02, "l1_ratio": 1.0},
     {"alpha": 0.02, "l1_ratio": 0.5, "prior": "least_squares"},
 ]

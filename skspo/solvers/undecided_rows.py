@@ -48,7 +48,7 @@ def can_finish(objective: LinearObjective) -> bool:
 
 
 def finish_with_undecided_rows(
-    objective: LinearObjective, run: Run, Thetas: list[np.ndarray], value: float, tol: float
+    objective: LinearObjective, run: Run, Thetas: list[np.ndarray], value: float, tol: float, rounds: int | None = None
 ) -> tuple[np.ndarray, float, Bound] | None:
     """Minimise from models near the optimum, the best one first.
 
@@ -62,6 +62,8 @@ def finish_with_undecided_rows(
         Objective of the first one.
     tol : float
         Relative gap at which to stop.
+    rounds : int, optional
+        Largest number of rounds.
 
     Returns
     -------
@@ -70,7 +72,7 @@ def finish_with_undecided_rows(
     """
     best: tuple[np.ndarray, float, Bound] | None = None
     start, size = Thetas[0], max(value, GAP_FLOOR * objective.trivial_value())
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if rounds is None else rounds):
         try:
             found = objective.undecided_rows(Thetas, MOST_COSTS // objective.normals.shape[1])
             if found is None or found.rows.n_samples == 0 or predicted_work(found.rows, run) > MOST_WORK:

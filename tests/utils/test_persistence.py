@@ -227,7 +227,9 @@ def test_skops(models):
     for name, model in models.items():
         data = io_.dumps(model)
         unknown = io_.get_untrusted_types(data=data)
-        assert all(t.startswith(("skspo.", "numpy.", "sklearn.")) or t == "builtins.frozenset" for t in unknown), unknown
+        assert all(t.startswith(("skspo.", "numpy.", "sklearn.")) or t == "builtins.frozenset" for t in unknown), (
+            unknown
+        )
         assert_same_model(name, model, io_.loads(data, trusted=unknown))
 
 

@@ -272,14 +272,15 @@ class Search:
         if self.n_iter < self.next_try and not close:
             return False
         self.tried_close, self.next_try = self.tried_close or close, self.n_iter + TRY_AGAIN
-        return self.finish()
+        # So early, more rounds than one are often in vain.
+        return self.finish(1 if self.n_iter <= FIRST_TRY and not close else None)
 
-    def finish(self) -> bool:
+    def finish(self, rounds: int | None = None) -> bool:
         """Minimise over the rows whose decisions differ between the last points; whether the gap is closed."""
         if not self.can_finish or not self.last:
             return False
         Thetas = [self.centre, *self.last]
-        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol)
+        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol, rounds)
         if found is None:
             return False
         self.next_try = 2 * self.n_iter
