@@ -82,12 +82,27 @@ def solve_in_process(problem: cp.Problem, compiled: Compiled, backend: str, opti
     BackendFailure
         If there is no result.
     """
-    data, chain, inverse = compiled
-    highs = backend == "HIGHS"
-    program = _highs_program(data) if highs else _clarabel_program(data)
-    program["backend"], program["options"] = backend, options
-    answer = run_worker(program, seconds)
-    problem.unpack_results(_highs_result(answer) if highs else _clarabel_result(answer), chain, inverse)
+    _set_values(problem, compiled, backend, run_worker(_program(compiled, backend, options), seconds))
+
+
+def solve_here(problem: cp.Problem, compiled: Compiled, backend: str, options: Options) -> None:
+    """Solve a CVXPY problem in this process, without output, and set the values of its variables.
+
+    The parameters are those of ``solve_in_process``.  ``cvxpy.Problem.solve`` is not used: CVXPY 1.6 passes the model
+    to HiGHS before the option that turns its output off.
+    """
+    program = _program(compiled, backend, options)
+    _set_values(problem, compiled, backend, _backend_worker.SOLVE[backend](program))
+
+
+def _program(compiled: Compiled, backend: str, options: Options) -> Program:
+    program = _highs_program(compiled[0]) if backend == "HIGHS" else _clarabel_program(compiled[0])
+    return program | {"backend": backend, "options": options}
+
+
+def _set_values(problem: cp.Problem, compiled: Compiled, backend: str, answer: Answer) -> None:
+    result = _highs_result(answer) if backend == "HIGHS" else _clarabel_result(answer)
+    problem.unpack_results(result, compiled[1], compiled[2])
 
 
 def run_worker(program: Program, seconds: float) -> Answer:
@@ -151,7 +166,7 @@ def _clarabel_result(answer: Answer) -> SimpleNamespace:
 
 
 def _highs_program(data: ProblemData) -> Program:
-    if "F" in data:  # old versions of CVXPY: min q.x, A x = b, F x <= G
+    if "F" in data:  # CVXPY 1.6: min q.x, A x = b, F x <= G
         A, b, q = sp.vstack([data["A"], data["F"]]), np.concatenate([data["b"], data["G"]]), data["q"]
         n_equal = data["b"].size
     else:

@@ -25,7 +25,7 @@ from .._training.run import Run
 from .._utils.optional import import_cvxpy, is_failure
 from .._utils.threads import quiet
 from ._backend_worker import Options
-from .backend_process import BackendInterrupted, Compiled, is_large, solve_in_process
+from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
 from .base import Progress, Result, Solver, Status, rows_of
 
 if TYPE_CHECKING:
@@ -167,12 +167,7 @@ class ConicSolver(Solver):
             options = _with_time_limit(options, STOP * seconds - PROCESS_START)
             solve_in_process(problem, compiled, backend, options, KILL * seconds)
         else:
-            options = _with_time_limit(options, STOP * seconds)
-            if backend == "HIGHS" and "F" in compiled[0]:  # old versions of CVXPY: no nested options
-                options = {name: value for name, value in options.items() if name != "solver"}  # an argument of solve
-            elif backend == "HIGHS":
-                options = {"highs_options": options}  # type: ignore[dict-item]
-            problem.solve(solver=backend, **options)
+            solve_here(problem, compiled, backend, _with_time_limit(options, STOP * seconds))
 
     @staticmethod
     def _candidate(

@@ -15,6 +15,7 @@ from fault_problems import LINEAR, D, PanicException, ball, data
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
+import skspo.solvers.conic as conic_module
 import skspo.solvers.spo.milp
 from skspo import (
     CvxpyRegion,
@@ -104,14 +105,13 @@ SPOILED = {
 def test_wrong_answers_are_detected(region, fault, monkeypatch):
     X, C = data()
     truth = exact(region, X, C)
-    solve = cp.Problem.solve
+    solve = conic_module.solve_here
 
-    def lie(problem, *args, **kwargs):
-        value = solve(problem, *args, **kwargs)
+    def lie(problem, *args):
+        solve(problem, *args)
         SPOILED[fault](problem)
-        return value
 
-    monkeypatch.setattr(cp.Problem, "solve", lie)
+    monkeypatch.setattr(conic_module, "solve_here", lie)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = SPOPlusRegressor(region, solver="conic", tol=1e-5).fit(X, C)
@@ -131,15 +131,15 @@ def test_wrong_answers_are_detected(region, fault, monkeypatch):
 def test_the_next_back_end_is_tried_and_errors_are_reported(error, monkeypatch):
     X, C = data()
     truth = exact(Simplex(), X, C)
-    solve, tried = cp.Problem.solve, []
+    solve, tried = conic_module.solve_here, []
 
-    def fail(problem, *args, solver=None, **kwargs):
-        tried.append(solver)
-        if solver in failing:
+    def fail(problem, compiled, backend, options):
+        tried.append(backend)
+        if backend in failing:
             raise error
-        return solve(problem, *args, solver=solver, **kwargs)
+        solve(problem, compiled, backend, options)
 
-    monkeypatch.setattr(cp.Problem, "solve", fail)
+    monkeypatch.setattr(conic_module, "solve_here", fail)
     failing = {"HIGHS"}
     model = SPOPlusRegressor(Simplex(), solver="conic").fit(X, C)
     assert tried == ["HIGHS", "CLARABEL"]
@@ -157,7 +157,7 @@ def test_interrupts_are_not_caught(wish, monkeypatch):
     def stop(*args, **kwargs):
         raise wish
 
-    monkeypatch.setattr(cp.Problem, "solve", stop)
+    monkeypatch.setattr(conic_module, "solve_here", stop)
     X, C = data()
     model = SPOPlusRegressor(Simplex(), solver="conic")
     with pytest.raises(wish):
@@ -166,7 +166,7 @@ def test_interrupts_are_not_caught(wish, monkeypatch):
 
 
 def test_a_back_end_that_does_nothing(monkeypatch):
-    monkeypatch.setattr(cp.Problem, "solve", lambda *args, **kwargs: None)
+    monkeypatch.setattr(conic_module, "solve_here", lambda *args: None)
     X, C = data()
     with pytest.warns(ConvergenceWarning, match="HIGHS: status None, but no finite solution"):
         model = SPOPlusRegressor(Simplex(), solver="conic").fit(X, C)
@@ -176,7 +176,7 @@ def test_a_back_end_that_does_nothing(monkeypatch):
 def test_the_chain_goes_on_with_the_best_result(monkeypatch):
     """The result of an earlier solver is kept if a later one fails."""
     X, C = data()
-    monkeypatch.setattr(cp.Problem, "solve", lambda problem, **kwargs: set_values(1e6)(problem))
+    monkeypatch.setattr(conic_module, "solve_here", lambda problem, *args: set_values(1e6)(problem))
     with pytest.warns(ConvergenceWarning, match="max_iter=3"):
         alone = SPOPlusRegressor(Simplex(), solver="interior-point", max_iter=3).fit(X, C)
     with pytest.warns(ConvergenceWarning):

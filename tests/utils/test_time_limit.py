@@ -226,20 +226,20 @@ def test_milp_gets_the_remaining_time(clock, monkeypatch):
 
 @pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
 def test_back_ends_get_the_remaining_time(backend, clock, monkeypatch):
+    import skspo.solvers.conic as conic_module
     from skspo.solvers import ConicSolver
 
     X, C = CLASSES
-    original, given = cp.Problem.solve, []
+    original, given = conic_module.solve_here, []
     clock.count(monkeypatch, cp.Problem, "get_problem_data", 30.0)  # time of CVXPY
 
-    def solve(self, **options):
-        given.append(options.get("time_limit", options.get("highs_options", {}).get("time_limit")))
+    def solve(problem, compiled, backend, options):
+        given.append(options.get("time_limit"))
         now = clock.now
-        result = original(self, **options)
+        original(problem, compiled, backend, options)
         clock.now = now + (given[-1] or 0.0)
-        return result
 
-    monkeypatch.setattr(cp.Problem, "solve", solve)
+    monkeypatch.setattr(conic_module, "solve_here", solve)
     before = clock.now
     model = SPOPlusRegressor(Simplex(), solver=ConicSolver(backend), time_limit=100).fit(X, C)
     assert 40 <= given[0] <= 65
