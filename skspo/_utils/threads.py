@@ -83,7 +83,8 @@ def _one_blas_thread() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"cvxpy\b|skspo\.(solvers\.conic|calibration\.certificate)$")
+        modules = r"solvers\.conic|solvers\.backend_process|calibration\.certificate"
+        warnings.filterwarnings("ignore", module=rf"cvxpy\b|skspo\.({modules})$")
         yield
 
 

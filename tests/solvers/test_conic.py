@@ -56,7 +56,9 @@ def test_conic_reaches_the_optimum_over_the_vertices(region, vertices, penalty):
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 def test_conic_on_modelled_regions_is_certified(region, alpha):
     X, C = small_data(4, n=15)
-    model = SPOPlusRegressor(region, solver="conic", alpha=alpha).fit(X, C)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SPOPlusRegressor(region, solver="conic", alpha=alpha).fit(X, C)
     assert model.duality_gap_ <= 1e-6
     assert user_objective(model, X, C) == pytest.approx(model.objective_, rel=1e-7)
     # No descent direction: a certificate independent of the package's.
@@ -67,6 +69,13 @@ def test_conic_on_modelled_regions_is_certified(region, alpha):
         other.coef_ = model.coef_ + step * rng.normal(size=model.coef_.shape)
         other.intercept_ = model.intercept_ + step * rng.normal(size=4)
         assert user_objective(other, X, C) >= region_value * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("backend", ["HIGHS", "CLARABEL"])
+def test_back_ends_print_nothing(backend, capfd):
+    X, C = small_data(4, n=15)
+    SPOPlusRegressor(Simplex(), solver=ConicSolver(backend)).fit(X, C)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_wrong_back_end_is_detected(monkeypatch):
