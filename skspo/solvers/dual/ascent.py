@@ -25,7 +25,7 @@ MOST_ITERATIONS, PATIENCE = 1000, 100
 SWEEPS, FULL_SWEEP = 30, 3
 
 #: gap on the cached decisions, as a share of the whole, at which an outer iteration calls the oracle again
-SHARE = 0.05
+SHARE = 0.2
 
 #: relative gap below which conjugate gradients are tried, their steps, and how many times as fast as the kernel's
 #: multiplications those of matrix products are

@@ -97,6 +97,7 @@ class Changes:
         self.problem, self.cache, self.free, self.weight = problem, cache, free, weight
         self.used, self.room = cache.movable(weight) & (problem.a > 0)[cache.row], cache.room(weight)
         self.rows = np.unique(cache.row[self.used])
+        self.Z = problem.take(self.rows)
         self.columns = np.flatnonzero(free.any(axis=0))
 
     @property
@@ -106,7 +107,7 @@ class Changes:
 
     def of(self, Y: np.ndarray) -> np.ndarray:
         """(v_k - v_i).Y zs_i of each decision."""
-        P = self.problem.predictions(Y, self.rows)
+        P = self.problem.predictions(Y, self.Z)
         return self.cache.relative(self.rows, self.used, P, self.weight)
 
     @property
@@ -135,7 +136,7 @@ class Changes:
 
         def apply(Y: np.ndarray) -> np.ndarray:
             D = self.cache.combine(self.rows, self.room * self.of(Y))
-            return np.where(self.free, self.problem.rank(D * a, self.rows), 0.0)
+            return np.where(self.free, self.problem.rank(D * a, self.Z), 0.0)
 
         return self.of(solve(apply, -M, late))
 

@@ -46,6 +46,8 @@ class Face:
             self.used &= cache.movable(cache.weight)
         self.rows = np.unique(cache.row[self.used])
         self.a = problem.a[self.rows]
+        # Copied once: a copy for every product would take as long as the product.
+        self.Z = problem.take(self.rows)
         self.slot = np.where(self.used, problem.a[cache.row], 0.0)
         self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
 
@@ -67,11 +69,11 @@ class Face:
         """Change of T with a change x of the weights that keeps their sums."""
         D = self.cache.combine(self.rows, x)
         D *= (2.0 * self.a)[:, None]
-        return self.problem.rank(D, self.rows)
+        return self.problem.rank(D, self.Z)
 
     def gradient(self, S: np.ndarray, lin: np.ndarray) -> np.ndarray:
         """a_i (lin_k - 2 v_k.S zs_i), minus the mean of the sample."""
-        P = self.problem.predictions(-2.0 * S, self.rows)
+        P = self.problem.predictions(-2.0 * S, self.Z)
         return self.slot * self.cache.collect(self.rows, self.used, P, lin, self.ones)
 
     def conjugate_gradients(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, int]:

@@ -112,9 +112,13 @@ class ScaledProblem:
         """Coefficients of T."""
         return self.prior + self.layout(self.scale * self.soft(T))
 
-    def predictions(self, S: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """S zs_i for the vectors that stand for decisions, S = soft(T)."""
-        return np.ascontiguousarray(self.scaled[rows] @ S.T)
+    def take(self, rows: np.ndarray) -> Any:
+        """Rows of ``scaled``, sorted: no copy if they are all."""
+        return self.scaled if rows.size == self.n else self.scaled[rows]
+
+    def predictions(self, S: np.ndarray, Z: Any = None) -> np.ndarray:
+        """S zs_i for the vectors that stand for decisions, S = soft(T); Z are some rows of ``scaled``."""
+        return np.ascontiguousarray((self.scaled if Z is None else Z) @ S.T)
 
     def arguments(self, T: np.ndarray, predictions: np.ndarray) -> np.ndarray:
         """c_i - 2 Theta z_i, of which the loss takes the support function."""
@@ -122,10 +126,12 @@ class ScaledProblem:
             return self.C - 2.0 * (self.flat @ (self.column_scale * self.soft(T)[:, 0])).reshape(self.C.shape)
         return self.C - 2.0 * predictions
 
-    def rank(self, D: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """sum_i d_i zs_i^T, in the layout of T."""
-        Z = self.scaled[rows]
-        return np.ascontiguousarray((Z.T @ D).T) if sp.issparse(Z) else D.T @ Z
+    def rank(self, D: np.ndarray, Z: Any = None) -> np.ndarray:
+        """sum_i d_i zs_i^T, in the layout of T; Z are some rows of ``scaled``."""
+        Z = self.scaled if Z is None else Z
+        if sp.issparse(Z) or D.shape[1] < Z.shape[1]:
+            return np.ascontiguousarray((Z.T @ D).T)  # for BLAS, the larger factor first
+        return D.T @ Z
 
     def moments(self, cache: Cache | Points, weight: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """sum_i a_i cs_i.(v_i - w_i) and 2 sum_i a_i (v_i - w_i) zs_i^T."""
