@@ -42,9 +42,14 @@ class Face:
         self.problem, self.cache = problem, cache
         # Without features there is no curvature: sweeps go to the best decision at once.
         self.used = ((problem.a > 0) & (problem.zz > 0))[cache.row]
-        if not every:
+        if every:
+            several = np.zeros(problem.n, dtype=bool)
+            several[cache.several] = True
+            self.used &= several[cache.row]
+        else:
             self.used &= cache.movable(cache.weight)
-        self.rows = np.unique(cache.row[self.used])
+        rows = cache.row[self.used]  # sorted
+        self.rows = rows[np.append(True, rows[1:] != rows[:-1])] if rows.size else rows
         self.a = problem.a[self.rows]
         # Copied once: a copy for every product would take as long as the product.
         self.Z = problem.take(self.rows)

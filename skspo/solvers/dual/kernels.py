@@ -138,27 +138,26 @@ def sweep(
     Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` by how much the best decision of a
     sample beat its average before.
     """
+    # Entries by their offsets: a slice for each sample would take as long as the arithmetic of a short row.
+    lin, cols, val, gram = blocks.lin, blocks.cols, blocks.val, blocks.gram
     wide = many = 1
     for i in order:
         wide, many = max(wide, blocks.cptr[i + 1] - blocks.cptr[i]), max(many, blocks.ptr[i + 1] - blocks.ptr[i])
     x, score, change = np.empty(wide), np.empty(many), np.empty(many)
     gain = 0.0
     for i in order:
-        first, k = blocks.ptr[i], blocks.ptr[i + 1] - blocks.ptr[i]
-        cols = blocks.cols[blocks.cptr[i] : blocks.cptr[i + 1]]
-        m = cols.size
-        V = blocks.val[blocks.vptr[i] : blocks.vptr[i + 1]].reshape(k, m)
-        G = blocks.gram[blocks.gptr[i] : blocks.gptr[i + 1]].reshape(k, k)
-        w = weight[first : first + k]
+        w, k = blocks.ptr[i], blocks.ptr[i + 1] - blocks.ptr[i]
+        c, m = blocks.cptr[i], blocks.cptr[i + 1] - blocks.cptr[i]
+        V, G = blocks.vptr[i], blocks.gptr[i]
         for t in range(m):
-            x[t] = row_product(T, cols[t], thresholds, has_l1, Z, i)
+            x[t] = row_product(T, cols[c + t], thresholds, has_l1, Z, i)
         best, mean, size = 0, 0.0, 0.0
         for r in range(k):
             product = 0.0
             for t in range(m):
-                product += V[r, t] * x[t]
-            score[r], change[r] = blocks.lin[first + r] - 2.0 * product, 0.0
-            mean += w[r] * score[r]
+                product += val[V + r * m + t] * x[t]
+            score[r], change[r] = lin[w + r] - 2.0 * product, 0.0
+            mean += weight[w + r] * score[r]
             size = max(size, abs(score[r]))
             if score[r] > score[best]:
                 best = r
@@ -170,37 +169,38 @@ def sweep(
             for r in range(k):
                 if score[r] > score[high]:
                     high = r
-                if w[r] > 0.0 and (low < 0 or score[r] < score[low]):
+                if weight[w + r] > 0.0 and (low < 0 or score[r] < score[low]):
                     low = r
             rise = score[high] - score[low]
             if rise <= SAME_SCORE * size:
                 break
-            distance = G[high, high] - 2.0 * G[high, low] + G[low, low]
-            if distance <= CLOSE * (G[high, high] + G[low, low]):  # little is left but rounding errors
+            squares = gram[G + high * k + high] + gram[G + low * k + low]
+            distance = squares - 2.0 * gram[G + high * k + low]
+            if distance <= CLOSE * squares:  # little is left but rounding errors
                 distance = 0.0
                 for t in range(m):
-                    distance += (V[high, t] - V[low, t]) ** 2
+                    distance += (val[V + high * m + t] - val[V + low * m + t]) ** 2
             bend = curvature * distance
-            if rise >= bend * w[low]:  # also where there is no curvature
-                step = w[low]
-                w[low] = 0.0  # exactly, so that the decision can be dropped
+            if rise >= bend * weight[w + low]:  # also where there is no curvature
+                step = weight[w + low]
+                weight[w + low] = 0.0  # exactly, so that the decision can be dropped
             else:
                 step = rise / bend
-                w[low] -= step
-            w[high] += step
+                weight[w + low] -= step
+            weight[w + high] += step
             change[high] += step
             change[low] -= step
             moved[i] = True
             gain += a[i] * step * (rise - 0.5 * bend * step)
             for r in range(k):
-                score[r] -= curvature * step * (G[r, high] - G[r, low])
+                score[r] -= curvature * step * (gram[G + high * k + r] - gram[G + low * k + r])
         if moved[i]:
             for t in range(m):
                 difference = 0.0
                 for r in range(k):
-                    difference += change[r] * V[r, t]
+                    difference += change[r] * val[V + r * m + t]
                 if difference != 0.0:
-                    add_row(T, cols[t], 2.0 * a[i] * difference, Z, i)
+                    add_row(T, cols[c + t], 2.0 * a[i] * difference, Z, i)
     return gain
 
 

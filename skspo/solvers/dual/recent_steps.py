@@ -8,6 +8,8 @@ long as no weight meets its bound; a projection and a line search take care of b
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from .cache import Cache
@@ -35,9 +37,14 @@ class RecentSteps:
     """
 
     def __init__(self, problem: ScaledProblem, cache: Cache | Points, T: np.ndarray) -> None:
-        self.problem, self.cache, self.face = problem, cache, Face(problem, cache, every=True)
+        self.problem, self.cache = problem, cache
         self.steps: list[tuple[np.ndarray, np.ndarray]] = []
         self.start = cache.weight.copy(), T.copy()
+
+    @cached_property
+    def face(self) -> Face:
+        """All weights of the samples that have several, in use or not."""
+        return Face(self.problem, self.cache, every=True)
 
     def change(self, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Change since the last call of ``ascend``."""
