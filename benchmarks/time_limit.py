@@ -165,7 +165,7 @@ def main() -> None:
                 start = time.perf_counter()
                 model = make(limit).fit(X, C)
                 took = time.perf_counter() - start
-            texts = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+            texts = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
             why = "time_limit" if any("time_limit=" in text for text in texts) else "other" if texts else "converged"
             step = np.diff(model.history_["time"][:-1], prepend=0.0).max(initial=0.0)
             kept = "yes" if took <= 1.1 * limit + 0.5 else "no"

@@ -1,6 +1,7 @@
 """The dual solver against other solvers and brute force, its kernels against NumPy, and degenerate problems."""
 
 import itertools
+import os
 import subprocess
 import sys
 import warnings
@@ -19,6 +20,7 @@ from skspo._training.sparse import as_csr
 from skspo._utils.deadline import Deadline
 from skspo.solvers import DualSolver
 from skspo.solvers.dual import cache_kernels, kernels
+from skspo.solvers.dual import solver as dual_module
 from skspo.solvers.dual.balance import balanced
 from skspo.solvers.dual.cache import MOST_DECISIONS, Cache
 from skspo.solvers.dual.face import Face
@@ -439,6 +441,37 @@ def test_time_limit():
     assert result.status == "time limit" and "time_limit=0.6" in result.message
     assert 0.0 <= result.lower_bound <= result.objective
     assert result.objective == pytest.approx(objective.value(result.coef), rel=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_little_time_is_enough_for_compiled_kernels(monkeypatch, compiled):
+    objective = objective_of(sk.Simplex(), *small_data(4))
+    monkeypatch.setattr(dual_module, "compiled_before", lambda: compiled)
+    monkeypatch.delitem(sys.modules, kernels.__name__)
+    assert DualSolver.fits(objective, Run(Deadline(5.0))) is compiled
+    assert DualSolver.fits(objective, Run(Deadline(20.0)))
+    assert not DualSolver.fits(objective, Run(Deadline(0.1)))
+
+
+def test_compiled_before(monkeypatch, tmp_path):
+    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    index = tmp_path / "__pycache__" / f"kernels.sweep-100.{version}.nbi"
+    index.parent.mkdir()
+    monkeypatch.setattr(dual_module, "__file__", str(tmp_path / "solver.py"))
+
+    def answer():
+        dual_module.compiled_before.cache_clear()
+        return dual_module.compiled_before()
+
+    for name in ("kernels.py", "cache_kernels.py"):
+        (tmp_path / name).touch()
+    assert not answer()  # nothing there
+    index.touch()
+    os.utime(index, (2e9, 2e9))
+    assert answer()
+    os.utime(tmp_path / "cache_kernels.py", (3e9, 3e9))
+    assert not answer()  # the sources changed since
+    dual_module.compiled_before.cache_clear()
 
 
 def test_progress(capsys):

@@ -26,6 +26,9 @@ interior point.
 from __future__ import annotations
 
 import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,8 +44,8 @@ from ..pool import pool_of
 from .ascent import Ascent, State
 from .pooled import PooledAscent
 
-#: seconds that compiling takes for the first time, roughly
-COMPILATION = 10.0
+#: seconds that compiling takes for the first time, and loading what was compiled before, roughly
+COMPILATION, LOADING = 10.0, 0.5
 
 
 class DualSolver(Solver):
@@ -84,8 +87,10 @@ class DualSolver(Solver):
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
-        """Whether there is time to compile."""
-        return f"{__package__}.kernels" in sys.modules or run.deadline.left() >= COMPILATION
+        """Whether there is time to load the kernels, or to compile them."""
+        if f"{__package__}.kernels" in sys.modules:
+            return True
+        return run.deadline.left() >= (LOADING if compiled_before() else COMPILATION)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimise from ``start`` or from least squares; ``n_iter`` counts outer iterations."""
@@ -107,6 +112,18 @@ class DualSolver(Solver):
         if pool is None:
             return Ascent(self, objective, run, start, state)
         return PooledAscent(self, objective, run, start, state, pool=pool)
+
+
+@cache
+def compiled_before() -> bool:
+    """Whether numba's files beside the kernels are newer than their sources and numba itself."""
+    folder, numba = Path(__file__).parent, find_spec("numba")
+    if numba is None or numba.origin is None:
+        return False
+    sources = folder / "kernels.py", folder / "cache_kernels.py", Path(numba.origin)
+    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    compiled = [file.stat().st_mtime for file in folder.glob(f"__pycache__/kernels.sweep-*.{version}.nbi")]
+    return max(compiled, default=0.0) > max(file.stat().st_mtime for file in sources)
 
 
 def load_kernels(verbose: int) -> None:
