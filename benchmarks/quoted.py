@@ -3,18 +3,16 @@
     python benchmarks/quoted.py            list figures that differ from the results; the exit code is their number
     python benchmarks/quoted.py --write    replace them, with as many places as they had
 
-A table that quotes results has a comment before it::
+A table that quotes results has a marker on the line before it, ``<!-- figures: speed -->``, and ``quoted.toml`` says what
+it quotes::
 
-    <!-- figures of exact.json
-    - | n | skspo s | ratio
-    classes-5000
-    paths-1000
-    -->
+    [speed.exact]                                       # rows of docs/benchmarks/results/exact.json
+    columns = ["-", "n", "skspo s", "ratio"]            # their entry for each column of the table; "-": a text
+    rows = ["classes-5000", "paths-1000"]               # key of each row; several values are joined by " / "
 
-The first line names the file in docs/benchmarks/results, the second one the column of the file for each column of the
-table ("-": a text), and each other line the key of one row of the table, where several values are joined by " / ".  An
-entry that is not at the top level of a row is named by its path, joined by dots.  A cell may have a unit after its
-number; with "%" the entry is a share, unless its name ends with "%".
+A section for another file adds rows to the same table.  An entry that is not at the top level of a row is named by its
+path, joined by dots.  A cell may have a unit after its number; with "%" the entry is a share, unless its name ends with
+"%".
 """
 
 from __future__ import annotations
@@ -23,13 +21,15 @@ import argparse
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "benchmarks" / "results"
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-QUOTED = re.compile(r"<!-- figures of (\w+)\.json\n(.*?)\n-->\n\s*((?:^\|[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+QUOTED = re.compile(r"<!-- figures: (\S+) -->\n((?:^\|[^\n]*\n)+)", re.MULTILINE)
+SOURCES = Path(__file__).with_name("quoted.toml")
 
 
 class Cell(NamedTuple):
@@ -65,38 +65,43 @@ def rounded(cell: str, value: Any, share: bool) -> str:
 
 
 def quoted(text: str) -> list[tuple[str, list[list[Cell | str]], list[str]]]:
-    """For each table that quotes results: its text, its rows, and what is wrong with its comment."""
-    return [(table, *read(name, spec, table)) for name, spec, table in QUOTED.findall(text)]
+    """For each table that quotes results: its text, its rows, and what is wrong with its description."""
+    sources = tomllib.loads(SOURCES.read_text())
+    return [(table, *read(name, sources.get(name, {}), table)) for name, table in QUOTED.findall(text)]
 
 
-def read(name: str, spec: str, table: str) -> tuple[list[list[Cell | str]], list[str]]:
-    """Cells of a table with their figures, and what is wrong with its comment."""
-    file = RESULTS / f"{name}.json"
-    if not file.exists():
-        return [], [f"there is no {file.name}"]
-    saved = json.loads(file.read_text())
-    rows = {" / ".join(str(row[part]) for part in saved["key"]): row for row in saved["rows"]}
-    columns, keys = split(spec.splitlines()[0]), [line.strip() for line in spec.splitlines()[1:]]
+def read(name: str, parts: dict[str, Any], table: str) -> tuple[list[list[Cell | str]], list[str]]:
+    """Cells of a table with their figures, and what is wrong with its description."""
     header, _, *lines = table.strip().splitlines()
-    if len(lines) != len(keys) or len(split(header)) != len(columns):
-        shapes = f"{len(lines)} x {len(split(header))}", f"{len(keys)} x {len(columns)}"
-        return [], [f"{name}: the table is {shapes[0]}, its comment describes {shapes[1]}"]
+    expected = [(file, key, part["columns"]) for file, part in parts.items() for key in part["rows"]]
+    if len(lines) != len(expected) or any(len(split(header)) != len(columns) for _, _, columns in expected):
+        return [], [f"{name}: {SOURCES.name} has {len(expected)} rows, the table {len(lines)}; or the columns differ"]
     found: list[list[Cell | str]] = []
     wrong = []
-    for key, line in zip(keys, lines, strict=True):
+    results = {file: rows_of(file) for file in parts}
+    for (file, key, columns), line in zip(expected, lines, strict=True):
         found.append([])
         for column, cell in zip(columns, split(line), strict=True):
-            source = f"{name}, {key}, {column}"
+            source = f"{file}, {key}, {column}"
             if column == "-":
                 if re.fullmatch(NUMBER.pattern + r"( ?(s|MB|%|times))?", cell):
                     wrong.append(f"{source}: {cell!r} is in a column without figures")
                 found[-1].append(cell)
-            elif key not in rows or (value := entry(rows[key], column)) is KeyError:
+            elif key not in results[file] or (value := entry(results[file][key], column)) is KeyError:
                 wrong.append(f"{source}: there is no such entry")
                 found[-1].append(cell)
             else:
                 found[-1].append(Cell(source, cell, rounded(cell, value, not column.endswith("%"))))
     return found, wrong
+
+
+def rows_of(name: str) -> dict[str, dict[str, Any]]:
+    """Rows of a file of results by their keys; none if there is no such file."""
+    file = RESULTS / f"{name}.json"
+    if not file.exists():
+        return {}
+    saved = json.loads(file.read_text())
+    return {" / ".join(str(row[part]) for part in saved["key"]): row for row in saved["rows"]}
 
 
 def entry(row: dict[str, Any], path: str) -> Any:
@@ -112,10 +117,10 @@ def entry(row: dict[str, Any], path: str) -> Any:
 
 
 def problems(text: str) -> list[str]:
-    """Figures of a text that differ from the results, and comments that do not fit."""
+    """Figures of a text that differ from the results, and markers that do not fit."""
     found = []
-    if text.count("<!-- figures of") != len(quoted(text)):
-        found.append("a comment '<!-- figures of' has another form, or no table after it")
+    if text.count("<!-- figures") != len(quoted(text)):
+        found.append("a marker '<!-- figures' has another form, or no table after it")
     for _, rows, wrong in quoted(text):
         found += wrong
         cells = (cell for row in rows for cell in row if isinstance(cell, Cell))

@@ -47,16 +47,33 @@ def test_no_other_figures_in_the_readme():
 ROW = {"name": "a", "n": 1000, "s": 0.1249, "share": 0.346, "gap": 4.4e-8, "more": {"x": 2.5}, "solver": "dual"}
 PAGE = """text
 
-<!-- figures of t.json
-- | n | s | share | gap | more.x | solver | regret %
-a / 1000
--->
+<!-- figures: two -->
 | problem | n | s | share | gap | x | solver | regret |
 |---|---|---|---|---|---|---|---|
 | A | 1,000 | 0.125 s | 34.6 % | 4e-08 | 2.5 | dual | 12.3 % |
+| B |  | 3.0 s |  |  |  |  |  |
 
 more
 """
+SOURCES = """[two.t]
+columns = ["-", "n", "s", "share", "gap", "more.x", "solver", "regret %"]
+rows = ["a / 1000"]
+
+[two.u]
+columns = ["-", "-", "seconds", "-", "-", "-", "-", "-"]
+rows = ["b"]
+"""
+
+
+@pytest.fixture
+def folder(quoted, tmp_path, monkeypatch):
+    """Results in a folder, and what the page quotes of them."""
+    monkeypatch.setattr(quoted, "RESULTS", tmp_path)
+    monkeypatch.setattr(quoted, "SOURCES", tmp_path / "quoted.toml")
+    (tmp_path / "t.json").write_text(json.dumps({"key": ["name", "n"], "rows": [{**ROW, "regret %": 12.34}]}))
+    (tmp_path / "u.json").write_text(json.dumps({"key": ["name"], "rows": [{"name": "b", "seconds": 2.96}]}))
+    (tmp_path / "quoted.toml").write_text(SOURCES)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -70,12 +87,12 @@ more
         ("| 2.5", "| 2.6"),
         ("dual", "bundle"),
         ("12.3", "12.4"),
+        ("3.0", "2.9"),
         ("12.3 %", ""),
     ],
 )
-def test_wrong_figures_are_found_and_replaced(quoted, tmp_path, monkeypatch, old, new):
-    monkeypatch.setattr(quoted, "RESULTS", tmp_path)
-    (tmp_path / "t.json").write_text(json.dumps({"key": ["name", "n"], "rows": [{**ROW, "regret %": 12.34}]}))
+@pytest.mark.usefixtures("folder")
+def test_wrong_figures_are_found_and_replaced(quoted, old, new):
     assert quoted.problems(PAGE) == [] and quoted.updated(PAGE) == PAGE
     assert PAGE.count(old) == 1
     wrong = PAGE.replace(old, new)
@@ -85,16 +102,29 @@ def test_wrong_figures_are_found_and_replaced(quoted, tmp_path, monkeypatch, old
         assert quoted.updated(wrong) == PAGE
 
 
-def test_comments_that_do_not_fit(quoted, tmp_path, monkeypatch):
-    monkeypatch.setattr(quoted, "RESULTS", tmp_path)
-    (tmp_path / "t.json").write_text(json.dumps({"key": ["name", "n"], "rows": [{**ROW, "regret %": 12.34}]}))
-    for old, new, said in (
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
         ("a / 1000", "b / 1000", "there is no such entry"),
         ("more.x", "more.y", "there is no such entry"),
-        ("a / 1000", "a / 1000\na / 1000", "the table is 1 x 8, its comment describes 2 x 8"),
-        ("| problem | n |", "| n |", "the table is 1 x 7, its comment describes 1 x 8"),
+        ('["b"]', '["b", "b"]', "has 3 rows, the table 2"),
+        ("two.u", "three.u", "has 1 rows, the table 2"),
+        ('"-", "n", "s"', '"-", "s"', "or the columns differ"),
+        ("two.u", "two.v", "there is no such entry"),
+    ],
+)
+def test_descriptions_that_do_not_fit(quoted, folder, old, new, said):
+    assert SOURCES.count(old) == 1
+    (folder / "quoted.toml").write_text(SOURCES.replace(old, new))
+    assert said in quoted.problems(PAGE)[0]
+
+
+@pytest.mark.usefixtures("folder")
+def test_markers_that_do_not_fit(quoted):
+    for old, new, said in (
         ("| A |", "| 7 s |", "is in a column without figures"),
-        ("t.json", "u.json", "there is no u.json"),
         ("-->", "-->\n\ntext\n", "no table after it"),
+        ("figures: two", "figures of two", "has another form"),
+        ("figures: two", "figures: four", "has 0 rows, the table 2"),
     ):
         assert said in quoted.problems(PAGE.replace(old, new))[0]
