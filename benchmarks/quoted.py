@@ -3,8 +3,8 @@
     python benchmarks/quoted.py            list figures that differ from the results; the exit code is their number
     python benchmarks/quoted.py --write    replace them, with as many places as they had
 
-A table that quotes results has a marker on the line before it, ``<!-- figures: speed -->``, and ``quoted.toml`` says what
-it quotes::
+A table that quotes results has a marker on the line before it, ``<!-- figures: speed -->``, and ``quoted.toml`` says
+what it quotes::
 
     [speed.exact]                                       # rows of docs/benchmarks/results/exact.json
     columns = ["-", "n", "skspo s", "ratio"]            # their entry for each column of the table; "-": a text
