@@ -173,11 +173,13 @@ class Solver(BaseEstimator):
         n_iter: int,
         status: Status = Status.NUMERICAL_LIMIT,
         message: str = "",
+        mix: bool = True,
     ) -> Result:
         """Certify candidate (coefficients, dual decisions) pairs: best objective, best bound, relative gap.
 
         None means the decisions at the coefficients.  Each bound is proved separately, so the best one can be combined
-        with the best objective.  ``status`` and ``message`` say why the solver stopped if the gap is not closed.
+        with the best objective.  ``status`` and ``message`` say why the solver stopped if the gap is not closed;
+        ``mix``, whether other decisions are mixed in where moving the given ones is not enough.
         """
         # A value that overflows counts as infinite.
         values = [value if np.isfinite(value) else np.inf for value in (objective.value(T) for T, _ in candidates)]
@@ -185,6 +187,7 @@ class Solver(BaseEstimator):
         Theta, value = candidates[best][0], values[best]
         # Aim at a tenth of the tolerance; the tolerance itself is enough.
         target, enough = (value - share * self.tol * max(value, 0.0) for share in (0.1, 1.0))
+        enough = enough if mix else -np.inf
         bound = ZERO_BOUND
         with one_blas_thread:  # many products of small matrices
             for at, V in candidates:

@@ -62,6 +62,6 @@ def test_lbfgs_reduces_its_gradient_tolerance_while_it_helps(monkeypatch):
         return Theta, 1
 
     monkeypatch.setattr(skspo.solvers.lbfgs, "descend", descend)
-    monkeypatch.setattr(LBFGSSolver, "finish", lambda *args: next(results))
+    monkeypatch.setattr(LBFGSSolver, "finish", lambda *args, **options: next(results))
     assert LBFGSSolver().solve(objective, Run()).converged
     assert_allclose(asked, [1e-8, 1e-10, 1e-12, 1e-14])
