@@ -8,7 +8,7 @@
 Seconds are those of the clock, the least of several runs that alternate between one thread and two.  The ratio is that
 of one thread to two: above one, threads gain.  Rows "BLAS" have ``n_jobs=1`` and let BLAS use one or two threads.
 Every row has a process of its own.  "same" says whether decisions or coefficients are the same to the last bit (BLAS:
-to 1e-6 of the largest coefficient).
+whether the objective is the same to 1e-6).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def task(row: Row) -> Callable[[int], np.ndarray]:
 
         def fit(threads: int) -> np.ndarray:
             with threadpool_limits(threads, user_api="blas"):
-                return sk.SPOPlusRegressor(region, **params).fit(X, C).coef_
+                return np.array([sk.SPOPlusRegressor(region, **params).fit(X, C).objective_])
 
         return fit
     estimator = sk.SPOPlusRegressorCV if kind == "CV" else sk.SPOPlusRegressor

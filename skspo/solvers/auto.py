@@ -58,8 +58,8 @@ DIVERSIFIED, NEWTON_STEPS = 12, 40
 #: iteration limit of lbfgs if newton comes next; a smooth problem needs fewer
 LBFGS_FIRST = 200
 
-#: largest number of coefficients for which "auto" uses bundle: its program grows with them
-BUNDLE_LIMIT = 5_000
+#: largest number of coefficients for which "auto" uses bundle, and uses it after dual: its program grows with them
+BUNDLE_LIMIT, BUNDLE_AFTER_DUAL = 5_000, 1_000
 
 #: largest number of coefficients for which "auto" tries bundle first if there are many samples: with the fit to a
 #: sample as warm start it is several times as fast as interior point; the second number is for machines without numba
@@ -87,7 +87,7 @@ FIRST_DUAL_PASSES = 40
 
 #: number of coefficients above which "auto" uses dual if interior-point cannot be used: without a ridge, with one, and
 #: for oracles that are solvers, of which bundle needs fewer passes
-DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_RIDGE, DUAL_COEFFICIENTS_SLOW_ORACLE = 200, 120, 500
+DUAL_COEFFICIENTS, DUAL_COEFFICIENTS_RIDGE, DUAL_COEFFICIENTS_SLOW_ORACLE = 500, 120, 500
 
 #: number of samples from which on "auto" uses dual for any number of coefficients if decisions can be pooled and there
 #: is no cone form: it asked such oracles for 0.56 to 0.67 times as many rows as bundle, which is worth loading numba
@@ -226,6 +226,16 @@ class Case:
         work = interior_point_work(self.objective, self.run)
         return work > (DUAL_FROM + DUAL_FROM_DISTANCE * self.distance) * one_pass
 
+    @property
+    def bundle_limit(self) -> int:
+        """Largest number of coefficients for which bundle is used if the other solvers did not close the gap.
+
+        After dual it is used only where dual finds good models but may not prove it, and interior point cannot be used.
+        """
+        if not self.large:
+            return BUNDLE_LIMIT
+        return 0 if self.penalty == "ridge" or self.serves("interior-point") else BUNDLE_AFTER_DUAL
+
     @cached_property
     def may_interpolate(self) -> bool:
         """Whether there are so few samples that a model may decide about all of them without loss.
@@ -294,7 +304,7 @@ RULES = [
     Rule("conic", lambda case: case.conic, "continues where the others do not close the gap"),
     Rule(
         "bundle",
-        lambda case: not case.smooth and not case.large and not case.conic and case.n_coef <= BUNDLE_LIMIT,
+        lambda case: not case.smooth and not case.conic and case.n_coef <= case.bundle_limit,
         "needs nothing but the oracle",
     ),
 ]

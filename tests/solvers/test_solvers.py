@@ -277,6 +277,9 @@ def test_auto_uses_dual_for_many_coefficients(monkeypatch):
     assert auto(Simplex())[0] == "dual" and auto(Simplex(), p=20)[0] == "interior-point"
     assert auto(knapsack)[0] == "dual" and auto(knapsack, p=10) == ["bundle"]
     assert auto(knapsack, p=15)[0] == "dual" and auto(knapsack, p=15, alpha=0.0) == ["bundle"]
+    # Without a ridge bundle proves what dual cannot, if its program is not too large.
+    assert auto(knapsack, p=60, alpha=0.0) == ["dual", "bundle"] and auto(knapsack, p=60) == ["dual"]
+    assert auto(knapsack, p=120, alpha=0.0) == ["dual"]
     assert "dual" not in auto(EntropySimplex())
     monkeypatch.setattr("skspo.solvers.auto.has_numba", lambda: False)
     with pytest.warns(UserWarning, match="numba cannot be imported.*pip install numba"):
