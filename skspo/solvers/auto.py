@@ -71,8 +71,9 @@ BUNDLE_FIRST, BUNDLE_FIRST_WITHOUT_NUMBA = 300, 1_500
 UNDECIDED_FIRST_RIDGE, UNDECIDED_FIRST = 1_000, 2_500
 
 #: dual is faster than interior point if an iteration of interior point takes more than so many times the
-#: multiplications of a pass over the data: a constant, and a multiple of the distance of the optimum from the prior
-DUAL_FROM, DUAL_FROM_DISTANCE = 100.0, 25.0
+#: multiplications of a pass over the data: a constant, and a multiple of the passes that dual seems to need (see
+#: ``Case.dual_from``), for regions with equality constraints and for the others
+DUAL_FROM, DUAL_FROM_PASSES, DUAL_FROM_PASSES_WITHOUT_EQUALITIES = 100.0, 10.0, 60.0
 
 #: multiplications of an interior-point iteration, times the number of fits, that are worth loading numba
 WORTH_LOADING = 1e9
@@ -224,7 +225,20 @@ class Case:
             return False
         one_pass = float(self.objective.n_samples) * self.d * self.objective.design.n_coef
         work = interior_point_work(self.objective, self.run)
-        return work > (DUAL_FROM + DUAL_FROM_DISTANCE * self.distance) * one_pass
+        return work > self.dual_from * one_pass
+
+    @property
+    def dual_from(self) -> float:
+        """Multiplications of an interior-point iteration, relative to those of a pass, from which on dual is faster.
+
+        Dual needs more passes the farther the optimum is from the prior and the more directions decisions have, and
+        fewer with more samples per coefficient.  The product below agrees with the passes that were measured for
+        simplices, selections, assignments and paths (see docs/benchmarks) up to a factor of about two.
+        """
+        n_equalities, samples = self.objective.normals.shape[0], self.objective.n_samples
+        passes = (self.d - n_equalities) * np.sqrt(self.distance * self.objective.design.n_coef / samples)
+        multiple = DUAL_FROM_PASSES if n_equalities else DUAL_FROM_PASSES_WITHOUT_EQUALITIES
+        return DUAL_FROM + multiple * float(passes)
 
     @property
     def bundle_limit(self) -> int:

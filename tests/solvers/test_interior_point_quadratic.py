@@ -167,7 +167,7 @@ def test_other_polyhedra_are_refused():
 
 def test_auto_prefers_interior_point_for_curved_regions(monkeypatch):
     """No finite number of decisions is enough for dual, however many coefficients there are."""
-    for name in ("DUAL_FROM", "DUAL_FROM_DISTANCE", "WORTH_LOADING"):
+    for name in ("DUAL_FROM", "DUAL_FROM_PASSES", "WORTH_LOADING"):
         monkeypatch.setattr(auto, name, 0.0)
     rng = np.random.default_rng(0)
     first = {}

@@ -36,7 +36,7 @@ from skspo._training.certificate import Bound, lower_bound
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo._utils.deadline import Deadline
-from skspo.datasets import make_portfolio
+from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.solvers import (
     SOLVERS,
     BundleSolver,
@@ -50,6 +50,7 @@ from skspo.solvers import (
 )
 from skspo.solvers.auto import FEW_PASSES, FIRST_DUAL_PASSES
 from skspo.solvers.driver import SolverOptions, minimise
+from skspo.solvers.interior_point.solver import predicted_work as interior_point_work
 
 
 @pytest.mark.slow
@@ -288,6 +289,17 @@ def test_auto_uses_dual_for_many_coefficients(monkeypatch):
         assert auto(knapsack) == ["bundle"]
 
 
+def test_predicted_work_knows_planar_graphs():
+    """Banded factors make iterations on a grid an order of magnitude cheaper than dense ones."""
+    X, C = make_shortest_path(300, 5, (10, 10), random_state=0)
+    run, grid = Run(), ShortestPath.grid(10, 10)
+    work = interior_point_work(InMemoryObjective(SPOPlusLoss(grid), X, C), run)
+    assert run.derived["planar"]
+    dense = Run(derived={"planar": False})
+    assert 10.0 * work < interior_point_work(InMemoryObjective(SPOPlusLoss(grid), X, C), dense)
+    assert choose_solvers(InMemoryObjective(SPOPlusLoss(grid), X, C, alpha=0.01))[0] == "interior-point"
+
+
 def test_dual_or_interior_point_by_predicted_time():
     """The distance to the optimum, which grows as the penalty decreases, is what dual pays for."""
     rng = np.random.default_rng(0)
@@ -300,6 +312,18 @@ def test_dual_or_interior_point_by_predicted_time():
     assert first(alpha=1e-5) == first(alpha=0.0) == first(alpha=0.01, l1_ratio=0.5) == "interior-point"
     # Small problems are not worth loading numba, and with few costs an iteration takes no longer than some passes.
     assert first(alpha=0.01, n=100) == first(alpha=0.01, d=20) == "interior-point"
+
+
+def test_dual_needs_fewer_passes_with_more_samples_for_each_coefficient():
+    rng = np.random.default_rng(1)
+    X, C = rng.normal(size=(6000, 100)), rng.normal(size=(6000, 10))
+
+    def first(n, alpha):
+        return choose_solvers(InMemoryObjective(SPOPlusLoss(Simplex()), X[:n], C[:n], alpha=alpha))[0]
+
+    assert first(6000, 0.003) == "dual" and first(6000, 1e-4) == "interior-point"
+    # With fewer samples the optimum is as far away, and an iteration takes less time.
+    assert first(3000, 0.003) == "interior-point"
 
 
 @pytest.mark.parametrize(("alpha", "most"), [(0.0, 2500), (0.01, 1000)])
