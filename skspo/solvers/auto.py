@@ -75,8 +75,9 @@ UNDECIDED_FIRST_RIDGE, UNDECIDED_FIRST = 1_000, 2_500
 #: ``Case.dual_from``), for regions with equality constraints and for the others
 DUAL_FROM, DUAL_FROM_PASSES, DUAL_FROM_PASSES_WITHOUT_EQUALITIES = 100.0, 10.0, 60.0
 
-#: multiplications of an interior-point iteration, times the number of fits, that are worth loading numba
-WORTH_LOADING = 1e9
+#: multiplications of an interior-point iteration, times the number of fits, that are worth loading numba, and how many
+#: take as long as all other operations of an iteration on one cost of one sample
+WORTH_LOADING, OTHER_WORK = 1e9, 700.0
 
 #: largest distances from the prior to the optimum up to which dual is faster than interior point whatever the size, if
 #: no coefficient is free: at first, and if the fit with the penalty before took few passes; and what few are
@@ -186,7 +187,8 @@ class Case:
         """Whether interior-point iterations take so long that a faster method is worth the time of loading numba."""
         if self.smooth or self.separable or not self.serves("interior-point"):
             return False
-        return self.run.n_fits * interior_point_work(self.objective, self.run) >= WORTH_LOADING
+        work = interior_point_work(self.objective, self.run) + OTHER_WORK * self.objective.n_samples * self.d
+        return self.run.n_fits * work >= WORTH_LOADING
 
     @cached_property
     def distance(self) -> float:

@@ -443,6 +443,21 @@ def test_time_limit():
     assert result.objective == pytest.approx(objective.value(result.coef), rel=1e-9)
 
 
+def test_sparse_features_with_long_indices_compile_nothing_new():
+    X, C = small_data(4)
+    short, long = as_csr(X), as_csr(X)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    problems = [
+        ScaledProblem(
+            Z, C, np.eye(4)[np.zeros(len(C), int)], np.full(len(C), 1 / len(C)), *np.ones((2, 3)), np.zeros((4, 3)), 1.0
+        )
+        for Z in (short, long)
+    ]
+    for name in ("indptr", "indices"):
+        assert {getattr(problem.features, name).dtype for problem in problems} == {np.dtype(np.int32)}
+        assert_array_equal(*(getattr(problem.features, name) for problem in problems))
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_little_time_is_enough_for_compiled_kernels(monkeypatch, compiled):
     objective = objective_of(sk.Simplex(), *small_data(4))

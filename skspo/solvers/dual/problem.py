@@ -74,7 +74,10 @@ class ScaledProblem:
         else:
             self.scaled = np.ascontiguousarray(Z * scale)
         if sp.issparse(self.scaled):
-            self.features = Features(True, nothing, self.scaled.indptr, self.scaled.indices, self.scaled.data)
+            indices = self.scaled.indptr, self.scaled.indices
+            if self.scaled.nnz < 2**31:  # as above, so that nothing is compiled again
+                indices = tuple(array.astype(np.int32, copy=False) for array in indices)
+            self.features = Features(True, nothing, *indices, self.scaled.data)
             self.zz = np.asarray(self.scaled.multiply(self.scaled).sum(axis=1)).ravel()
         else:
             self.features = Features(False, self.scaled, no_index, no_index, np.zeros(1))
