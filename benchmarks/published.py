@@ -179,11 +179,10 @@ class Summary:
             for name in (LS, LASSO)
         }
         if self.counts:
-            both = [trial for trial in trials if CV in trial["loss"]]
-            pair = values(both, "loss", CV), values(both, "loss", LS)
+            pair = losses[CV], losses[LS]
             self.ratio = float(np.median(pair[0]) / np.median(pair[1]))
             self.published_ratio = self.published[0] / self.published[1]
-            self.ratio_error = error(np.divide, len(both), *pair)
+            self.ratio_error = error(np.divide, len(trials), *pair)
             errors = [self.ratio_error, error(np.divide, size, *pair), rounding / self.published[1]]
             self.z_ratio = (self.ratio - self.published_ratio) / norm(errors)
 

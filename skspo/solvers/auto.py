@@ -234,8 +234,8 @@ class Case:
         """Multiplications of an interior-point iteration, relative to those of a pass, from which on dual is faster.
 
         Dual needs more passes the farther the optimum is from the prior and the more directions decisions have, and
-        fewer with more samples per coefficient.  The product below agrees with the passes that were measured for
-        simplices, selections, assignments and paths (see docs/benchmarks) up to a factor of about two.
+        fewer with more samples per coefficient.  The formula was fitted to problems in which both solvers were timed:
+        simplices, selections, assignments and paths.  It is right up to a factor of about two.
         """
         n_equalities, samples = self.objective.normals.shape[0], self.objective.n_samples
         passes = (self.d - n_equalities) * np.sqrt(self.distance * self.objective.design.n_coef / samples)
