@@ -5,6 +5,7 @@ thousands of problems of ``test_adversarial.py`` and ``test_certificate.py``.
 """
 
 import os
+import signal
 
 import numpy  # noqa: F401  (loads the library whose threads are limited below)
 import pytest
@@ -18,6 +19,13 @@ settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.register_profile("nightly", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# Interpreters that tests start do not import modules from the current directory.
+os.environ["PYTHONSAFEPATH"] = "1"
+
+# With "nohup ... &" the process is started with SIGINT ignored, which the processes of the tests would inherit.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The matrices of the tests are tiny: several BLAS threads would make the tests slower.
 threadpool_limits(1)

@@ -75,7 +75,8 @@ class ProcessOracle:
         with self._lock:
             if self._worker is None or self._worker.poll() is not None:
                 pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-                self._worker = subprocess.Popen([sys.executable, self.script], **pipes)
+                # -P: modules are not looked for beside the script, where a json.py would replace that of Python
+                self._worker = subprocess.Popen([sys.executable, "-P", self.script], **pipes)
             try:
                 pickle.dump(np.asarray(C), self._worker.stdin)
                 self._worker.stdin.flush()

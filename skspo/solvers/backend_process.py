@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 #: number of entries of the constraints from which a program is solved by another process; this takes about a second
 LARGE_PROGRAM = 30_000
 
-#: the worker gets the import path of this process
+#: the worker gets the import path of this process, without "", which stands for the current directory: a file there
+#: that is named like a module of the standard library, such as json.py, must not be executed
 _START = """
 import json, runpy, sys
-sys.path[:] = json.loads(sys.argv[1])
+sys.path[:] = filter(None, json.loads(sys.argv[1]))
 runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
@@ -119,7 +120,8 @@ def run_worker(program: Program, seconds: float) -> Answer:
     -------
     answer : dict
     """
-    command = [sys.executable, "-c", _START, json.dumps(sys.path), _backend_worker.__file__]
+    # -I: the interpreter itself imports nothing from the current directory or from PYTHONPATH
+    command = [sys.executable, "-I", "-c", _START, json.dumps(sys.path), _backend_worker.__file__]
     try:
         process = subprocess.Popen(
             command,

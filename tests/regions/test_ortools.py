@@ -75,6 +75,14 @@ def make_oracle(tmp_path):
 CHEAPEST = "return np.eye(C.shape[1])[C.argmin(axis=1)]"
 
 
+def test_nothing_beside_the_script_is_executed(make_oracle, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    oracle = make_oracle(CHEAPEST)
+    for name in ("json", "numpy", "pickle", "random"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(3)")
+    assert_array_equal(oracle([[2.0, 1.0]]), [[0.0, 1.0]])
+
+
 def test_training_asks_one_process(make_oracle):
     X, C = make_cost_sensitive_classification(40, 3, 4, degree=2, noise=0.5, random_state=0)
     oracle = make_oracle(CHEAPEST)

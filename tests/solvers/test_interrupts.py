@@ -8,6 +8,7 @@ import textwrap
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +94,58 @@ def test_what_goes_wrong_in_the_process_is_a_failure_of_the_back_end(processes, 
     with pytest.warns(ConvergenceWarning, match="HIGHS: its process ended with code"):
         model = SPOPlusRegressor(Simplex(), solver=ConicSolver("HIGHS")).fit(*CLASSES)
     assert 0 <= model.lower_bound_ <= model.objective_
+
+
+@pytest.fixture
+def hostile(tmp_path, monkeypatch):
+    """Current directory whose files have the names of modules; they leave a trace if they are executed."""
+    trace = tmp_path / "executed"
+    for name in (
+        "json",
+        "numpy",
+        "os",
+        "pickle",
+        "random",
+        "runpy",
+        "scipy",
+        "signal",
+        "struct",
+        "highspy",
+        "clarabel",
+    ):
+        (tmp_path / f"{name}.py").write_text(f"open({str(trace)!r}, 'a').write({name!r})\nraise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    return trace
+
+
+@pytest.mark.parametrize("path", [[], [""]], ids=["script", "notebook"])  # a notebook has "" in its import path
+def test_nothing_in_the_current_directory_is_executed(path, hostile, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)  # two empty entries, which are the current directory
+    monkeypatch.setattr(sys, "path", path + sys.path)
+    assert run_worker(program(3), np.inf)["status"] == "kOptimal"
+    assert not hostile.exists()
+
+
+def test_tests_do_not_execute_the_current_directory(tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit(3)")
+    assert subprocess.run([sys.executable, "-c", "import json"], cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way")
+def test_tests_that_are_started_with_sigint_ignored(tmp_path):
+    """As by nohup in the background: the interpreters that tests start handle SIGINT all the same."""
+    (tmp_path / "test_child.py").write_text(
+        "import signal, subprocess, sys\n"
+        "def test_child():\n"
+        "    code = 'import signal, sys; sys.exit(signal.getsignal(2) != signal.default_int_handler)'\n"
+        "    assert subprocess.run([sys.executable, '-c', code]).returncode == 0\n"
+    )
+    (tmp_path / "conftest.py").write_bytes((Path(__file__).parents[1] / "conftest.py").read_bytes())
+    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    code = f"import os, signal; signal.signal(2, signal.SIG_IGN); os.execv(sys.executable, {arguments!r})"
+    done = subprocess.run([sys.executable, "-c", f"import sys; {code}"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_without_a_process_the_program_is_solved_here(processes, monkeypatch):
