@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from functools import cache
 
-from joblib import cpu_count
+from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import LibController, ThreadpoolController
 
 
@@ -93,6 +93,14 @@ one_blas_thread = SharedContext(_one_blas_thread)
 
 #: no warnings from calls in these modules, which certify the results themselves
 quiet = SharedContext(_quiet)
+
+
+def count_workers(n_jobs: int | None, n_tasks: int) -> int:
+    """Number of workers for some tasks: what joblib makes of ``n_jobs``, but not more than there are tasks.
+
+    Every use of ``joblib.Parallel`` has this number: joblib starts as many processes as it is told, also without work.
+    """
+    return max(min(effective_n_jobs(n_jobs), n_tasks), 1)
 
 
 _pool: ThreadPoolExecutor | None = None

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from .._training.fitted import check_metadata, deciding_model, innermost, innermost_features, metadata_checked
 from .._training.inputs import check_ndim
 from .._utils.params import N_JOBS
+from .._utils.threads import count_workers
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._row_params import row_params
@@ -207,14 +208,15 @@ def cross_val_decide(
         "region_params": region_params,
     }
     _check_routing(model, known)
-    splits = cv_splits(cv, X, costs, weight, groups)
+    splits = cv_splits(cv, X, costs, weight, groups, scored=False)
     counts = np.bincount(np.concatenate([np.arange(len(costs))[test] for _, test in splits]), minlength=len(costs))
     if (counts > 1).any():
         raise ValueError(
             f"Sample {int(np.argmax(counts > 1))} is held out {counts.max()} times, but it can have one decision only. "
             "Use a cv that holds out every sample once, for example KFold."
         )
-    parts = Parallel(n_jobs=n_jobs)(delayed(_fit_and_decide)(model, X, C, known, *split) for split in splits)
+    parallel = Parallel(n_jobs=count_workers(n_jobs, len(splits)))
+    parts = parallel(delayed(_fit_and_decide)(model, X, C, known, *split) for split in splits)
     W = np.full(costs.shape, np.nan)
     for (_, test), part in zip(splits, parts, strict=True):
         W[test] = part

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
@@ -17,6 +17,7 @@ from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
+from .._utils.threads import count_workers
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions
@@ -39,15 +40,28 @@ Model = tuple[np.ndarray, np.ndarray | float]
 
 
 def cv_splits(
-    cv: Splitter | None, X: Any, C: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None = None
+    cv: Splitter | None,
+    X: Any,
+    C: np.ndarray,
+    weight: np.ndarray | None,
+    groups: ArrayLike | None = None,
+    *,
+    scored: bool = True,
 ) -> Splits:
-    """Training and held-out rows of each fold; None means five folds, or as many as there are samples."""
+    """Training and held-out rows of each fold; None means five folds, or as many as there are samples.
+
+    ``scored``: held-out losses are averaged with the weights, which then must not all be zero.
+    """
     n = X.shape[0]
     if n < 2:
         raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
     splits = list((KFold(min(5, n)) if cv is None else check_cv(cv)).split(X, C, groups))
+    if not any(len(test) for _, test in splits):
+        raise ValueError("cv holds no sample out. Use another cv.")
     if weight is not None and any(not weight[train].any() for train, _ in splits):
         raise ValueError("sample_weight is zero for every training sample of a fold. Use another cv.")
+    if scored and weight is not None and not any(weight[test].any() for _, test in splits):
+        raise ValueError("sample_weight is zero for every sample that cv holds out. Use another cv.")
     return splits
 
 
@@ -320,7 +334,7 @@ def fit_folds(
     table : Table
         It does not depend on ``n_jobs``.
     """
-    jobs = effective_n_jobs(n_jobs)
+    jobs = count_workers(n_jobs, len(folds))
     turns = -(-len(folds) // jobs)
     step = len(alphas)
     if patience is not None and sum(fold.numbers for fold in folds) <= KEPT:
@@ -329,7 +343,7 @@ def fit_folds(
     # The first turn is for the optimal decisions; they may take longer than the time of one model.
     size = 0 if step < n_left else n_left
     run = (lambda func: func) if jobs == 1 else silent
-    with Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
+    with Parallel(n_jobs=jobs, return_as="generator") as parallel:
         while True:
             batch = alphas[len(alphas) - n_left :][:size]
             # Fits until the end, one after the other: those of folds that have had their turn, the others, and the

@@ -30,6 +30,7 @@ from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import Check, integer, one_of
 from .._utils.progress import Activity, silent
+from .._utils.threads import count_workers
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
@@ -249,11 +250,11 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         with activity, restore_rng_on_failure(rng, lambda: bool(done)):
             seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=len(splits) + 1)]
             alpha = self._penalty(plain, data, region_params, splits, seeds[-1], deadline)
-            jobs = effective_n_jobs(self.n_jobs)
+            jobs = count_workers(self.n_jobs, len(splits))
             turns = -(-len(splits) // jobs) + 1  # the fit to all data comes last
             ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
             fold = self._fold if jobs == 1 else silent(self._fold)
-            fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            fits = Parallel(n_jobs=jobs, return_as="generator")(
                 delayed(fold)(region, data, alpha, steps, train, test, seed, end)
                 for (train, test), seed, end in zip(splits, seeds, ends, strict=False)
             )
@@ -265,7 +266,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 activity.update("descent on the folds" if activity.done < len(splits) else "fit to all data")
             cv_results, chosen = _judge(steps, folds)
             step = float(steps[chosen])
-            line = self._line(region.with_threads(jobs), data, alpha, seeds[-1], deadline)
+            line = self._line(region.with_threads(effective_n_jobs(self.n_jobs)), data, alpha, seeds[-1], deadline)
             result = self._between(line, step)
             self._store(
                 line.objective,

@@ -24,6 +24,7 @@ from .._utils.errors import NotCertifiedWarning
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.scaling import relative_weight
+from .._utils.threads import count_workers
 from .._utils.types import RandomState, RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._row_params import read_rows, row_params
@@ -319,8 +320,6 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         rng = check_random_state(self.random_state)
         members = self._members(n, n_features, d, region, int(rng.randint(2**31 - 1)))
         splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, C, given, groups) if len(b)]
-        if not splits:
-            raise ValueError("cv holds no sample out. Use another cv.")
 
         tasks = list(make_tasks(members, splits))
         progress = Activity("stack", self.verbose, len(tasks), "fits")
@@ -341,8 +340,6 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
         if weight is not None:
             rows = rows[weight[rows] > 0]
-        if not rows.size:
-            raise ValueError("No sample with a positive weight was held out by cv. Use another cv.")
         C = C.reshape(n, d)
         here, costs, P = view.take(rows), C[rows], P[:, rows]
         spread = spreads(here, P, data.offset, None if weight is None else weight[rows])
@@ -409,15 +406,15 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         counts = [np.zeros(n) for _ in members]
         models: list[BaseEstimator | None] = [None] * len(members)
         seconds = {member.name: 0.0 for member in members}
-        alone = effective_n_jobs(self.n_jobs) == 1
+        jobs = count_workers(self.n_jobs, len(tasks))
 
         def fits() -> Iterator[Any]:
             for task in tasks:
-                if alone:  # the next fit begins now
+                if jobs == 1:  # the next fit begins now
                     progress.update(task.label)
                 yield delayed(task.run)(data, deadline)
 
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        parallel = Parallel(n_jobs=jobs, return_as="generator")
         done: Iterable[Fitted] = parallel(fits())
         for task, fit in zip(tasks, done, strict=True):
             k, name = task.number, task.member.name

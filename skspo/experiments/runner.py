@@ -27,6 +27,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .._utils.progress import Activity
+from .._utils.threads import count_workers
 from .studies import Condition, Study
 
 PACKAGES = ("skspo", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "highspy")
@@ -106,7 +107,7 @@ def run_study(
     activity = Activity(study.name, verbose, len(todo), "trials")
     # Only this process writes, and each trial with one call, so that trials are not interleaved.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)
-    runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+    runs = Parallel(n_jobs=count_workers(jobs, len(todo)), return_as="generator_unordered")(
         delayed(_one)(study, condition, trial, seed, optimizer, os.getpid()) for condition, trial in todo
     )
     try:

@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, time_left
 from ..._utils.errors import SolverError
 from ..._utils.optional import import_clarabel, is_failure, suppress_failure
+from ..._utils.threads import count_workers
 from .._row_names import row_error, rows_named
 from .cones import Cones, Parameter, cone_size, rows_inside
 
@@ -194,9 +195,9 @@ class ConicSet:
         """Minimise each row of costs, in ``n_jobs`` processes."""
         if C.shape[0] == 0:
             return np.empty(C.shape)
-        from joblib import Parallel, delayed, effective_n_jobs
+        from joblib import Parallel, delayed
 
-        jobs = min(effective_n_jobs(n_jobs), C.shape[0])
+        jobs = count_workers(n_jobs, C.shape[0])
         if jobs == 1:
             return self._rows(C)[0]
         # Processes, not threads: Clarabel holds the interpreter lock while it solves.

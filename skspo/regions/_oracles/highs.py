@@ -18,10 +18,11 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 
 from ..._utils.deadline import carry_deadline, check_time
 from ..._utils.errors import SolverError, UnboundedRegionError
+from ..._utils.threads import count_workers
 from .._names import Names, say_variable
 from .._row_names import row_error
 from ..polyhedral import InequalityForm
@@ -44,7 +45,7 @@ BLOCK = 1024  # rows whose proofs are checked together
 def map_rows(func: Callable[..., np.ndarray], *arrays: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
     """Apply ``func(first_row, *arrays)`` to chunks of rows, in threads, and stack the results in order."""
     n = arrays[0].shape[0]
-    k = max(min(effective_n_jobs(n_jobs), n), 1)
+    k = count_workers(n_jobs, n)
     if k == 1:
         return func(0, *arrays)
     cuts = np.linspace(0, n, k + 1).astype(int)
