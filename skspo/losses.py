@@ -44,6 +44,9 @@ class Loss:
     #: whether decisions prove a lower bound on the mean loss (see ``_training/objective.py``)
     has_dual_bound: bool = False
 
+    #: whether the loss is continuous in the prediction; if not, rounding errors can change it by a lot
+    continuous: bool = True
+
     def __init__(self, region: Region | None = None) -> None:
         self.region = region
 
@@ -210,6 +213,7 @@ class SPOLoss(Loss):
     """
 
     name = "SPO"
+    continuous = False
 
     def value_min(self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None) -> np.ndarray:
         """Regret of the decision made with the prediction."""

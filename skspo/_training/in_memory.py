@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -15,7 +15,7 @@ from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from .certificate import Bound, DecisionsAt, Dual
-from .design import Design, LinearDesign, SharedDesign
+from .design import Design, Intercept, LinearDesign, SharedDesign, apply_model
 from .merge import merge_rows
 from .mixture import mixed_bound
 from .objective import Coordinates, LinearObjective, Penalty, Undecided, sample_step
@@ -33,6 +33,14 @@ MAX_MOVES = 50
 
 #: added to |c - 2 c_hat|, relative to the largest one, before it is inverted
 KINK = 1e-9
+
+
+class Given(NamedTuple):
+    """Features and offset (to be minimised) of all rows as the user has them, and the rows of the objective."""
+
+    X: np.ndarray | csr_array
+    offset: np.ndarray | None
+    rows: np.ndarray
 
 
 def region_normals(region: Region, d: int) -> np.ndarray:
@@ -97,6 +105,7 @@ class InMemoryObjective(LinearObjective):
     ) -> None:
         assert loss.region is not None
         rows, weight = merge_rows(sample_weight, X, y, offset, loss.region.row_table(X.shape[0]))
+        given = Given(X, None if offset is None else loss.region.to_min(offset), rows)
         X, y, region = X[rows], y[rows], loss.region.take(rows)
         weight = weight / weight.sum()
         C = region.to_min(y)
@@ -116,6 +125,7 @@ class InMemoryObjective(LinearObjective):
         known = None if known is None else self.normalised(known)
         check_offset_size(known)
         self._set_rows(region, design, weight, self.normalised(C), known, None)
+        self._given = given
         try:
             self._W = region.solve_min(C) if loss.needs_decisions else None
         except TimeIsUp:
@@ -144,6 +154,7 @@ class InMemoryObjective(LinearObjective):
         """Set the arrays of rows: normalised costs and offset, and optimal decisions W."""
         self.region, self.design, self.weight, self._W = region, design, weight, W
         self._reference_losses = {}
+        self._given: Given | None = None
         #: normalised costs and offset; the loss may replace them by ``C`` and ``offset``
         self.plain_costs, self.plain_offset = C, offset
         self.C, self.offset = self.loss.absorb(C, offset)
@@ -246,6 +257,7 @@ class InMemoryObjective(LinearObjective):
         other = copy(self)
         other.loss = loss
         other._set_rows(self.region, self.design, self.weight, self.plain_costs, self.plain_offset, self._W)
+        other._given = self._given
         return other
 
     # -- sums over rows ------------------------------------------------------------------------------------------------
@@ -262,7 +274,30 @@ class InMemoryObjective(LinearObjective):
 
     def mean_loss(self, Theta: np.ndarray) -> float:
         """Weighted loss at Theta, without the penalty."""
+        if self._given is not None and not self.loss.continuous:
+            return self._as_stored(self._given, Theta)[0]
         return float(self.weight @ self.loss.value_min(self.region, self.C, self.predict(Theta), self._W))
+
+    def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
+        """Coefficients and intercept in the user's units and sense, as ``mean_loss`` has evaluated them."""
+        if self._given is not None and not self.loss.continuous:
+            return self._as_stored(self._given, Theta)[1]
+        return super().to_user(Theta)
+
+    def _as_stored(self, given: Given, Theta: np.ndarray) -> tuple[float, tuple[np.ndarray, Intercept]]:
+        """Loss of Theta and its coefficients in the user's units, which are evaluated.
+
+        If predictions are tied, the decision depends on rounding errors, which differ between units.  The hidden
+        component has rounding errors of its own, so it is left out if the loss is smaller without it.
+        """
+        found = []
+        for whole in (self.canonical(Theta) + self._hidden, self.design.visible(Theta, self.free)):
+            coef, intercept = self._to_user(whole)
+            C_hat = self.region.to_min(apply_model(given.X, coef, intercept))
+            C_hat = (C_hat if given.offset is None else C_hat + given.offset)[given.rows]
+            loss = float(self.weight @ self.loss.value_min(self.region, self.C, C_hat, self._W))
+            found.append((loss, (coef, intercept)))
+        return min(found, key=lambda pair: pair[0])
 
     def mean_decision_cost(self, Theta: np.ndarray) -> float:
         """Weighted cost of the decisions, without the penalty."""

@@ -126,7 +126,7 @@ def spo_start(objective: InMemoryObjective, run: Run, options: SolverOptions, in
         return least_absolute(objective, run.deadline)
     surrogate = objective.with_loss(SPOPlusLoss(objective.loss.region))
     half = run.with_deadline(run.deadline.share(0.5))
-    return surrogate.canonical(minimise(surrogate, half, options)[0].coef)
+    return minimise(surrogate, half, options)[0].coef
 
 
 def spo_references(objective: InMemoryObjective, start: np.ndarray) -> Callable[[], list[Reference]]:
@@ -138,7 +138,8 @@ def spo_references(objective: InMemoryObjective, start: np.ndarray) -> Callable[
             # The penalty is that of coefficients with the norm of the start.
             length = float(np.linalg.norm(least_squares))
             least_squares = least_squares * ((float(np.linalg.norm(visible)) or 1.0) / length if length else 1.0)
-        return [(Theta, objective.value(Theta)) for Theta in (visible, least_squares, np.zeros(objective.shape))]
+        # The start itself, and not its visible part: ties of predictions depend on rounding errors.
+        return [(Theta, objective.value(Theta)) for Theta in (start, least_squares, np.zeros(objective.shape))]
 
     return references
 
@@ -423,7 +424,7 @@ def guarded(objective: LinearObjective, result: Result, references: Iterable[Ref
     best, value = result.coef, result.objective if np.isfinite(result.objective) else np.inf
     for Theta, known in references:
         if known < value and not value - known <= SAME * abs(value):
-            best, value = objective.canonical(Theta), known
+            best, value = Theta, known
     bound, radius, wrong = result.lower_bound, result.radius, result.wrong_bound
     if objective.loss.has_dual_bound and bound > value + WRONG * max(abs(value), GAP_FLOOR * objective.trivial_value()):
         (bound, radius), wrong = ZERO_BOUND, True

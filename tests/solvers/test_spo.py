@@ -492,3 +492,39 @@ def test_warm_start_of_the_decision_loss():
         assert fresh.objective_ > good * 1.01
         model.set_params(init="least_squares", warm_start=True, max_iter=1).fit(X, C)
     assert model.objective_ <= good * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("solver", ["auto", "milp"])
+def test_objective_is_the_loss_of_the_returned_coefficients_at_ties(solver):
+    """Integer data without an intercept: predictions are often tied, and rounding errors decide."""
+    tied = 0
+    for seed in range(120 if solver == "auto" else 30):
+        rng = np.random.default_rng(seed)
+        n, p, d = rng.integers(2, 7), rng.integers(1, 3), rng.integers(2, 5)
+        X = rng.integers(-2, 3, size=(n, p)).astype(float)
+        C = rng.integers(0, 6, size=(n, d)).astype(float)
+        region = [Simplex(), Box(0, 1), Simplex(sense="max"), TopK(max(1, d - 1))][seed % 4]
+        weight = rng.integers(1, 3, size=n).astype(float) if seed % 3 == 0 else None
+        offset = rng.integers(-1, 2, size=d).astype(float) if seed % 5 == 0 and solver == "auto" else None
+        data = {"sample_weight": weight, "offset": offset}
+        plus = SPOPlusRegressor(region, fit_intercept=False).fit(X, C, **data)
+        model = SPORegressor(region, solver=solver, fit_intercept=False, n_restarts=2, max_iter=30, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, C, **data)
+        loss, before = (spo_loss(C, m.predict(X, offset=offset), region, sample_weight=weight) for m in (model, plus))
+        assert model.objective_ == pytest.approx(loss, abs=1e-12)
+        assert loss <= before + 1e-12
+        prediction = model.predict(X, offset=offset)
+        tied += bool((np.diff(np.sort(prediction, axis=1), axis=1) == 0).any())
+    assert tied > 10
+
+
+def test_the_zero_model_is_returned_with_its_ties():
+    """The first option is the best one for all samples; among models without an intercept only a tie chooses it."""
+    X = np.array([[2.0], [-2.0], [2.0], [-2.0]])
+    C = np.array([[0, 1, 0, 2], [0, 1, 2, 1], [0, 3, 3, 0], [0, 1, 3, 5.0]])
+    model = SPORegressor(Simplex(), fit_intercept=False, n_restarts=2, max_iter=30, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_iter=30"):
+        model.fit(X, C)
+    assert model.objective_ == spo_loss(C, model.predict(X), Simplex()) == 0.0
