@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
@@ -241,7 +242,9 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
     ----------
     constraints : callable
         Function that takes a ``cvxpy.Variable`` of shape (n_dim,) and returns a list of CVXPY constraints.  It may
-        create further continuous variables.  Together the constraints must describe a bounded, nonempty set.
+        create further continuous variables.  Together the constraints must describe a bounded, nonempty set.  A
+        ``cvxpy.Parameter`` in them must have a value.  If the value changes, the next decisions use the new one, also
+        those of models that were fitted before.
     n_dim : int
         Number of decision variables.
     n_jobs : int, default=None
@@ -254,7 +257,7 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
     Notes
     -----
     Decisions are feasible to about 1e-8 and optimal to about 1e-7, relative to the largest cost.  Among several optimal
-    decisions the solver returns one in the middle, not a vertex.  ``clone`` shares the function.
+    decisions the solver returns one in the middle, not a vertex.  ``clone`` shares the function and its parameters.
 
     Examples
     --------
@@ -263,6 +266,16 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
     >>> region = CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8], n_dim=3)
     >>> region.argmin([[1.0, 2.0, 3.0]]).round(3) + 0.0
     array([[0.765, 0.235, 0.   ]])
+
+    A parameter may get another value at any time:
+
+    >>> budget = cp.Parameter(value=1.0)
+    >>> region = CvxpyRegion(lambda w: [w >= 0, w <= 1, cp.sum(w) <= budget], n_dim=3, sense="max")
+    >>> region.argmin([3.0, 2.0, 1.0]).round(3) + 0.0
+    array([1., 0., 0.])
+    >>> budget.value = 2.0
+    >>> region.argmin([3.0, 2.0, 1.0]).round(3) + 0.0
+    array([1., 1., 0.])
     """
 
     def __init__(
@@ -281,11 +294,19 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         self.variable_names = variable_names
 
     def _conic(self, n_dim: int | None = None) -> ConicSet:
-        return self._data(n_dim)
+        return self._data(n_dim).conic
 
-    def _prepare(self, d: int) -> ConicSet:
+    def _entry(self, n_dim: int | None = None) -> tuple[tuple[object, ...], int, _Compiled]:
+        entry = super()._entry(n_dim)
+        if not entry[2].is_current():
+            self._cache.pop("data", None)
+            entry = super()._entry(n_dim)
+        return entry
+
+    def _prepare(self, d: int) -> _Compiled:
         self._check_n_dim()
-        conic = _compile(self.constraints, d)
+        compiled = _compile(self.constraints, d)
+        conic = compiled.conic
         status = conic.status(np.zeros(d))
         if status.endswith("PrimalInfeasible"):
             raise InfeasibleRegionError("CvxpyRegion: the region is empty, the constraints are infeasible.")
@@ -304,7 +325,7 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
                         f"{'low' if j < d else 'high'}. Add a bound on it."
                     ) from None
             raise
-        return conic
+        return compiled
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Orthonormal rows E with E w constant on the region, to a tolerance of 1e-6 of its size."""
@@ -320,8 +341,34 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         return CertifiedFloat(box_diameter(self._conic(self.resolve_dim(n_dim))), "upper bound")
 
 
-def _compile(constraints: Callable[[cp.Variable], list[cp.Constraint]], d: int) -> ConicSet:
-    """Turn a function that returns CVXPY constraints into cones."""
+class _Compiled(NamedTuple):
+    """Cones, and the parameters in the constraints with the values that the cones were made with."""
+
+    conic: ConicSet
+    parameters: list[cp.Parameter]
+    values: list[np.ndarray]
+
+    def is_current(self) -> bool:
+        """Whether all parameters still have the same values."""
+        return all(
+            np.array_equal(_value_of(parameter), value)
+            for parameter, value in zip(self.parameters, self.values, strict=True)
+        )
+
+
+def _value_of(parameter: cp.Parameter) -> np.ndarray:
+    """Copy of the value of a parameter, which may be changed in place."""
+    value: Any = parameter.value
+    if value is None:
+        raise ValueError(
+            f"CvxpyRegion: the parameter {parameter.name()!r} of shape {parameter.shape} in the constraints has no "
+            "value. Set its .value; decisions always use the present one."
+        )
+    return np.array(value.toarray() if sp.issparse(value) else value)
+
+
+def _compile(constraints: Callable[[cp.Variable], list[cp.Constraint]], d: int) -> _Compiled:
+    """Turn a function that returns CVXPY constraints into cones, for the present values of its parameters."""
     cp = import_cvxpy()
     if not callable(constraints):
         raise TypeError(
@@ -345,7 +392,11 @@ def _compile(constraints: Callable[[cp.Variable], list[cp.Constraint]], d: int) 
                 f"CvxpyRegion: the constraint {constraint} is not DCP, so CVXPY cannot tell that the region is convex. "
                 "See https://www.cvxpy.org/tutorial/dcp for how to rewrite it."
             )
-    data, _, _ = cp.Problem(cp.Minimize(cp.sum(w)), list(listed)).get_problem_data(cp.CLARABEL)
+    problem = cp.Problem(cp.Minimize(cp.sum(w)), list(listed))
+    parameters = problem.parameters()
+    values = [_value_of(parameter) for parameter in parameters]
+    # Parameters are constants here: the cones are made anew when a value changes.
+    data, _, _ = problem.get_problem_data(cp.CLARABEL, ignore_dpp=True)
     start = data["param_prob"].var_id_to_col[w.id]
     columns = np.arange(start, start + d)
     # Check with the objective sum(w) that these are the columns of w; otherwise decisions would be wrong.
@@ -353,4 +404,4 @@ def _compile(constraints: Callable[[cp.Variable], list[cp.Constraint]], d: int) 
     expected[columns] = 1.0
     if not np.array_equal(data["c"], expected) or data.get("P") is not None:
         raise RuntimeError("CvxpyRegion: this version of CVXPY compiles problems in a way that skspo does not support.")
-    return ConicSet(data["A"], data["b"], cones_of(data["dims"]), columns)
+    return _Compiled(ConicSet(data["A"], data["b"], cones_of(data["dims"]), columns), parameters, values)
