@@ -86,6 +86,8 @@ class InMemoryObjective(LinearObjective):
 
     in_memory = True
     undecided = False
+    #: data as the user has them; None of some of the costs, and of rows in chunks
+    _given: Given | None = None
 
     def __init__(
         self,
@@ -154,7 +156,7 @@ class InMemoryObjective(LinearObjective):
         """Set the arrays of rows: normalised costs and offset, and optimal decisions W."""
         self.region, self.design, self.weight, self._W = region, design, weight, W
         self._reference_losses = {}
-        self._given: Given | None = None
+        self._given = None
         #: normalised costs and offset; the loss may replace them by ``C`` and ``offset``
         self.plain_costs, self.plain_offset = C, offset
         self.C, self.offset = self.loss.absorb(C, offset)

@@ -43,8 +43,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     solver : {"auto", "lbfgs", "line-search", "milp"} or Solver, default="auto"
         "lbfgs" needs decisions that vary smoothly with the costs (``EntropySimplex``, ``LogBarrierSimplex``,
         ``Ellipsoid``, ``LqBall``, ``Markowitz``); "line-search" needs only ``argmin`` and is for polyhedra and integer
-        regions; "milp" finds the optimum of small problems over polyhedra with few vertices.  "auto" is "lbfgs" if the
-        region allows it, else "line-search".
+        regions; "milp" finds the best model of small problems over polyhedra with few vertices, among those whose
+        decisions are unique by a margin (1e-3, if features have unit variance and the largest coefficient is one).
+        "auto" is "lbfgs" if the region allows it, else "line-search".
     init : {"spo+", "least_squares", "absolute_error"}, default="spo+"
         The start.
     n_restarts : int or None, default=None
@@ -86,16 +87,17 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     objective_ : float
         Mean SPO loss of the training data plus the penalty.
     lower_bound_ : float
-        0, a bound of every SPO loss; with solver="milp" a bound for all models whose decisions are unique by a margin
-        (see ``skspo.solvers.spo.milp``).  -inf if the region's oracle was found not to be optimal (see
+        0, a bound of every SPO loss.  -inf if the region's oracle was found not to be optimal (see
         :class:`OracleRegion`): the loss may then be negative.
     certificate_radius_ : float
-        Infinite for a bound of 0, which holds for every model; NaN for the bound of "milp", and if there is no bound.
+        Infinite: the bound holds for every model.  NaN if there is no bound.
     duality_gap_ : float
-        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Near 1 without "milp".
+        (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Usually 1.
     status_ : str
         Why the solver stopped: "converged" if it met its own rule (see ``tol``), "iteration limit", "time limit",
-        "numerical limit" if no more progress was possible, "interrupted", or "failed".
+        "numerical limit" if no more progress was possible, "interrupted", or "failed".  With solver="milp",
+        "converged" means that no model whose decisions are unique by the margin is better by more than ``tol``; models
+        with ties or a smaller margin may be.
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays

@@ -384,11 +384,8 @@ def judge_spo(problem: Problem) -> str:
     fitted = max(fitted, regret(predicted(*exact.to_user(exact.least_squares))))
     assert model.objective_ <= fitted + slack, f"objective_ is {model.objective_}, least squares has {fitted}"
     assert model.objective_ <= trivial + slack, f"objective_ is {model.objective_}, zero has {trivial}"
-    if problem.params["solver"] != "milp":
-        found = model.lower_bound_, model.certificate_radius_
-        assert found == (0.0, np.inf), f"lower_bound_ and its radius are {found}"
-    elif model.lower_bound_ > 0:
-        assert np.isnan(model.certificate_radius_)
+    found = model.lower_bound_, model.certificate_radius_
+    assert found == (0.0, np.inf), f"lower_bound_ and its radius are {found}"
     return outcome
 
 

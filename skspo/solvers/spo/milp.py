@@ -129,14 +129,14 @@ def _value_with_margin(Theta: np.ndarray, left: np.ndarray, pairs: np.ndarray, c
 
 
 class MILPSolver(Solver):
-    """Exact minimisation of the SPO loss for small data, with a bound.
+    """Minimisation of the SPO loss for small data, over all models whose decisions are unique by ``MARGIN``.
 
     Parameters
     ----------
     tol : float, default=1e-6
-        Relative gap between the objective and the bound.
+        Relative gap between the objective and the bound of the program.
     time_limit : float or None, default=None
-        Seconds after which the best model so far is returned with the bound so far.
+        Seconds after which the best model so far is returned.
     verbose : int, default=0
     """
 
@@ -208,13 +208,18 @@ class MILPSolver(Solver):
         known = [_value_with_margin(Theta, left, pairs, a[:, None] * costs) for Theta in candidates]
         if bound > min(known) + 1e-6 * (1.0 + abs(bound)):
             bound, wrong = 0.0, True
-        # A start without the margin may be better than every feasible model of the program.
-        bound = min(bound, values[i])
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
-        progress(nodes, values[i], bound, force=True)
-        answer = certified(
-            objective, Result(candidates[i], values[i], bound, nodes, status, f"HiGHS: {message}"), self.tol
-        )
-        if answer.gap <= self.tol:
-            return answer._replace(status=Status.CONVERGED, message="")
-        return answer._replace(wrong_bound=True, status=Status.FAILED) if wrong else answer
+        progress(nodes, values[i], 0.0, force=True)
+        if wrong:
+            status = Status.FAILED
+        elif objective.relative_gap(values[i], bound) <= self.tol:
+            status, message = Status.CONVERGED, ""
+        if message:
+            message = f"HiGHS: {message}"
+            if bound > 0.0:
+                message += (
+                    f" No model whose decisions are unique by a margin of {MARGIN:g} has a loss below "
+                    f"{bound * objective.scale:.6g}."
+                )
+        result = Result(candidates[i], values[i], 0.0, nodes, status, message, np.inf, wrong)
+        return certified(objective, result, self.tol)
