@@ -38,7 +38,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -60,6 +61,9 @@ from ._base import DecisionMixin
 from ._folds import Fold, Splitter, cv_splits, fit_folds, held_out_predictions, protected
 from ._linear import LinearSPOPlusMixin
 from ._path import Path, Point, alpha_grid, warn_about
+
+#: features of the training part and of the held-out part of a fold, from the rows of both
+TransformFold: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 
 #: default relative duality gap of the fits on folds, unless ``tol`` is larger
 CV_TOL = 1e-3
@@ -272,6 +276,18 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         -------
         self : SPOPlusRegressorCV
         """
+        return self._fit(X, y, sample_weight, offset, region_params)
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+        transform_fold: TransformFold | None = None,
+    ) -> SPOPlusRegressorCV:
+        """Fit; ``transform_fold`` returns the features of both parts of a fold, if they are not rows of X."""
         self._check_params()
         deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
@@ -305,6 +321,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 n_fits=n_fits,
                 keeps_models=bool(self.store_cv_predictions),
                 name=f"fold {k + 1} of {len(splits)}",
+                transformed=transform_fold and partial(self._transformed, data, transform_fold, train, test),
             )
             for k, (train, test) in enumerate(splits)
         ]
@@ -338,7 +355,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         }
         more = {}
         if self.store_cv_predictions:
-            more["cv_predictions_"] = held_out_predictions(data, splits, [fold.models[best] for fold in folds])
+            more["cv_predictions_"] = held_out_predictions(data, splits, folds, best)
         self._store(
             final.objective,
             final.run,
@@ -368,6 +385,20 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     def _cv_tol(self) -> float:
         """Relative duality gap of the fits on folds."""
         return max(self.tol, CV_TOL) if self.cv_tol is None else self.cv_tol
+
+    def _transformed(
+        self, data: TrainingData, transform_fold: TransformFold, train: np.ndarray, test: np.ndarray
+    ) -> tuple[TrainingData, TrainingData]:
+        """Both parts of a fold, with their own features."""
+
+        def replaced(part: TrainingData, X: Any) -> TrainingData:
+            checked = check_training_data(self, X, part.C, None, None, reset=True).X
+            return part._replace(
+                X=checked, input_attributes=part.input_attributes | {"n_features_in_": checked.shape[1]}
+            )
+
+        X_train, X_test = transform_fold(train, test)
+        return replaced(data.take(train), X_train), replaced(data.take(test), X_test)
 
     def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
         return self._objective(SPOPlusLoss(region), data, standardized=True)

@@ -104,6 +104,8 @@ class Fold:
         Whether to keep coefficients and intercepts.
     name : str
         For progress reports.
+    transformed : callable, optional
+        Returns both parts of the data, if their features are not rows of those of ``data``.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Fold:
         n_fits: int,
         keeps_models: bool,
         name: str = "",
+        transformed: Callable[[], tuple[TrainingData, TrainingData]] | None = None,
     ) -> None:
         self.region, self.held_out = region.take(test), data.take(test)
         weight = self.held_out.weight
@@ -135,7 +138,7 @@ class Fold:
         self._path: Path | None = None
         self._optimal: np.ndarray | None = None  # decisions
         # The training part is copied when it is needed.
-        self._begin: Any = (make_objective, training_region, data, train)
+        self._begin: Any = (make_objective, training_region, data, train, transformed)
 
     def advance(self, alphas: np.ndarray, n_left: int, deadline: Deadline, part: float) -> Fold:
         """Fit and score models for the next alphas; the first call also computes the optimal decisions.
@@ -144,9 +147,13 @@ class Fold:
         """
         deadline = deadline.share(part)
         if self._path is None:
-            make_objective, training_region, data, train = self._begin
+            make_objective, training_region, data, train, transformed = self._begin
             with deadline.enforced():
-                objective = make_objective(training_region.take(train), data.take(train))
+                if transformed is None:
+                    part = data.take(train)
+                else:
+                    part, self.held_out = transformed()
+                objective = make_objective(training_region.take(train), part)
             self._path = Path(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
             self._begin = None
         with Activity(self.name, self.options.verbose):
@@ -371,13 +378,11 @@ def fit_folds(
             size = step if deadline.left() > 0 else n_left
 
 
-def held_out_predictions(
-    data: TrainingData, splits: list[tuple[np.ndarray, np.ndarray]], models: list[Model]
-) -> np.ndarray:
-    """Predictions of each sample by the models of the splits that hold it out: their mean, or NaN if there are none."""
+def held_out_predictions(data: TrainingData, splits: Splits, folds: list[Fold], best: int) -> np.ndarray:
+    """Predictions of each sample by the models of the folds that hold it out: their mean, or NaN if there are none."""
     total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
-    for (_, test), model in zip(splits, models, strict=True):
-        np.add.at(total, test, apply_model(data.X[test], *model))
+    for (_, test), fold in zip(splits, folds, strict=True):
+        np.add.at(total, test, apply_model(fold.held_out.X, *fold.models[best]))
         np.add.at(count, test, 1.0)
     with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
         total /= count[:, None]

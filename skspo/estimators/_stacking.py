@@ -135,10 +135,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
 
     Notes
     -----
-    The penalty of a member that is a :class:`SPOPlusRegressorCV` without a ``cv`` of its own, also at the end of a
-    pipeline, is chosen once, on the folds of the stack, and the features before it are transformed once.  That takes a
-    sixth of the time.  Its held-out predictions are those of the chosen penalty, which makes them a little too good.
-    All other members are fitted again for every fold, searches included.
+    All steps of all members are fitted again for every fold, searches included: what predicts a sample has not seen its
+    costs.  Only the penalty of a member that is a :class:`SPOPlusRegressorCV` without a ``cv`` of its own, also at the
+    end of a pipeline, is chosen once, on the folds of the stack, which takes a sixth of the time.  Its held-out
+    predictions are those of the chosen penalty, which makes them a little too good.
 
     Examples
     --------

@@ -7,8 +7,9 @@ the end of a pipeline, without metadata routing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -20,7 +21,6 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
-from sklearn.utils import get_tags
 
 from .._training.fitted import metadata_checked
 from .._utils.deadline import Deadline
@@ -98,23 +98,14 @@ class Member(NamedTuple):
 
     @property
     def chooses_once(self) -> bool:
-        """Whether the penalty is chosen on the folds of the stack, so that one fit gives all held-out predictions.
+        """Whether the penalty is chosen on the folds of the stack, so that one fit gives all held-out predictions."""
+        return isinstance(self.estimator, SPOPlusRegressorCV) and self.estimator.cv is None
 
-        The features are then transformed once for all folds, which is right if the transformer ignores the costs.
-        """
-        model = self.estimator
-        ignores = self.transformer is None or not _requires_target(self.transformer)
-        return isinstance(model, SPOPlusRegressorCV) and model.cv is None and ignores
-
-
-def _requires_target(transformer: object) -> bool:
-    """Whether a transformer, or one in a pipeline or union, needs the costs."""
-    if isinstance(transformer, ItemTransformer):
-        return False  # uses the number of costs only
-    parts = getattr(transformer, "steps", None) or getattr(transformer, "transformer_list", None)
-    if parts:
-        return any(_requires_target(part) for _, part in parts)
-    return hasattr(transformer, "fit") and bool(get_tags(transformer).target_tags.required)
+    def transform_fold(self, data: Rows, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
+        """Features of both parts of a fold.  Transformers may use the costs: they see those of the training part."""
+        fitted: Any = clone(self.transformer)
+        X_train = fitted.fit_transform(take_rows(data.X, train), data.C[train])
+        return X_train, fitted.transform(take_rows(data.X, test))
 
 
 def make_member(name: str, estimator: BaseEstimator, region: Region, *, shared: bool, costs: str) -> Member:
@@ -222,8 +213,11 @@ def make_tasks(members: list[Member], splits: Splits) -> Iterator[Task]:
             yield Task(k, member, fold, splits, 1.0 / left, required=k == 0)
 
 
-def fit_member(member: Member, data: Rows, limit: float = np.inf) -> BaseEstimator:
-    """Fit both parts of a member; an estimator without a time limit of its own gets this one."""
+def fit_member(member: Member, data: Rows, limit: float = np.inf, *, by_fold: bool = False) -> BaseEstimator:
+    """Fit both parts of a member; an estimator without a time limit of its own gets this one.
+
+    ``by_fold``: the estimator is a ``SPOPlusRegressorCV``, and in its folds the transformer is fitted again.
+    """
     X, transformer = data.X, None
     if member.transformer is not None:
         transformer = clone(member.transformer)
@@ -231,14 +225,17 @@ def fit_member(member: Member, data: Rows, limit: float = np.inf) -> BaseEstimat
     model: Any = clone(member.estimator)
     if np.isfinite(limit) and model.get_params(deep=False).get("time_limit", 0) is None:
         model.set_params(time_limit=limit)
-    _fit(model, member.name, X, data)
+    fit = model.fit
+    if by_fold and transformer is not None:
+        fit = partial(model._fit, transform_fold=partial(member.transform_fold, data))
+    _fit(fit, member.name, X, data)
     if "time_limit" in model.get_params(deep=False):
         model.set_params(time_limit=member.estimator.get_params(deep=False)["time_limit"])
     return model if transformer is None else _fitted_pipeline(transformer, model)
 
 
-def _fit(model: Any, name: str, X: ArrayLike, data: Rows) -> None:
-    """Fit an estimator with what is known about the samples."""
+def _fit(fit: Callable[..., object], name: str, X: ArrayLike, data: Rows) -> None:
+    """Call ``fit`` with what is known about the samples."""
     known = data._asdict()
     given = {
         argument: known[field]
@@ -246,7 +243,7 @@ def _fit(model: Any, name: str, X: ArrayLike, data: Rows) -> None:
         if known[field] is not None
     }
     with _named(name):
-        model.fit(X, data.C, **given)
+        fit(X, data.C, **given)
 
 
 @contextmanager
@@ -263,7 +260,7 @@ def _fit_with_folds(member: Member, data: Rows, splits: Splits, limit: float) ->
     """Fit ``SPOPlusRegressorCV`` on the folds of the stack: held-out predictions, less the offset, and the model."""
     own = member.estimator.get_params(deep=False)
     chosen: Any = clone(member.estimator).set_params(cv=splits, store_cv_predictions=True)
-    model: Any = fit_member(member._replace(estimator=chosen), data, limit)
+    model: Any = fit_member(member._replace(estimator=chosen), data, limit, by_fold=True)
     last: Any = model.steps[-1][1] if isinstance(model, Pipeline) else model
     held_out = last.__dict__.pop("cv_predictions_")
     last.set_params(cv=own["cv"], store_cv_predictions=own["store_cv_predictions"])

@@ -2,8 +2,98 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.cluster import KMeans
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SequentialFeatureSelector
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
-from skspo import Simplex, SPOPlusRegressor, SPOPlusRegressorCV, SPORegressorCV, SPOStackingRegressor, cross_val_decide
+from skspo import (
+    Simplex,
+    SPOPlusRegressor,
+    SPOPlusRegressorCV,
+    SPORegressorCV,
+    SPOStackingRegressor,
+    cross_val_decide,
+    spo_loss,
+)
+
+
+class Remember(TransformerMixin, BaseEstimator):
+    """Costs of the nearest sample that was fitted: the strongest leak that there can be."""
+
+    def fit(self, X, y=None):
+        self.model_ = KNeighborsRegressor(1).fit(X, np.zeros(X.shape[0]) if y is None else y)
+        return self
+
+    def transform(self, X):
+        return self.model_.predict(X).reshape(X.shape[0], -1)
+
+
+class Other(Remember):
+    """Training samples get other features than new ones, as those of TargetEncoder."""
+
+    def fit_transform(self, X, y):
+        return self.fit(X, y).transform(X[::-1])
+
+
+SELECT = SelectFromModel(Ridge(), max_features=3, threshold=-np.inf)
+
+#: transformers that use the costs without saying so, and others
+TRANSFORMERS = {
+    "SelectFromModel": SELECT,
+    "SequentialFeatureSelector": SequentialFeatureSelector(Ridge(), n_features_to_select=2, cv=2),
+    "RFE": RFE(DecisionTreeRegressor(max_depth=3, random_state=0), n_features_to_select=2, step=0.5),
+    "SelectKBest": SelectKBest(lambda X, y: np.abs(X.T @ y).sum(axis=1), k=3),
+    "ColumnTransformer": ColumnTransformer([("a", SELECT, slice(0, 20)), ("b", Remember(), slice(20, 30))]),
+    "FeatureUnion": FeatureUnion(
+        [("a", FunctionTransformer(lambda X: X[:, :2])), ("b", make_pipeline(PCA(5), SELECT))]
+    ),
+    "pipeline": make_pipeline(StandardScaler(), KBinsDiscretizer(3, subsample=None), Remember()),
+    "Remember": Remember(),
+    "Other": Other(),
+    "unsupervised": make_pipeline(StandardScaler(), PCA(0.3), Nystroem(n_components=5, random_state=0)),
+    "KMeans": KMeans(3, n_init=1, random_state=0),
+}
+
+
+def noise(seed, n=80, p=30):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)), rng.normal(size=(n, 4))
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_every_step_of_a_member_is_fitted_in_the_folds(name):
+    """With an infinite penalty the member is least squares, and scikit-learn has its held-out predictions."""
+    X, C = noise(0)
+    member = make_pipeline(TRANSFORMERS[name], SPOPlusRegressorCV(alphas=[np.inf]))
+    stack = SPOStackingRegressor(Simplex(), [("ridge", Ridge()), ("spo+", member)], cv=4, random_state=0).fit(X, C)
+    expected = cross_val_predict(make_pipeline(TRANSFORMERS[name], LinearRegression()), X, C, cv=KFold(4))
+    assert stack.cv_results_["mean_test_spo_loss"][1] == pytest.approx(spo_loss(C, expected, Simplex()), rel=1e-9)
+    # In the model of all data, every step has seen all samples.
+    alone = make_pipeline(TRANSFORMERS[name], LinearRegression()).fit(X, C)
+    np.testing.assert_allclose(stack.named_estimators_["spo+"].predict(X), alone.predict(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_no_transformer_finds_something_in_noise(name):
+    """All decisions have the same expected regret, minus that of the smallest of four standard normal costs."""
+    member = make_pipeline(TRANSFORMERS[name], SPOPlusRegressorCV(n_alphas=3, patience=None))
+    regrets = []
+    for seed in range(3):
+        X, C = noise(seed)
+        stack = SPOStackingRegressor(Simplex(), [("ridge", Ridge()), ("spo+", member)], cv=4, random_state=0).fit(X, C)
+        # The luck of these samples is left out: the mean cost of a decision is that of all options.
+        regrets.append(stack.cv_results_["mean_test_spo_loss"][1] - (C.mean() - C.min(axis=1).mean()))
+    # Standard deviation of the cost of a decision minus the mean cost: sqrt(3 / 4).
+    assert np.mean(regrets) > -2.5 * np.sqrt(0.75 / (3 * 80))
 
 
 @pytest.mark.parametrize("estimator", [SPOPlusRegressorCV, SPORegressorCV, SPOStackingRegressor])

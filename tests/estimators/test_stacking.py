@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler, TargetEncoder
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -36,7 +36,7 @@ from skspo import (
 )
 from skspo._utils.deadline import Deadline
 from skspo.datasets import make_shortest_path
-from skspo.estimators._stacking_members import _requires_target, default_members, make_member
+from skspo.estimators._stacking_members import default_members
 from skspo.estimators._stacking_weights import (
     HeldOut,
     choose_weights,
@@ -232,16 +232,6 @@ def test_penalty_is_chosen_once_on_the_folds_of_the_stack(paths):
         assert stack.cv_results_["mean_test_spo_loss"][0] == pytest.approx(loss, rel=0.02)
     fitted = stack.named_estimators_["linear"].steps[-1][1]
     assert fitted.cv is None and not fitted.store_cv_predictions and not hasattr(fitted, "cv_predictions_")
-
-
-def test_transformers_that_need_costs_are_fitted_in_every_fold():
-    assert not _requires_target(make_pipeline(StandardScaler(), PolynomialFeatures()))
-    assert _requires_target(TargetEncoder())
-    assert _requires_target(make_pipeline(StandardScaler(), TargetEncoder()))
-    member = make_member("a", make_pipeline(TargetEncoder(), SPOPlusRegressorCV()), GRID, shared=False, costs="all")
-    assert not member.chooses_once
-    member = make_member("a", make_pipeline(StandardScaler(), SPOPlusRegressorCV()), GRID, shared=False, costs="all")
-    assert member.chooses_once
 
 
 # -- guard -------------------------------------------------------------------------------------------------------------
