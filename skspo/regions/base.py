@@ -8,7 +8,7 @@ Conventions
 A region is a small value object: a scikit-learn ``BaseEstimator`` whose parameters describe the set.  It prints,
 clones and pickles, and its parameters can be searched (``region__threshold``).  What is derived from the parameters is
 computed on first use by ``_prepare`` and cached.  ``clone`` and ``pickle`` drop the cache, and a new value of a
-parameter invalidates it.
+parameter invalidates it, also one that is written into an array or a list.
 
 A subclass writes two methods: ``_prepare(d)`` validates the parameters for ``d`` decision variables and returns the
 data that the oracle needs, ``_argmin(C, data)`` minimises each row of ``C``.  Everything else is an optional method, a
@@ -18,7 +18,7 @@ capability (see ``capabilities.py``).
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,12 +27,16 @@ from sklearn.utils.validation import check_array
 
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
+from ._contents import Content, contents_of
 from ._names import Names, check_names, default_names, list_amounts
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
 from ._threads import count_blocks, solve_blocks
 from .capabilities import CAPABILITIES as CAPABILITIES
 from .capabilities import Memory, equalities_of, has, project_visible
+
+#: parameters of a region, dimension, what was prepared for them, and their contents
+Entry: TypeAlias = tuple[tuple[object, ...], int, Any, list[Content]]
 
 
 class CertifiedFloat(float):
@@ -478,25 +482,27 @@ class Region(VersionedState, BaseEstimator):
         return int(d)
 
     def _data(self, n_dim: int | None = None) -> Any:
-        """Return what ``_prepare`` returns for this dimension; it is cached until a parameter is replaced."""
+        """Return what ``_prepare`` returns for this dimension; it is cached until a parameter changes."""
         return self._entry(n_dim)[2]
 
-    def _entry(self, n_dim: int | None = None) -> tuple[tuple[object, ...], int, Any]:
-        """Parameters, dimension and prepared data: the same object as long as they are valid."""
+    def _entry(self, n_dim: int | None = None) -> Entry:
+        """Parameters, dimension, prepared data, and contents: the same object as long as they are valid."""
         kind: Any = type(self)  # mypy takes classes for unhashable
         params = tuple(getattr(self, name) for name in _param_names(kind))
         cache = self.__dict__.setdefault("_cache", {})
         entry = cache.get("data")  # read once: another thread may replace it
         if entry is not None:
-            used, d, _ = entry
+            used, d, _, contents = entry
             if d == n_dim and len(used) == len(params) and all(a is b for a, b in zip(used, params, strict=True)):
-                return entry
+                if not any(content.changed() for content in contents):
+                    return entry
         d = self.resolve_dim(n_dim)
         if self.sense not in ("min", "max"):
             raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}.")
         if "variable_names" in _param_names(kind):
             self.names(d)  # checks them
-        entry = (params, d, self._prepare(d))
+        contents = contents_of(params)
+        entry = (params, d, self._prepare(d), contents)
         cache["data"] = entry
         return entry
 

@@ -17,7 +17,7 @@ from ._oracles.audit import Witness, Witnesses
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import cones_of
 from ._row_names import row_error, rows_named
-from .base import CertifiedFloat, Region
+from .base import CertifiedFloat, Entry, Region
 from .conic import ConicRegion, box_diameter
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
     def _conic(self, n_dim: int | None = None) -> ConicSet:
         return self._data(n_dim).conic
 
-    def _entry(self, n_dim: int | None = None) -> tuple[tuple[object, ...], int, _Compiled]:
+    def _entry(self, n_dim: int | None = None) -> Entry:
         entry = super()._entry(n_dim)
         if not entry[2].is_current():
             self._cache.pop("data", None)

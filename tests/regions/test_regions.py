@@ -7,13 +7,15 @@ import pickle
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from regions_list import CENTER, COVARIANCE, REGIONS, Q, cheapest, cut_ball, dearest
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog
 from sklearn.base import clone
 
 import skspo as sk
@@ -321,6 +323,72 @@ def _arrays(form):
     if isinstance(form, np.ndarray):
         return [form]
     return [form.A_ub.toarray(), form.b_ub, form.A_eq.toarray(), form.b_eq, form.lower, form.upper]
+
+
+def double(array, *where):
+    """Multiply in place an array, or the numbers of a list, or one of their elements."""
+    for k in where[:-1]:
+        array = array[k]
+    last = where[-1] if where else slice(None)
+    array[last] = 2.0 * np.asarray(array[last]) if isinstance(array, np.ndarray) else 2.0 * array[last]
+
+
+WRITTEN = {
+    "array": (sk.Box(0, np.ones(4)), lambda r: double(r.upper)),
+    "list": (sk.Box(0, [1.0, 1.0, 1.0, 1.0]), lambda r: double(r.upper, 1)),
+    "series": (sk.Box(0, pd.Series(np.ones(4))), lambda r: r.upper.__setitem__(2, 5.0)),
+    "nested lists": (sk.Polyhedron([[1.0, 1, 1, 2]], [1.0]), lambda r: double(r.A_ub, 0, 0)),
+    "matrix": (sk.Polyhedron(np.ones((1, 4)), [1.0]), lambda r: double(r.A_ub, (0, 1))),
+    "sparse matrix": (sk.Polyhedron(sp.csr_array(np.ones((1, 4))), [1.0]), lambda r: double(r.A_ub.data, 1)),
+    "list of lists": (sk.Polyhedron(sp.lil_array(np.ones((1, 4))), [1.0]), lambda r: r.A_ub.__setitem__((0, 1), 2.0)),
+    "side": (sk.Polyhedron(np.ones((1, 4)), np.ones(1)), lambda r: double(r.b_ub)),
+    "pairs": (sk.Polyhedron(bounds=[(0, 1)] * 4), lambda r: r.bounds.__setitem__(2, (0, 3))),
+    "Bounds": (sk.Polyhedron(bounds=Bounds(np.zeros(4), np.ones(4))), lambda r: double(r.bounds.ub)),
+    "LinearConstraint": (
+        sk.Polyhedron(constraints=[LinearConstraint(np.ones((1, 4)), ub=np.ones(1))]),
+        lambda r: double(r.constraints[0].ub),
+    ),
+    "tuple": (sk.MixedInteger(constraints=(np.ones((1, 4)), 0.0, np.ones(1))), lambda r: double(r.constraints[2])),
+    "integrality": (
+        sk.MixedInteger(np.ones((1, 4)), [1.5], integrality=np.ones(4)),
+        lambda r: double(r.integrality) or r.integrality.fill(0),
+    ),
+    "weights": (sk.Knapsack(np.array([1.0, 2.0, 3.0, 4.0]), 5), lambda r: double(r.weights, 0)),
+    "edges": (sk.ShortestPath([(0, 1), (0, 1), (1, 2), (0, 2)], 0, 2), lambda r: r.edges.__setitem__(3, (1, 0))),
+    "Q": (sk.Ellipsoid(np.eye(4)), lambda r: double(r.Q, (0, 0))),
+    "covariance": (sk.Markowitz(COVARIANCE.copy(), 0.9), lambda r: double(r.covariance, (0, 0))),
+    "part": (sk.Product([sk.Simplex(), sk.Box(0, np.ones(2))], [2, 2]), lambda r: double(r.regions[1].upper)),
+    "inner": (sk.LinearImage(sk.Box(0, np.ones(2)), np.ones((4, 2))), lambda r: double(r.region.upper)),
+    "map": (sk.LinearImage(sk.Simplex(), np.eye(4)), lambda r: double(r.matrix, (0, 0))),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_is_written_into_a_parameter_is_noticed(name):
+    """The answer is that of a new region with the same parameters, of every method."""
+    region, write = clone(WRITTEN[name][0]), WRITTEN[name][1]
+    C = np.random.default_rng(0).normal(size=(40, 4)) - 0.5
+    before = region.argmin(C)
+    for method in ("diameter", "bounding_box", "geometry"):
+        if hasattr(region, method):
+            getattr(region, method)(4)
+    write(region)
+    fresh = clone(region)
+    assert_array_equal(region.argmin(C), fresh.argmin(C))
+    assert np.abs(region.argmin(C) - before).max() > 1e-3
+    for method in ("diameter", "bounding_box", "equalities"):
+        if hasattr(region, method):
+            assert_array_equal(getattr(region, method)(4), getattr(fresh, method)(4))
+
+
+@every
+def test_nothing_is_prepared_twice(case, monkeypatch):
+    region, C, calls = clone(case.region), costs(case.d)[:2], []
+    prepare = type(region)._prepare
+    monkeypatch.setattr(type(region), "_prepare", lambda self, d: calls.append(self) or prepare(self, d))
+    for _ in range(3):
+        region.argmin(C)
+    assert sum(one is region for one in calls) == 1
 
 
 def test_geometry_follows_the_parameters():
