@@ -7,6 +7,11 @@ Conventions
 
     1 - delta = level      risk <= upper bound of sum_i a_i l_i                         with probability 1 - delta
     D_i = l_i - l'_i of two models, -b <= D_i <= b: one bound on each side, each with probability 1 - delta / 2
+
+Groups.  The mean regret of a group is between 0 and b, and groups are independent, so that the bounds hold for its
+expectation: l_i is the mean of group i, and a_i = 1 / number of groups.  The expected regret of a sample is
+E[sum of regrets of a group] / E[size].  It is another number if the size depends on the regrets, and it has no bound
+from few groups: a group that is large and rare may be missing.
 """
 
 from __future__ import annotations
@@ -52,8 +57,10 @@ class HeldOutRisk:
         Mean regret (SPO loss), and its ratio to the mean absolute best cost.
     interval, normalized_interval : (float, float)
         Bootstrap intervals of both: approximate.
+    group_mean_loss : float
+        Mean over groups of the mean regret of a group; NaN without groups.
     upper_bound : float
-        Proved upper bound of the risk, the expected regret.
+        Proved upper bound of the risk, the expected regret; with groups, of the expected mean regret of a group.
     other_mean_loss : float
         Mean regret of the other model.
     difference : float
@@ -61,7 +68,7 @@ class HeldOutRisk:
     difference_interval : (float, float)
         Bootstrap interval of the difference: approximate.
     difference_bounds : (float, float)
-        Proved interval of the difference of the two risks.
+        Proved interval of the difference of the two risks, with groups as well.
     ratio : float
         Mean regret divided by that of the other model.
     ratio_interval : (float, float)
@@ -88,6 +95,7 @@ class HeldOutRisk:
     normalized_loss: float
     interval: Interval
     normalized_interval: Interval
+    group_mean_loss: float
     upper_bound: float
     other_mean_loss: float
     difference: float
@@ -110,6 +118,7 @@ class HeldOutRisk:
             title += f" in {self.n_groups:,} groups"
         rows = [("mean regret", self.mean_loss, "{:.4g}", self.interval)]
         rows.append(("of best cost", self.normalized_loss, "{:.2%}", self.normalized_interval))
+        rows.append(("mean of groups", self.group_mean_loss, "{:.4g}", NO_INTERVAL))
         if self.other_name:
             rows.append((f"mean regret of {self.other_name}", self.other_mean_loss, "{:.4g}", NO_INTERVAL))
             rows.append(("difference", self.difference, "{:.4g}", self.difference_interval))
@@ -133,12 +142,19 @@ class HeldOutRisk:
         if np.isnan(self.upper_bound):
             return "\n".join([*lines, "No proved bound: it needs loss_bound, cost_bounds or loss_cap."])
         lines.append(f"Proved, each with probability {percent} ({self.method}):")
-        cap = f", capped at {self.loss_bound:.6g}," if self.capped else ""
+        grouped = not np.isnan(self.group_mean_loss)
+        cap = " (mean of a group)" if grouped else ""
+        cap += f", capped at {self.loss_bound:.6g}," if self.capped else ""
         lines.append(f"  expected regret{cap} <= {self.upper_bound:.4g}")
         if self.other_name:
             low, high = self.difference_bounds
             lines.append(f"  {low:.4g} <= difference of expected regrets{cap} <= {high:.4g}")
-        return "\n".join([*lines, "if", *(f"  - {assumption}" for assumption in self.assumptions)])
+        lines += ["if", *(f"  - {assumption}" for assumption in self.assumptions)]
+        if grouped:
+            lines.append(
+                "The same holds for samples if the expected mean regret of a group does not depend on its size."
+            )
+        return "\n".join(lines)
 
     __repr__ = __str__
 
@@ -196,7 +212,8 @@ def held_out_risk(
     sample_weight : array-like of shape (n_samples,), optional
         Weights, which must not depend on the regrets.  With them the risk is the weighted mean of the expected regrets.
     groups : array-like of shape (n_samples,), optional
-        Labels of samples that depend on each other, such as those of one day; only groups are independent.
+        Labels of samples that depend on each other, such as those of one day; only groups are independent.  What is
+        proved is then about the expected mean regret of a group, large or small.
     offset : array-like of shape (n_samples, d) or (d,), optional
         Known part of the costs: models predict the rest.
     region_params : dict of array-like, or the like, optional
@@ -282,7 +299,10 @@ def held_out_risk(
     proved = bool(np.isfinite(largest))
     upper, bounds = np.nan, NO_INTERVAL
     if proved:
-        upper, bounds = _proved(group_terms(np.minimum(losses, largest), weight, groups), largest, 1.0 - level, method)
+        capped = group_terms(np.minimum(losses, largest), weight, groups)
+        if groups is not None:  # every group counts the same
+            capped /= len(capped) * capped[:, :1]
+        upper, bounds = _proved(capped, largest, 1.0 - level, method)
     return HeldOutRisk(
         name=type(innermost(estimator)).__name__,
         other_name="" if other is None else type(innermost(other)).__name__,
@@ -290,6 +310,7 @@ def held_out_risk(
         normalized_loss=own / size if size > 0 else np.nan,
         interval=bootstrap.interval(2, 0),
         normalized_interval=bootstrap.interval(2, 1),
+        group_mean_loss=np.nan if groups is None else float((terms[:, 2] / terms[:, 0]).mean()),
         upper_bound=upper,
         other_mean_loss=against,
         difference=own - against,

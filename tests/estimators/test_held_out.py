@@ -152,6 +152,50 @@ def test_groups_and_weights(data):
     assert held_out_risk(model, X3, C3, groups=names).n_groups == 500
 
 
+def grouped_wrongs(case, rng, n):
+    """Labels of groups, and whether the first of two options is the wrong one, which costs 1."""
+    if case == "large groups are bad":  # the expected regret of a sample is 20 / 20.9
+        bad = rng.random(n) < 0.1
+        sizes, chance = np.where(bad, 200, 1), 1.0 * bad
+    elif case == "small groups are bad":
+        bad = rng.random(n) < 0.3
+        sizes, chance = np.where(bad, 1, 30), 1.0 * bad
+    else:  # the size says nothing
+        sizes, chance = rng.geometric(0.1, size=n), rng.beta(1.0, 3.0, size=n)
+    groups = np.repeat(np.arange(n), sizes)
+    return groups, rng.random(len(groups)) < chance[groups]
+
+
+#: number of groups, and expected mean regret of a group
+GROUPED = {"large groups are bad": (10, 0.1), "small groups are bad": (60, 0.3), "the size says nothing": (60, 0.25)}
+
+
+@pytest.mark.parametrize("method", ["betting", "bernstein"])
+@pytest.mark.parametrize("case", GROUPED)
+def test_coverage_with_groups_of_random_sizes(case, method):
+    """What is proved is the mean of a group; it is that of a sample if it does not depend on the size."""
+    n, truth = GROUPED[case]
+    rng = np.random.default_rng(0)
+    upper, low, high = [], [], []
+    for _ in range(200):
+        groups, wrong = grouped_wrongs(case, rng, n)
+        C = np.column_stack([wrong, ~wrong]).astype(float)
+        models = Constant([0.0, 1.0]), Constant([1.0, 0.0])
+        given = {"groups": groups, "region": Simplex(), "loss_bound": 1.0, "level": 0.9, "n_resamples": 100}
+        risk = held_out_risk(models[0], C, C, other=models[1], method=method, **given)
+        upper.append(risk.upper_bound)
+        low.append(risk.difference_bounds.low)
+        high.append(risk.difference_bounds.high)
+        assert risk.group_mean_loss == pytest.approx(np.mean([wrong[groups == g].mean() for g in np.unique(groups)]))
+    assert (np.array(upper) >= truth).mean() >= 0.9
+    difference = 2 * truth - 1  # the other model is wrong where this one is right
+    assert ((np.array(low) <= difference) & (difference <= np.array(high))).mean() >= 0.9
+    assert np.mean(upper) < truth + 0.4 or (method, n) == ("bernstein", 10)  # not vacuous
+    text = str(risk)
+    assert "expected regret (mean of a group) <=" in text and f"{risk.group_mean_loss:.4g}" in text
+    assert "if the expected mean regret of a group does not depend on its size" in text
+
+
 def test_seed(data):
     model, _, X, C = data
     first = held_out_risk(model, X, C)
