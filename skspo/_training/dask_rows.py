@@ -89,7 +89,10 @@ class DaskRows(Rows):
         self, estimator: object, X: object, y: object, sample_weight: object, offset: object, region_params: object
     ) -> None:
         if region_params is not None:
-            raise ValueError("region_params cannot be combined with dask collections: all rows share one region.")
+            raise ValueError(
+                "fit cannot combine region_params with dask collections: all rows share one region. A value that "
+                "serves all rows can be a parameter of the region instead."
+            )
         self._dask = import_dask()
         self._client = current_client()
         self.input_attributes, d = _input_attributes(estimator, X, y, offset)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._utils.warn import warn_once
 from ..regions.base import Region
+from ..regions.check import changed_params, same_value
 
 # Whether a caller has checked offset and region_params, so that ``predict`` does not check again.
 _compared: ContextVar[bool] = ContextVar("skspo_compared", default=False)
@@ -180,6 +181,9 @@ def fitted_with(**given: object) -> frozenset[str]:
 def check_metadata(estimator: object, method: str, **given: object) -> None:
     """Warn, once for each model, if ``offset`` or ``region_params`` was given to ``fit`` but not now, or vice versa.
 
+    Decisions may be made with ``region_params`` that the model was not trained with, such as the capacity of today.
+    There is also a warning if ``region`` was changed after ``fit``.
+
     Parameters
     ----------
     estimator : fitted estimator
@@ -195,9 +199,12 @@ def check_metadata(estimator: object, method: str, **given: object) -> None:
     fit = getattr(model, "_fitted_with", None)
     if fit is None:
         return
+    if method not in ("predict", "partial_fit"):  # these do not decide
+        _check_region_of_fit(model, method)
     for name, value in given.items():
         now = value is not None
-        if (name in fit) == now or (now and name == "region_params" and not model._trains_on_region):
+        intended = name == "region_params" and (method in ("decide", "chosen") or not model._trains_on_region)
+        if (name in fit) == now or (now and intended):
             continue
         what = f"{type(model).__name__} was fitted {'without' if now else 'with'} {name}, but {method} was called "
         what += f"with it: {_WITH[name]}. Pass {name} to fit" if now else f"without it: {_WITHOUT[name]}. Pass {name}"
@@ -212,3 +219,21 @@ def check_metadata(estimator: object, method: str, **given: object) -> None:
             about=model,
             topic=f"{name} {now}",
         )
+
+
+def _check_region_of_fit(model: Any, method: str) -> None:
+    """Warn once if the parameter ``region`` differs from the region of the fit, which is the one that is used."""
+    given, used = getattr(model, "region", None), model.region_
+    if given is None or same_value(given, used):
+        return
+    names = changed_params(used, given) if type(given) is type(used) else []
+    what = f" ({', '.join(names)})" if names else ""
+    able = next((name for name in names if name in used.row_shapes(used.n_dim or 1)), None)
+    warn_once(
+        f"The region of {type(model).__name__} was changed{what} after fit, but {method} uses region_, that of the "
+        "fit. Call fit again"
+        + (f", or pass region_params={{{able!r}: ...}} to decide with other values" if able else "")
+        + ", or model.set_params(region=model.region_) to keep it.",
+        about=model,
+        topic="region",
+    )

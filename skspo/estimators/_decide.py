@@ -18,7 +18,7 @@ from .._utils.params import N_JOBS
 from .._utils.threads import count_workers
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_offset, check_weight
-from ..regions._row_params import row_params
+from ..regions._row_params import repeat_single, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
@@ -199,7 +199,7 @@ def cross_val_decide(
     if not hasattr(X, "iloc"):  # models may need the names and types of columns
         X = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, input_name="X")
     if isinstance(region_params, Mapping):
-        region_params = row_params(**region_params)
+        region_params = row_params(**repeat_single(region_params, *costs.shape))
     check_consistent_length(X, costs, groups, region_params)
     weight = check_weight(sample_weight, X)
     known = {

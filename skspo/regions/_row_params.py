@@ -21,7 +21,8 @@ ROW = "_row"
 def row_params(**params: ArrayLike) -> np.ndarray:
     """Parameters that vary by sample, in a form that cross-validation can split.
 
-    Every method takes ``region_params`` as a dict of arrays.  scikit-learn's cross-validation splits arrays but not
+    Every method takes ``region_params`` as a dict of arrays, one row per sample, or of single values, such as
+    ``{"capacity": 17}``, which serve all rows.  scikit-learn's cross-validation splits arrays but not
     dicts.  This function turns the same parameters into a structured array with one entry per sample.
 
     Parameters
@@ -88,7 +89,10 @@ def read_names(region_params: RegionParams) -> RowNames:
 
 
 def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> dict[str, np.ndarray]:
-    """Validate ``region_params``: a float array with ``n`` rows for each of the region's parameters."""
+    """Validate ``region_params``: a float array with ``n`` rows for each of the region's parameters.
+
+    In a dict, a value may also be that of a single sample, which serves all rows.
+    """
     name = type(region).__name__
     shapes = region.row_shapes(d)
     if isinstance(region_params, np.ndarray) and region_params.dtype.names:
@@ -120,16 +124,20 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"region_params: {key} must be an array of numbers with one row per sample.") from None
+        shape = shapes[key]
+        if isinstance(region_params, Mapping):
+            array = _read_single(array, key, n, shape)
         if array.ndim == 0 or array.shape[0] != n:
+            single = f" of shape {shape}" if shape else ""
             raise ValueError(
-                f"region_params: {key} must have one row for each of the {n} samples, got shape {array.shape}. In "
-                "cross-validation pass row_params(...), which is split with the samples; a dict is not."
+                f"region_params: {key} must have one row for each of the {n} samples, or be a single value{single} for "
+                f"all of them, got shape {array.shape}. In cross-validation pass row_params(...), which is split with "
+                "the samples; a dict is not."
             )
         fine = ~np.isnan(array) if key in region._rows_may_be_infinite else np.isfinite(array)
         if not fine.all():
             row = int(np.argmin(fine.reshape(n, -1).all(axis=1)))
             raise row_error(ValueError, row, f"region_params: {key} must be finite, got {array[row]} in {{row}}.")
-        shape = shapes[key]
         if key == "available":
             rows[key] = _read_mask(array, (n, *shape))
             continue
@@ -137,6 +145,33 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
             raise ValueError(f"region_params: {key} must have shape ({n},) or {(n, *shape)}, got {array.shape}.")
         column = array.reshape(n, *(1 for _ in shape)) if array.ndim == 1 else array
         rows[key] = np.ascontiguousarray(np.broadcast_to(column, (n, *shape)))
+    return rows
+
+
+def _read_single(array: np.ndarray, key: str, n: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Repeat a single value, of shape () or ``shape`` or (1, ``shape``), for all samples; other arrays as they are."""
+    if array.shape not in ((), shape, (1, *(shape or (0,)))):
+        return array
+    if array.shape == (n,) and n > 1 and key != "available":
+        raise ValueError(
+            f"region_params: {key} of shape {shape} could be one number for each of the {n} samples, or one value for "
+            f"all of them. Pass np.reshape({key}, (1, -1)) for one value, or one row per sample."
+        )
+    return np.broadcast_to(array, (n, *(array.shape[-len(shape) :] if shape and array.ndim else shape)))
+
+
+def repeat_single(region_params: Mapping[str, ArrayLike], n: int, d: int) -> dict[str, ArrayLike]:
+    """Return parameters with one row for each of ``n`` samples of ``d`` costs; single values are repeated.
+
+    Without a region, single values are known by their shape: (), (d,) or (1, ...).
+    """
+    rows: dict[str, ArrayLike] = {}
+    for key, value in region_params.items():
+        array = np.asarray(value)
+        single = array[0] if array.shape[:1] == (1,) else array
+        is_single = array.shape in ((), (d,)) or array.shape[:1] == (1,)
+        repeats = is_single and array.shape[:1] != (n,)
+        rows[key] = np.broadcast_to(single, (n, *single.shape)) if repeats else value
     return rows
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from .._utils.warn import warn_once
 from .base import Region
 from .simplex import Box
+
+#: types of parameters that are compared by value
+VALUES = (bool, int, float, str, np.generic, np.ndarray, list, tuple)
 
 
 def check_region(region: Region | None, n_dim: int) -> Region:
@@ -47,3 +55,30 @@ def warn_no_region() -> None:
         "perfect score. Pass the region of your decisions, for example region=Simplex(), or region=Box() if you want "
         "the Box."
     )
+
+
+def changed_params(before: Region, after: Region) -> list[str]:
+    """Names of the parameters of two regions of the same class whose values differ; ``n_jobs`` changes no decision."""
+    old, new = (region.get_params(deep=False) for region in (before, after))
+    return [name for name in old if name != "n_jobs" and not same_value(old[name], new[name])]
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two values of a parameter are equal; True for objects that cannot be compared."""
+    if a is b:
+        return True
+    if isinstance(a, Region) and isinstance(b, Region):
+        return type(a) is type(b) and not changed_params(a, b)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        try:
+            if bool(a == b):
+                return True
+        except ValueError:
+            pass  # there are arrays inside
+        return len(a) == len(b) and all(map(same_value, a, b))
+    if sp.issparse(a) and sp.issparse(b):
+        return a.shape == b.shape and abs(a - b).nnz == 0
+    if isinstance(a, FunctionType) and isinstance(b, FunctionType):
+        return False
+    known = all(value is None or isinstance(value, VALUES) or hasattr(value, "to_numpy") for value in (a, b))
+    return not known or np.array_equal(a, b)

@@ -306,9 +306,11 @@ class ShortestPath(PolyhedralRegion):
     def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
         """Numbers of nodes in the order of ``_nodes``."""
         number = {node: float(i) for i, node in enumerate(self._nodes())}
+        if isinstance(value, Hashable) and value in number:
+            return number[value]  # one label for all rows
         labels = value if isinstance(value, (list, tuple)) else np.asarray(value).tolist()
         if not isinstance(labels, (list, tuple)):
-            return np.asarray(0.0)  # one label: the error about the number of rows is raised later
+            raise ValueError(f"ShortestPath: {name} {labels!r} is unknown, it is not a node of any edge.")
         found = []
         for row, label in enumerate(labels):
             node = tuple(label) if isinstance(label, list) else label

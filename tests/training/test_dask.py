@@ -266,7 +266,7 @@ def test_bad_input(client):
         model.fit(lazy_X, C)
     with pytest.raises(ValueError, match="the same number of rows"):
         model.fit(lazy_X, lazy_C[:700])
-    with pytest.raises(ValueError, match="region_params cannot be combined"):
+    with pytest.raises(ValueError, match="cannot combine region_params with dask"):
         model.fit(lazy_X, lazy_C, region_params={"capacity": np.ones(1200)})
     with pytest.raises(ValueError, match="X contains NaN"):
         model.fit(da.where(lazy_X > 1.0, np.nan, lazy_X), lazy_C)
