@@ -84,9 +84,10 @@ class Loss:
     def _check(
         self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None
     ) -> tuple[Region, np.ndarray, np.ndarray, np.ndarray | None]:
-        C, C_hat = check_costs(C_true, C_pred)
+        C, C_hat = check_costs(C_true, C_pred, may_miss=True)
         # Losses that do not need decisions need no region.
         region = check_region(self.region if self.needs_decisions else self.region or Box(), n_dim=C.shape[1])
+        C = check_existing(C, region, name="y_true")[0]
         if W_true is not None:
             W_true = check_array(W_true, dtype=np.float64, input_name="W_true")
             if W_true.shape != C.shape:
@@ -98,17 +99,57 @@ class Loss:
         return region, C, C_hat, W_true
 
 
-def check_costs(C_true: ArrayLike, C_pred: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return two finite float arrays of the same shape (n_samples, d); a vector becomes a single column."""
+def check_costs(C_true: ArrayLike, C_pred: ArrayLike, *, may_miss: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return two finite float arrays of the same shape (n_samples, d); a vector becomes a single column.
+
+    With ``may_miss``, true costs are not checked for NaN and infinity: ``check_existing`` does it, with the region.
+    """
     arrays = []
     for name, value in (("y_true", C_true), ("y_pred", C_pred)):
-        arr = check_array(value, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
+        finite = not (may_miss and name == "y_true")
+        arr = check_array(
+            value, dtype=np.float64, ensure_2d=False, allow_nd=True, ensure_all_finite=finite, input_name=name
+        )
         if arr.ndim > 2:
             raise ValueError(f"{name} must have shape (n_samples, n_costs), got {arr.shape}.")
         arrays.append(arr[:, None] if arr.ndim == 1 else arr)
     if arrays[0].shape != arrays[1].shape:
         raise ValueError(f"y_true and y_pred must have the same shape, got {arrays[0].shape} and {arrays[1].shape}.")
     return arrays[0], arrays[1]
+
+
+def check_existing(C: np.ndarray, *regions: Region, name: str = "y") -> tuple[np.ndarray, np.ndarray | None]:
+    """Replace costs that no decision can use by 0; an error if another one is not a finite number.
+
+    Parameters
+    ----------
+    C : ndarray of shape (n_samples, d)
+    *regions : Region
+        Regions of these samples.  A cost exists if its decision variable can be nonzero in one of them.
+    name : str
+        Name of the costs in the error.
+
+    Returns
+    -------
+    C : ndarray of shape (n_samples, d)
+    possible : bool ndarray of shape (n_samples, d), or None
+        Which costs exist; None if all do.
+    """
+    masks = [region.possible(*C.shape) for region in regions]
+    given = [mask for mask in masks if mask is not None]
+    possible = np.logical_or.reduce(given) if given and len(given) == len(masks) else None
+    finite = np.isfinite(C) if possible is None else np.isfinite(C) | ~possible
+    if not finite.all():
+        row, column = (int(k) for k in np.argwhere(~finite)[0])
+        number = int(finite.size - np.count_nonzero(finite))
+        what = "NaN" if np.isnan(C[row, column]) else "infinity or a value too large for dtype('float64')"
+        more = f" (and in {number - 1} other places)" if number > 1 else ""
+        raise ValueError(
+            f"Input {name} contains {what} in row {row}, column {column}{more}. A cost may be missing only where no "
+            "decision can use it: an option that is not available (region_params), an edge on no path from source to "
+            "target, a variable with the bounds 0 and 0."
+        )
+    return (C, None) if possible is None else (np.where(possible, C, 0.0), possible)
 
 
 def check_weight(sample_weight: ArrayLike | None, X: ArrayLike) -> np.ndarray | None:
@@ -233,6 +274,12 @@ class SPOLoss(Loss):
         return value, region.derivative(C_hat, C)  # the matrix is symmetric
 
 
+def _errors(region: Region, C: np.ndarray, C_hat: np.ndarray) -> np.ndarray:
+    """Errors of predictions; 0 for costs that do not exist."""
+    possible = region.possible(*C.shape)
+    return C_hat - C if possible is None else np.where(possible, C_hat - C, 0.0)
+
+
 class SquaredLoss(Loss):
     r"""Squared error :math:`\lVert \hat c - c\rVert_2^2`, which ignores the region.
 
@@ -249,7 +296,7 @@ class SquaredLoss(Loss):
         self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and gradient."""
-        E = C_hat - C
+        E = _errors(region, C, C_hat)
         return np.einsum("ij,ij->i", E, E), 2.0 * E
 
 
@@ -269,5 +316,5 @@ class AbsoluteLoss(Loss):
         self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value and subgradient."""
-        E = C_hat - C
+        E = _errors(region, C, C_hat)
         return np.abs(E).sum(axis=1), np.sign(E)

@@ -18,7 +18,7 @@ from ._utils.cost_matrix import read_cost_matrix, read_costs
 from ._utils.scaling import relative_weight
 from ._utils.types import RegionParams
 from ._utils.warn import warn_once
-from .losses import SPOPlusLoss, check_costs, check_offset, check_weight
+from .losses import SPOPlusLoss, check_costs, check_existing, check_offset, check_weight
 from .regions.base import Region
 from .regions.capabilities import CAPABILITIES, has
 from .regions.check import check_region, warn_no_region
@@ -76,7 +76,7 @@ def spo_loss(
     >>> spo_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex(), ties="worst")
     2.0
     """
-    loss, _ = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
+    loss, *_ = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
     return _average(loss, sample_weight, per_sample)
 
 
@@ -172,15 +172,9 @@ def normalized_spo_loss(
     >>> normalized_spo_loss([[1.0, 3.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]], Simplex())
     1.0
     """
-    loss, z = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
-    size, largest = (float(_average(sizes, sample_weight, False)) for sizes in (np.abs(z), largest_costs(y_true)))
+    loss, z, most = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
+    size, largest = (float(_average(sizes, sample_weight, False)) for sizes in (np.abs(z), most))
     return normalize(_average(loss, sample_weight, per_sample), size, largest)
-
-
-def largest_costs(C: ArrayLike) -> np.ndarray:
-    """Largest absolute cost of each sample."""
-    C = np.asarray(C, dtype=np.float64)
-    return np.abs(C.reshape(len(C), -1)).max(axis=1)
 
 
 def normalize(loss: Losses, size: float, largest: float) -> Losses:
@@ -365,10 +359,11 @@ def _prepare(
     region_params: RegionParams | None,
 ) -> tuple[Region, np.ndarray, np.ndarray]:
     """Region of these samples, and their true and predicted costs, to be minimised."""
-    C, C_hat = check_costs(y_true, y_pred)
+    C, C_hat = check_costs(y_true, y_pred, may_miss=True)
     known = check_offset(offset, C.shape)
     C_hat = C_hat if known is None else C_hat + known
     region = check_region(region, n_dim=C.shape[1]).with_rows(region_params, *C.shape)
+    C = check_existing(C, region, name="y_true")[0]
     return region, region.to_min(C), region.to_min(C_hat)
 
 
@@ -379,8 +374,8 @@ def _spo_losses(
     ties: str = "oracle",
     offset: ArrayLike | None = None,
     region_params: RegionParams | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """SPO loss and best cost of each sample."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """SPO loss, best cost and largest absolute cost of each sample."""
     if ties not in ("oracle", "worst"):
         raise ValueError(f"ties must be 'oracle' or 'worst', got {ties!r}.")
     region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params)
@@ -393,7 +388,7 @@ def _spo_losses(
             f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {region.label} cannot compute. "
             "Use ties='oracle'."
         )
-    return _regrets(C, W_hat, region.solve_min(C))
+    return *_regrets(C, W_hat, region.solve_min(C)), np.abs(C).max(axis=1)
 
 
 def _regrets(C: np.ndarray, W_hat: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array
 
 from .._utils.scaling import SMALLEST, largest, power_of_two
 from .design import apply_model, check_blocks
+from .merge import existing
 
 #: ``quick_baselines`` fits least squares up to this many multiplications: about 0.02 seconds
 QUICK_PRODUCTS = 5e6
@@ -37,9 +38,16 @@ class Baselines(NamedTuple):
         return apply_model(features, self.coef, self.intercept)
 
 
-def mean_cost(C: np.ndarray, weight: np.ndarray | None, offset: np.ndarray | None) -> np.ndarray:
-    """Weighted mean of the costs minus the offset."""
-    return np.average(C if offset is None else C - offset, axis=0, weights=weight)
+def mean_cost(
+    C: np.ndarray, weight: np.ndarray | None, offset: np.ndarray | None, possible: np.ndarray | None = None
+) -> np.ndarray:
+    """Weighted mean of the costs minus the offset, of those that exist; 0 if none does."""
+    target = C if offset is None else C - offset
+    if possible is None:
+        return np.average(target, axis=0, weights=weight)
+    share = possible if weight is None else possible * weight[:, None]
+    total = share.sum(axis=0)
+    return (share * target).sum(axis=0) / np.where(total > 0, total, 1.0)
 
 
 def fit_baselines(
@@ -47,6 +55,7 @@ def fit_baselines(
     C: np.ndarray,
     weight: np.ndarray | None = None,
     offset: np.ndarray | None = None,
+    possible: np.ndarray | None = None,
     *,
     shared: bool = False,
     fit_intercept: bool = True,
@@ -59,12 +68,14 @@ def fit_baselines(
     C : ndarray of shape (n, d)
     weight : ndarray of shape (n,), optional
     offset : ndarray of shape (n, d), optional
+    possible : bool ndarray of shape (n, d), optional
+        Which costs exist.
     shared : bool
         Whether one model predicts all costs, each from its own block of features.
     fit_intercept : bool
     """
     n, d = C.shape
-    mean = mean_cost(C, weight, offset)
+    mean = mean_cost(C, weight, offset, possible)
     try:
         features: Any = check_array(X, dtype=np.float64, accept_sparse=not shared, input_name="X")
         if shared:
@@ -75,12 +86,21 @@ def fit_baselines(
     if shared:
         features, target = features.reshape(n * d, -1), target.reshape(-1)
         weight = None if weight is None else np.repeat(weight, d)
+        if possible is not None:
+            seen, possible = possible.ravel(), None
+            features, target = features[seen], target[seen]
+            weight = None if weight is None else weight[seen]
     # Powers of two: exact, and squares neither overflow nor vanish.
     unit = 1.0 if issparse(features) else power_of_two(max(largest(features), SMALLEST))
     cost = power_of_two(largest(target))
-    model = LinearRegression(fit_intercept=fit_intercept).fit(features / unit, target / cost, sample_weight=weight)
-    with np.errstate(over="ignore"):
-        coef, intercept = model.coef_ * (cost / unit), model.intercept_ * cost
+    parts: list[tuple[Any, Any]] = [(slice(None), ...)] if possible is None else list(existing(possible, weight))
+    coef, intercept = np.zeros((*target.shape[1:], features.shape[1])), np.zeros(target.shape[1:])
+    for rows, columns in parts:
+        part = None if weight is None else weight[rows]
+        model = LinearRegression(fit_intercept=fit_intercept)
+        model.fit(features[rows] / unit, target[rows][(slice(None), columns)[: target.ndim]] / cost, sample_weight=part)
+        with np.errstate(over="ignore"):
+            coef[columns], intercept[columns] = model.coef_ * (cost / unit), model.intercept_ * cost
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         return Baselines(mean, None, why="its coefficients leave the range of numbers.")
     return Baselines(mean, coef, float(intercept) if shared else np.broadcast_to(intercept, d).copy())
@@ -92,6 +112,7 @@ def quick_baselines(
     C: np.ndarray,
     weight: np.ndarray | None = None,
     offset: np.ndarray | None = None,
+    possible: np.ndarray | None = None,
     *,
     shared: bool = False,
 ) -> Baselines:
@@ -99,5 +120,5 @@ def quick_baselines(
     n, d = C.shape
     if n_features is None or n * n_features * (n_features + d) > QUICK_PRODUCTS or issparse(X):
         why = "it is computed at fit for dense features only, and not for large data."
-        return Baselines(mean_cost(C, weight, offset), None, why=why)
-    return fit_baselines(X, C, weight, offset, shared=shared)
+        return Baselines(mean_cost(C, weight, offset, possible), None, why=why)
+    return fit_baselines(X, C, weight, offset, possible, shared=shared)

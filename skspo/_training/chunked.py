@@ -213,9 +213,7 @@ class ChunkedObjective(LinearObjective):
         # One number per feature, the same for all items of a shared model.
         reference = np.tile(x.reshape(d, -1)[0], d) if shared else x[0]
         normals = region_normals(region, d)
-        survey = rows.survey(
-            partial(survey_chunk, reference=reference, normals=normals, to_min=region.to_min, shared=shared)
-        )
+        survey = rows.survey(partial(survey_chunk, reference=reference, normals=normals, region=region, shared=shared))
         if not survey.weight > 0:
             raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
         coordinates = coordinates_of(

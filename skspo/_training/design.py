@@ -18,6 +18,7 @@ Solvers use ``predict``, ``adjoint``, ``gram`` and ``sensitivity``; ``from_user`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -29,6 +30,7 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from .._utils.deadline import predicted_seconds, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 from ..regions.capabilities import project_visible
+from .merge import existing
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -208,8 +210,10 @@ class Design(ABC):
         """Theta that fits C with one weight per sample and cost, by normal equations."""
 
     @abstractmethod
-    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
-        """Theta of the least-squares fit to all of C, hidden component included.
+    def least_squares(
+        self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None, *, standardized: bool
+    ) -> np.ndarray:
+        """Theta of the least-squares fit to all of C that is ``possible``, hidden component included.
 
         If it is not unique, up to rounding, it is the smallest one in the units of X, or in those of Z if
         ``standardized``.  The latter does not depend on units: with features of very different sizes LinearRegression
@@ -217,8 +221,8 @@ class Design(ABC):
         """
 
     @abstractmethod
-    def ridge(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """Theta of the ridge fit to all of C, hidden component included; see ``ridge_regression``."""
+    def ridge(self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
+        """Theta of the ridge fit, hidden component included; see ``ridge_regression``."""
 
     # -- coefficients --------------------------------------------------------------------------------------------------
 
@@ -247,7 +251,7 @@ class Design(ABC):
         """Theta of coefficients for features in this unit; constant columns are moved into the intercept or dropped."""
 
     def _regression(
-        self, features: np.ndarray, C: np.ndarray, weight: np.ndarray
+        self, features: np.ndarray, C: np.ndarray, weight: np.ndarray, quick: bool = False
     ) -> tuple[np.ndarray, Intercept, float]:
         """Coefficients and intercept of least squares for features in units of the largest one, and this unit.
 
@@ -256,7 +260,7 @@ class Design(ABC):
         unit = power_of_two(max(largest(features), SMALLEST))
         n, p = features.shape
         # Leave time for the fit of the model, which takes at least as long.
-        if predicted_seconds(REGRESSION * n * p * float(min(n, p))) > max(0.3 * time_left(), AT_ONCE):
+        if quick or predicted_seconds(REGRESSION * n * p * float(min(n, p))) > max(0.3 * time_left(), AT_ONCE):
             return *quick_regression(features / unit, C, weight, self.fit_intercept), unit
         ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
         return ls.coef_, ls.intercept_, unit
@@ -381,20 +385,50 @@ class LinearDesign(Design):
         gram += 1e-12 * trace[:, None, None] * np.eye(q)
         return np.linalg.solve(gram, ((weight * C).T @ self.Z)[:, :, None])[:, :, 0]
 
-    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
+    def _by_rows(
+        self, possible: np.ndarray | None, fit: Callable[[Self, slice | np.ndarray, Any], np.ndarray]
+    ) -> np.ndarray:
+        """Theta of regressions, one for each set of costs that exist in the same rows; 0 for those that never do.
+
+        ``fit`` gets the map for these rows, the rows and the columns.
+        """
+        if possible is None:
+            return fit(self, slice(None), slice(None))
+        Theta = np.zeros((possible.shape[1], self.n_coef))
+        for rows, columns in existing(possible):
+            Theta[columns] = fit(self.thinned(rows, self.weight[rows] / self.weight[rows].sum()), rows, columns)
+        return Theta
+
+    def least_squares(
+        self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None, *, standardized: bool
+    ) -> np.ndarray:
         """One regression per cost."""
+        return self._by_rows(
+            possible, lambda some, i, j: some._fit_costs(X[i], C[i][:, j], standardized, possible is not None)
+        )
+
+    def _fit_costs(self, X: Any, C: np.ndarray, standardized: bool, quick: bool) -> np.ndarray:
+        """Theta of the least-squares fit to all of C."""
         features = self.Z[:, : self.n_features] if standardized else X
-        coef, intercept, unit = self._regression(features, C, self.weight)
+        coef, intercept, unit = self._regression(features, C, self.weight, quick)
         intercept = np.broadcast_to(intercept, C.shape[1])
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
         return self.from_user(coef, intercept, unit)
 
-    def ridge(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """One regression per cost, all with the penalty that predicts differences between decisions best."""
-        visible = project_visible(C, self.normals)
-        coef, intercept = ridge_regression(self.Z[:, : self.n_features], C, visible, self.weight, self.fit_intercept)
-        return np.column_stack([coef, intercept]) if self.fit_intercept else coef
+    def ridge(self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
+        """One regression per cost, with the penalty that predicts differences between decisions best.
+
+        Costs that exist in the same rows have the same penalty.
+        """
+        visible = project_visible(C, self.normals, possible)
+        p, fit_intercept = self.n_features, self.fit_intercept
+
+        def fit(some: Self, i: slice | np.ndarray, j: Any) -> np.ndarray:
+            coef, intercept = ridge_regression(some.Z[:, :p], C[i][:, j], visible[i][:, j], some.weight, fit_intercept)
+            return np.column_stack([coef, intercept]) if fit_intercept else coef
+
+        return self._by_rows(possible, fit)
 
     def hidden_basis(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The normals, for every free column."""
@@ -487,21 +521,31 @@ class SharedDesign(Design):
         gram += 1e-12 * max(float(np.trace(gram)), 1e-100) * np.eye(self.n_coef)
         return np.linalg.solve(gram, (weight * C).ravel() @ flat)[None]
 
-    def least_squares(self, X: np.ndarray, C: np.ndarray, *, standardized: bool) -> np.ndarray:
-        """One regression over all samples and costs."""
+    def _existing(
+        self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None, standardized: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Features, costs and weights, which sum to one, of all costs that exist."""
         features, weight = self._rows(X, self.weight)
         if standardized:
             features = np.where(self.used, (features - self.mean) / self.scale, 0.0)
-        coef, intercept, unit = self._regression(features, C.ravel(), weight)
+        if possible is None:
+            return features, C.ravel(), weight
+        rows = possible.ravel()
+        return features[rows], C[possible], weight[rows] / weight[rows].sum()
+
+    def least_squares(
+        self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None, *, standardized: bool
+    ) -> np.ndarray:
+        """One regression over all samples and costs."""
+        coef, intercept, unit = self._regression(*self._existing(X, C, possible, standardized))
         if standardized:
             return np.append(coef / unit, intercept)[None, : self.n_coef]
         return self.from_user(coef, intercept, unit)
 
-    def ridge(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def ridge(self, X: np.ndarray, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
         """One regression over all samples and costs."""
-        features, weight = self._rows(X, self.weight)
-        features = np.where(self.used, (features - self.mean) / self.scale, 0.0)
-        target = C.reshape(-1, 1)
+        features, costs, weight = self._existing(X, C, possible, True)
+        target = costs[:, None]
         coef, intercept = ridge_regression(features, target, target, weight, self.fit_intercept)
         return np.column_stack([coef, intercept]) if self.fit_intercept else coef
 

@@ -71,6 +71,8 @@ class InMemoryObjective(LinearObjective):
         Those of an earlier objective; by default they are computed from the data.
     standardized : bool
         Whether the penalty is on the coefficients of standardised features and normalised costs.
+    possible : bool ndarray of shape (n, d), optional
+        Which costs exist; the others are 0.
 
     Attributes
     ----------
@@ -104,6 +106,7 @@ class InMemoryObjective(LinearObjective):
         shared: bool = False,
         coordinates: Coordinates | None = None,
         standardized: bool = False,
+        possible: np.ndarray | None = None,
     ) -> None:
         assert loss.region is not None
         rows, weight = merge_rows(sample_weight, X, y, offset, loss.region.row_table(X.shape[0]))
@@ -111,6 +114,7 @@ class InMemoryObjective(LinearObjective):
         X, y, region = X[rows], y[rows], loss.region.take(rows)
         weight = weight / weight.sum()
         C = region.to_min(y)
+        possible = None if possible is None else possible[rows]
         known = None if offset is None else region.to_min(offset[rows])
         kind = SharedDesign if shared else SparseDesign if issparse(X) else LinearDesign
         design = kind(
@@ -122,11 +126,11 @@ class InMemoryObjective(LinearObjective):
             standardization=None if coordinates is None else coordinates.standardization,
         )
         if coordinates is None:
-            coordinates = derive_coordinates(design, X, C, known, standardized, with_ridge=prior == "ridge")
+            coordinates = derive_coordinates(design, X, C, known, standardized, possible, with_ridge=prior == "ridge")
         super().__init__(loss, region, design, coordinates, Penalty(alpha, l1_ratio, prior, standardized))
-        known = None if known is None else self.normalised(known)
+        known = None if known is None else self.normalised(known, possible)
         check_offset_size(known)
-        self._set_rows(region, design, weight, self.normalised(C), known, None)
+        self._set_rows(region, design, weight, self.normalised(C, possible), known, None)
         self._given = given
         try:
             self._W = region.solve_min(C) if loss.needs_decisions else None
@@ -161,9 +165,9 @@ class InMemoryObjective(LinearObjective):
         self.plain_costs, self.plain_offset = C, offset
         self.C, self.offset = self.loss.absorb(C, offset)
 
-    def normalised(self, C: np.ndarray) -> np.ndarray:
+    def normalised(self, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
         """Costs without their hidden component, in units of the typical cost."""
-        visible = project_visible(C, self.normals) / self.cost_scale
+        visible = project_visible(C, self.normals, possible) / self.cost_scale
         if self.coordinates.costs_constant:
             visible[np.abs(visible) <= ROUNDING * np.linalg.norm(C / self.cost_scale, axis=1, keepdims=True)] = 0.0
         return visible
@@ -440,17 +444,24 @@ class InMemoryMoves:
 
 
 def derive_coordinates(
-    design: Design, X: np.ndarray, C: np.ndarray, known: np.ndarray | None, standardized: bool, *, with_ridge: bool
+    design: Design,
+    X: np.ndarray,
+    C: np.ndarray,
+    known: np.ndarray | None,
+    standardized: bool,
+    possible: np.ndarray | None = None,
+    *,
+    with_ridge: bool,
 ) -> Coordinates:
     """Units of features and costs, and least squares and the ridge fit in them."""
-    size, whole = (_typical_size(costs, design.weight) for costs in (project_visible(C, design.normals), C))
+    size, whole = (_typical_size(costs, design.weight) for costs in (project_visible(C, design.normals, possible), C))
     same = size <= ROUNDING * whole
     cost_scale = (whole if same else size) or 1.0
     check_units(design.standardization, cost_scale)
     unknown = C if known is None else C - known
     unit = power_of_two(largest(unknown))
-    Theta = design.least_squares(X, unknown / unit, standardized=standardized) * (unit / cost_scale)
-    ridge = design.split(design.ridge(X, unknown / unit) * (unit / cost_scale)) if with_ridge else None
+    Theta = design.least_squares(X, unknown / unit, possible, standardized=standardized) * (unit / cost_scale)
+    ridge = design.split(design.ridge(X, unknown / unit, possible) * (unit / cost_scale)) if with_ridge else None
     coordinates = Coordinates(design.standardization, cost_scale, *design.split(Theta), same, ridge)
     return coordinates if known is not None or design.shared else coordinates.without_rounding()
 

@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._utils.scaling import check_largest, relative_weight
 from .._utils.types import RegionParams
-from ..losses import check_offset, check_weight
+from .._utils.warn import warn_once
+from ..losses import check_existing, check_offset, check_weight
+from ..regions.base import Region
 from .baselines import mean_cost
 from .design import check_blocks
 from .fitted import check_cost_names, check_metadata, check_order, cost_names, fitted_with
@@ -41,16 +43,46 @@ class TrainingData(NamedTuple):
     weight: np.ndarray | None
     offset: np.ndarray | None
     input_attributes: Attributes
+    possible: np.ndarray | None = None  # which costs exist, the others are 0; None if each does in all rows or in none
 
     @property
     def mean_cost(self) -> np.ndarray:
         """Mean of the costs minus the offset."""
-        return mean_cost(self.C, self.weight, self.offset)
+        return mean_cost(self.C, self.weight, self.offset, self.possible)
 
     def take(self, rows: np.ndarray) -> TrainingData:
         """Some of the samples."""
-        weight, offset = (None if array is None else array[rows] for array in (self.weight, self.offset))
-        return TrainingData(self.X[rows], self.C[rows], weight, offset, self.input_attributes)
+        by_row = (self.weight, self.offset, self.possible)
+        weight, offset, possible = (None if array is None else array[rows] for array in by_row)
+        return TrainingData(self.X[rows], self.C[rows], weight, offset, self.input_attributes, possible)
+
+    def within(self, *regions: Region) -> TrainingData:
+        """The same with 0 for costs that no decision of these regions can use; an error if others are missing."""
+        C, possible = existing_costs(self.C, *regions)
+        check_largest(y=C)
+        return self._replace(C=C, possible=possible)
+
+
+def existing_costs(C: np.ndarray, *regions: Region) -> tuple[np.ndarray, np.ndarray | None]:
+    """``check_existing`` for training: warn about costs that exist in no row, although others are missing in some rows.
+
+    Returns
+    -------
+    C : ndarray of shape (n, d)
+    possible : bool ndarray of shape (n, d), or None
+        None also if every cost exists in all rows or in none: its regression on zeros is then zero.
+    """
+    C, possible = check_existing(C, *regions)
+    if possible is None or (possible == possible[:1]).all():
+        return C, None
+    never = np.flatnonzero(~possible.any(axis=0))
+    if never.size:
+        warn_once(
+            f"No sample has a cost for {never.size} of {C.shape[1]} decision variables, the first of which is number "
+            f"{never[0]}: none of them is possible in any row (region_params). Nothing can be learned about them, and "
+            "models with one regression per cost predict 0. Add samples where they are possible, or leave them out.",
+        )
+    return C, possible
 
 
 #: attributes that not every fit sets
@@ -104,17 +136,27 @@ def check_training_data(
     *,
     reset: bool,
 ) -> TrainingData:
-    """Validate features, costs, weights and offset; ``region_params`` are not looked at."""
+    """Validate features, costs, weights and offset; ``region_params`` are not looked at.
+
+    Costs may be NaN or infinite until ``TrainingData.within`` has looked at the region.
+    """
     check_ndim(y)
     attributes = cost_attributes(estimator, y, reset=reset, offset=offset, region_params=region_params)
     # On a copy: if the fit fails, an earlier model is unchanged.
     noted = copy(estimator)
     accepted = "csr" if get_tags(estimator).input_tags.sparse else False
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity computes a sum
-        X_arr, y = validate_data(
-            noted, X, y, reset=reset, dtype=np.float64, accept_sparse=accepted, multi_output=True, y_numeric=True
+        X_arr, C = validate_data(
+            noted,
+            X,
+            y,
+            reset=reset,
+            validate_separately=(
+                {"dtype": np.float64, "accept_sparse": accepted, "estimator": noted},
+                {"dtype": np.float64, "ensure_2d": False, "ensure_all_finite": False, "estimator": noted},
+            ),
         )
-        C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        check_consistent_length(X_arr, C)
     attributes |= feature_attributes(noted) | {"_y_is_1d": C.ndim == 1}
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):
@@ -126,5 +168,5 @@ def check_training_data(
         elif is_small(X_arr):
             X_arr = X_arr.toarray()
     known = check_offset(offset, C.shape)
-    check_largest(X=X_arr.data if issparse(X_arr) else X_arr, y=C, offset=known)
+    check_largest(X=X_arr.data if issparse(X_arr) else X_arr, offset=known)
     return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, attributes)

@@ -1,9 +1,13 @@
-"""Merge equal rows and sort them, so that results do not depend on the order of rows."""
+"""Merge equal rows and sort them, so that results do not depend on the order; divide rows by the costs that exist."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.sparse import csr_array, issparse
+
+from ..regions.row_polyhedra import patterns
 
 
 def merge_rows(
@@ -47,3 +51,14 @@ def merge_rows(
         new[1:] |= difference.max(axis=1).toarray().ravel() > 0 if len(new) > 1 else False
     weight = np.add.reduceat(weight[keep][order], np.flatnonzero(new))
     return keep[order[new]], weight
+
+
+def existing(possible: np.ndarray, weight: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows and columns of costs that exist: columns that exist in the same rows come together.
+
+    Columns without any row of positive weight are left out.
+    """
+    for kept, columns in patterns(np.ascontiguousarray(possible.T)):
+        rows = np.flatnonzero(kept if weight is None else kept & (weight > 0))
+        if rows.size:
+            yield rows, columns

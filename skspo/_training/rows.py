@@ -25,7 +25,7 @@ def build_part(
     template: InMemoryObjective, chunk: Chunk, total: float, numbers: range, W: np.ndarray | None = None
 ) -> InMemoryObjective:
     """Part of the objective that belongs to a chunk; its rows have these numbers, and W are their optimal decisions."""
-    X, y, weight, offset = chunk.arrays()
+    X, y, weight, offset = chunk.arrays(template.region)
     if y.shape[0] == 0:
         W = y  # no call of the oracle
     return template.with_rows(X, y, weight / total, offset, W, numbers)
@@ -131,7 +131,7 @@ class LocalRows(Rows):
         start = 0
         for chunk in self._chunks():
             region = template.region.numbered(ALL_ROWS[start:])
-            W = region.solve_min(region.to_min(chunk.arrays().y))
+            W = region.solve_min(region.to_min(chunk.arrays(region).y))
             start += len(W)
             # Decisions of many regions are 0 or 1; one byte is enough for them.
             small = W.astype(np.int8) if np.abs(W).max(initial=0.0) <= 127 else W

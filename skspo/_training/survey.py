@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.linear_model import LinearRegression
 
 from .._utils.scaling import check_units, largest, power_of_two
 from ..data.chunks import Chunk
+from ..regions.base import Region
 from ..regions.capabilities import project_visible
 from .baselines import mean_cost
 from .design import LinearDesign, SharedDesign, Standardization, triangle
@@ -67,23 +67,21 @@ def first_row(chunk: Chunk) -> tuple[np.ndarray, np.ndarray] | None:
     return rows.X, rows.y
 
 
-def survey_chunk(
-    chunk: Chunk, reference: np.ndarray, normals: np.ndarray, to_min: Callable[[np.ndarray], np.ndarray], shared: bool
-) -> Survey:
+def survey_chunk(chunk: Chunk, reference: np.ndarray, normals: np.ndarray, region: Region, shared: bool) -> Survey:
     """Survey of one chunk, after checking it."""
-    X, y, weight, offset = chunk.checked()
+    X, y, weight, offset = chunk.checked(region)
     if X.shape[1] != reference.size or y.shape[1] != normals.shape[1]:
         raise ValueError(
             f"All chunks must have the same columns: the first has {reference.size} features and {normals.shape[1]} "
             f"costs, another {X.shape[1]} and {y.shape[1]}."
         )
     n, d = y.shape
-    C = to_min(y)
+    C = region.to_min(y)
     visible = project_visible(C, normals)
     # In units of the largest cost (a power of two: exact), so that squares neither overflow nor vanish.
     unit = power_of_two(largest(visible))
     size = float(unit * np.sqrt(weight @ np.square(visible / unit).sum(axis=1)))
-    targets = [C] if offset is None else [C, C - to_min(offset)]
+    targets = [C] if offset is None else [C, C - region.to_min(offset)]
     rows, root = X - reference, np.sqrt(weight)
     if shared:
         rows, root = rows.reshape(n * d, -1), np.repeat(root, d) / np.sqrt(d)

@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from .._utils.params import integer, optional
 from .._utils.scaling import check_largest
-from ..losses import check_offset, check_weight
+from ..losses import check_existing, check_offset, check_weight
+from ..regions.base import Region
 
 #: default number of values (features and costs) in a chunk: 8 MB
 CHUNK_ELEMENTS = 2**20
@@ -56,18 +57,25 @@ class Chunk(NamedTuple):
         )
         return Chunk(X, y, weight, each if known else offset)
 
-    def arrays(self) -> Chunk:
-        """Same rows as float arrays, costs with two dimensions; values are not checked."""
+    def arrays(self, region: Region) -> Chunk:
+        """Same rows as float arrays, costs with two dimensions, 0 where none exists; values are not checked."""
         X, y = np.asarray(self.X, dtype=np.float64), np.asarray(self.y, dtype=np.float64)
         y = y[:, None] if y.ndim == 1 else y
+        possible = region.possible(*y.shape)
+        y = y if possible is None else np.where(possible, y, 0.0)
         weight = np.ones(X.shape[0]) if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
         return Chunk(X, y, weight, check_offset(self.offset, y.shape))
 
-    def checked(self) -> Chunk:
-        """Same rows as finite float arrays."""
+    def checked(self, region: Region | None = None) -> Chunk:
+        """Same rows as finite float arrays, with 0 for costs that do not exist; without a region costs may be NaN."""
         X = check_array(self.X, dtype=np.float64, ensure_min_samples=0, input_name="X")
-        y = check_array(self.y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y")
+        y = check_array(
+            self.y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0, input_name="y"
+        )
         y = y[:, None] if y.ndim == 1 else y
+        if region is not None:
+            y = check_existing(y, region)[0]
+            check_largest(y=y)
         check_consistent_length(X, y)
         weight: Any = np.ones(X.shape[0])
         if self.sample_weight is not None:
@@ -75,7 +83,7 @@ class Chunk(NamedTuple):
             # All weights of a chunk may be zero, as long as those of another are not.
             weight = check_weight(self.sample_weight, X) if np.any(self.sample_weight) else 0.0 * weight
         offset = check_offset(self.offset, y.shape)
-        check_largest(X=X, y=y, offset=offset)
+        check_largest(X=X, offset=offset)
         return Chunk(X, y, weight, offset)
 
 

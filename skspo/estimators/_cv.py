@@ -294,6 +294,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         plain, region, training_region = self._check_regions(
             data.C, region_params, surrogate_region=self.surrogate_region
         )
+        data = data.within(region, training_region)
         if not self._pooled and (offset is not None or region_params is not None):
             raise ValueError(
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
@@ -430,7 +431,7 @@ class UserScore:
     region: Region
 
     def __call__(self, point: Point, spo: float, spo_plus: float, data: TrainingData) -> float:
-        X, C, weight, _, input_attributes = data
+        X, C, weight, _, input_attributes, _ = data
         model = self.model
         model._store(point.objective, point.run, point.result, self.region, point.outcome.solver, input_attributes)
         model.__dict__.pop("feature_names_in_", None)  # X is an array by now

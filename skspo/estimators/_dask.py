@@ -13,7 +13,7 @@ from .._training.dask_rows import DaskRows, _example, _is_frame, _partitions, im
 from .._training.fitted import metadata_checked
 from .._utils.types import RegionParams
 from ..data.chunks import Chunk
-from ..metrics import _spo_losses, largest_costs, normalize
+from ..metrics import _spo_losses, normalize
 
 if TYPE_CHECKING:
     from dask.array import Array
@@ -115,5 +115,5 @@ def _score(
     with _in_partition(partition), metadata_checked():
         _, y, weight, _ = chunk.checked()
         C_hat = estimator.predict(chunk.X, offset=chunk.offset)
-        loss, best = _spo_losses(y, C_hat.reshape(y.shape), estimator.region_, region_params=region_params)
-    return float(weight @ loss), float(weight @ np.abs(best)), float(weight @ largest_costs(y)), float(weight.sum())
+        loss, best, most = _spo_losses(y, C_hat.reshape(y.shape), estimator.region_, region_params=region_params)
+    return float(weight @ loss), float(weight @ np.abs(best)), float(weight @ most), float(weight.sum())

@@ -192,7 +192,8 @@ def cross_val_decide(
         raise TypeError(f"cross_val_decide needs a model of costs, but {type(estimator).__name__} is a classifier.")
     model = with_region(estimator, region)
     check_ndim(C)
-    values = check_array(C, dtype=np.float64, ensure_2d=False, input_name="C")
+    # Missing costs are refused by the fits, which know the region.
+    values = check_array(C, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="C")
     costs = values.reshape(len(values), -1)
     if not hasattr(C, "iloc"):
         C = values

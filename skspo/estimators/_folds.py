@@ -194,7 +194,7 @@ class Fold:
         self.scores.append(last)
 
     def _scores_of(self, point: Point) -> Scores:
-        X, C, weight, offset, _ = self.held_out
+        X, C, weight, offset, *_ = self.held_out
         region = self.region
         C_hat = apply_model(X, *point.objective.to_user(point.result.coef))
         C_hat = region.to_min(C_hat if offset is None else C_hat + offset)

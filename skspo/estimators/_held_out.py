@@ -285,7 +285,7 @@ def held_out_risk(
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
     weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)
     evaluated = [_spo_losses(C_arr, C_hat, region, "oracle", known, region_params) for _, C_hat in pairs]
-    best, losses = np.abs(evaluated[0][1]), np.column_stack([loss for loss, _ in evaluated])
+    best, losses = np.abs(evaluated[0][1]), np.column_stack([loss for loss, *_ in evaluated])
     largest, reason = _range(region, C_arr, loss_bound, cost_bounds, loss_cap, region_params)
     worst = float(losses.max())
     if loss_cap is None and worst > largest * (1.0 + 1e-6):
@@ -389,7 +389,7 @@ def _range(
         raise ValueError(
             f"cost_bounds needs an exact oracle, and that of {region.label} may be inexact. Pass loss_bound."
         )
-    low, high = _check_box(cost_bounds, C)
+    low, high = _check_box(cost_bounds, C, region)
     bound = regret_range(region, low, high)
     ends = f"[{low.min():.6g}, {high.max():.6g}]"
     box = (
@@ -400,8 +400,10 @@ def _range(
     return bound, f"all {box}; then no regret exceeds {bound:.6g}"
 
 
-def _check_box(cost_bounds: tuple[ArrayLike, ArrayLike], C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the box of costs, of shape (d,); it must contain the costs of these samples."""
+def _check_box(
+    cost_bounds: tuple[ArrayLike, ArrayLike], C: np.ndarray, region: Region
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the box of costs, of shape (d,); it must contain the costs of these samples, as far as they exist."""
     try:
         low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), C.shape[1:]) for end in cost_bounds)
     except (TypeError, ValueError) as error:
@@ -410,7 +412,8 @@ def _check_box(cost_bounds: tuple[ArrayLike, ArrayLike], C: np.ndarray) -> tuple
         ) from error
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
         raise ValueError("cost_bounds must be finite, and low must not exceed high.")
-    outside = (C < low) | (C > high)
+    possible = region.possible(*C.shape)
+    outside = ((C < low) | (C > high)) & (True if possible is None else possible)
     if outside.any():
         row, column = np.argwhere(outside)[0]
         raise ValueError(

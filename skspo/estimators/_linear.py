@@ -215,6 +215,7 @@ class LinearSPOPlusMixin:
             shared=self.shared,
             coordinates=coordinates,
             standardized=standardized,
+            possible=data.possible,
         )
 
     def _options(self) -> SolverOptions:

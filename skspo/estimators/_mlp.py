@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._training.baselines import fit_baselines
+from .._training.baselines import fit_baselines, mean_cost
 from .._training.fitted import check_metadata
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
@@ -212,7 +212,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         check_params(self)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain = self._check_region(data.C.shape[1])
-        region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
+        region = plain.with_rows(region_params, *data.C.shape)
+        region, data = self._merge(region, data.within(region))
         rng = check_random_state(self.random_state)
         again = self.warm_start and hasattr(self, "coefs_")
         train, test = self._split(data.X.shape[0], rng)
@@ -249,7 +250,9 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         activity.finish(f"{activity.done} epochs, {kind} loss {best:.6g}" + ("" if stopped else ", still improving"))
         # One factorisation of the features, which takes less time than an epoch.
         more: dict[str, object] = {
-            "_baselines": fit_baselines(data.X, data.C, data.weight, data.offset, shared=bool(self.shared))
+            "_baselines": fit_baselines(
+                data.X, data.C, data.weight, data.offset, data.possible, shared=bool(self.shared)
+            )
         }
         if held_out is not None:
             more["validation_losses_"] = validation
@@ -297,7 +300,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 "chunk must have the same ones. To start again, use fit or a new estimator."
             )
         plain = self._check_region(data.C.shape[1])
-        region, data = self._merge(plain.with_rows(region_params, *data.C.shape), data)
+        region = plain.with_rows(region_params, *data.C.shape)
+        region, data = self._merge(region, data.within(region))
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         network = _Network(self, region, data, rng, None if first else self)
         with restore_rng_on_failure(rng, lambda: self.__dict__.get("_adam") is network.adam):
@@ -427,13 +431,13 @@ class _Network:
         self.function, self.slope = ACTIVATIONS[model.activation]
         X, y = data.X, data.C
         self.weight: np.ndarray = data.weight  # type: ignore[assignment]
-        unknown = y if data.offset is None else y - data.offset
         items = y.shape[1] if model.shared else 1  # number of times that the network is applied to a sample
         hidden = np.atleast_1d(model.hidden_layer_sizes).astype(int)
         sizes = [X.shape[1] // items, *hidden.ravel().tolist(), y.shape[1] // items]
         self.n_inputs = sizes[0]
         if previous is None:
-            self.center = np.average(unknown.reshape(-1, sizes[-1]), axis=0, weights=np.repeat(self.weight, items))
+            offset, possible = (None if x is None else x.reshape(-1, sizes[-1]) for x in (data.offset, data.possible))
+            self.center = mean_cost(y.reshape(-1, sizes[-1]), np.repeat(self.weight, items), offset, possible)
             size = float(np.sqrt(np.average(np.square(y).sum(axis=1), weights=self.weight)))
             self.scale = size if size > 0 else 1.0
             self.params = _glorot(sizes, model.activation, rng)

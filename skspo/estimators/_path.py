@@ -297,6 +297,7 @@ def spo_plus_path(
     run = Run(Deadline(time_limit))
     data = check_training_data(model, X, C, sample_weight, offset, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
+    data = data.within(region)
     with run.deadline.enforced():
         objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
     grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))

@@ -18,8 +18,10 @@ from .._training.fitted import (
     innermost_features,
     metadata_checked,
 )
+from .._training.inputs import existing_costs
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.params import number
+from .._utils.scaling import SMALLEST
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_offset, check_weight
 from ..metrics import _prepare, _regrets
@@ -196,6 +198,7 @@ def decision_report(
     offset: ArrayLike | None = None,
     offset_train: ArrayLike | None = None,
     region_params: RegionParams | None = None,
+    region_params_train: RegionParams | None = None,
     groups: ArrayLike | None = None,
     level: float = 0.95,
 ) -> DecisionReport:
@@ -223,8 +226,9 @@ def decision_report(
         Weights of the samples in all figures, and of those of ``X_train``.
     offset, offset_train : array-likes of shape (n_samples, d) or (d,), optional
         Known part of the costs ``C`` and ``C_train``: models predict the rest.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+    region_params, region_params_train : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).  Those of the
+        training data say which costs of ``C_train`` exist.
     groups : array-like of shape (n_samples,), optional
         Labels of samples that depend on each other, such as those of one day: intervals are computed by drawing groups.
     level : float, default=0.95
@@ -290,11 +294,13 @@ def decision_report(
     if X_train is not None and C_train is not None:
         check_cost_names(estimator, C_train, "C_train")
         C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
+        C_fit, possible = existing_costs(C_fit, region.with_rows(region_params_train, *C_fit.shape))
         baselines = fit_baselines(
             innermost_features(estimator, X_train),
             C_fit,
             check_weight(sample_weight_train, C_fit),
             check_offset(offset_train, C_fit.shape),
+            possible,
             shared=bool(getattr(inner, "shared", False)),
             fit_intercept=bool(getattr(inner, "fit_intercept", True)),
         )
@@ -337,12 +343,12 @@ def predict_costs(
     offset: ArrayLike | None,
     region_params: RegionParams | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Checked true costs, and predictions without the offset."""
+    """True costs, which may be missing where no decision can use them, and predictions without the offset."""
     check_metadata(estimator, method, offset=offset, region_params=region_params)
     check_cost_names(estimator, C, "C")
     with metadata_checked():  # the caller adds the offset
         C_hat = estimator.predict(X)
-    return check_costs(C, C_hat)
+    return check_costs(C, C_hat, may_miss=True)
 
 
 def _intervals(others: list[str], terms: np.ndarray, level: float) -> dict[str, Interval]:
@@ -362,7 +368,7 @@ def figures_of(
     region_params: RegionParams | None = None,
 ) -> dict[str, float]:
     """Figures of predictions that do not include the offset; arguments as in :func:`decision_report`."""
-    C_arr, predicted = check_costs(C, C_hat)
+    C_arr, predicted = check_costs(C, C_hat, may_miss=True)
     weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)
     return _figures(C_arr, predicted, region, weight, known, region_params)[0]
 
@@ -381,6 +387,7 @@ def _figures(
     """
     C_hat = C_hat.reshape(C.shape)
     view, C_min, C_hat_min = _prepare(C, C_hat, region, offset, region_params)
+    C, possible = view.to_min(C_min), view.possible(*C.shape)  # 0 where no cost exists
     W_hat, W = view.solve_min(C_hat_min), view.solve_min(C_min)
     loss, z = _regrets(C_min, W_hat, W)
     C_hat = C_hat if offset is None else C_hat + offset
@@ -392,9 +399,18 @@ def _figures(
         "spo_loss": float(mean),
         "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
         "share_optimal": float(np.average(optimal, weights=weight)),
-        "rmse": float(np.sqrt(np.average(np.square(C_hat - C).mean(axis=1), weights=weight))),
+        "rmse": _rmse(C_hat - C, weight, possible),
     }
     return figures, loss, np.abs(z), np.average(np.stack([W_hat, W]), axis=1, weights=weight)
+
+
+def _rmse(errors: np.ndarray, weight: np.ndarray | None, possible: np.ndarray | None) -> float:
+    """Root of the mean squared error of the costs that exist; 0 if none does."""
+    squares = np.square(errors)
+    if possible is None:
+        return float(np.sqrt(np.average(squares.mean(axis=1), weights=weight)))
+    share = possible if weight is None else possible * weight[:, None]
+    return float(np.sqrt((share * squares).sum() / max(float(share.sum()), SMALLEST)))
 
 
 def describe_region(region: Region) -> str:

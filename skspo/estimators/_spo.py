@@ -196,6 +196,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
+        data = data.within(region)
         solver = self._choose_solver(region)
         with deadline.enforced():
             objective = self._objective(SPOLoss(region), data)

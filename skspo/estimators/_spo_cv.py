@@ -243,6 +243,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params)
+        data = data.within(region)
         splits = cv_splits(self.cv, data.X, data.C, data.weight)
         rng = check_random_state(self.random_state)
         done: list[bool] = []
@@ -370,7 +371,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         deadline: Deadline,
     ) -> _HeldOut:
         """Regret of each held-out sample and step; no samples if there is no time."""
-        X, C, weight, offset, _ = data.take(test)
+        X, C, weight, offset, *_ = data.take(test)
         nothing = _HeldOut(np.zeros((0, len(steps))), np.zeros(0))
         weight = np.ones(len(test)) if weight is None else weight
         if not weight.any():

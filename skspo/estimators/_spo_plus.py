@@ -231,7 +231,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
+        region, here, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
+        data = data.within(here, training_region)
         with deadline.enforced():
             objective = self._objective(SPOPlusLoss(training_region), data)
         return self._minimise(objective, Run(deadline), region, data.input_attributes, data.mean_cost)
@@ -353,7 +354,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
                 "have the same ones, and the same shared. To start anew, use fit or a new estimator."
             )
-        region, _, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
+        region, here, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
+        data = data.within(here, training_region)
         running = self.__dict__.get("_stream")
         objective = self._objective(SPOPlusLoss(training_region), data, coordinates=running and running[0])
         if running is None:

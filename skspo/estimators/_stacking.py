@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
-from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
+from .._training.inputs import check_ndim, cost_attributes, existing_costs, feature_attributes, set_fitted
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
@@ -304,7 +304,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         validate_data(noted, X, skip_check_array=True)
         X = self._as_rows(X)
         with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
-            C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+            C = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
         check_consistent_length(X, C, groups)
         n, n_features = np.shape(X)
         d = 1 if C.ndim == 1 else C.shape[1]
@@ -312,11 +312,12 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             check_blocks(n_features, d)
         region = check_region(self.region, n_dim=d)
         view = region.with_rows(region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
+        shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view)
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
         given = check_weight(sample_weight, X)
         weight = relative_weight(given)
         # Members get the weights as they are: their size matters next to a penalty.
-        data = Rows(X, C, given, check_offset(offset, (n, d)), known)
+        data = Rows(X, C.reshape(shape), given, check_offset(offset, (n, d)), known)
         rng = check_random_state(self.random_state)
         members = self._members(n, n_features, d, region, int(rng.randint(2**31 - 1)))
         splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, C, given, groups) if len(b)]
@@ -340,7 +341,6 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
         if weight is not None:
             rows = rows[weight[rows] > 0]
-        C = C.reshape(n, d)
         here, costs, P = view.take(rows), C[rows], P[:, rows]
         spread = spreads(here, P, data.offset, None if weight is None else weight[rows])
         held = HeldOut(
@@ -374,7 +374,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             "fit_seconds_": seconds,
             "region_": region,
             "_target_shape": data.C.shape[1:],
-            "_baselines": quick_baselines(X, n_features, C, weight, data.offset, shared=bool(self.shared)),
+            "_baselines": quick_baselines(X, n_features, C, weight, data.offset, possible, shared=bool(self.shared)),
         }
         learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
         set_fitted(self, learned | feature_attributes(noted))

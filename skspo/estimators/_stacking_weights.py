@@ -171,6 +171,7 @@ def spo_plus_weights(held: HeldOut, deadline: Deadline) -> np.ndarray:
         prior="zero",
         fit_intercept=False,
         shared=True,
+        possible=held.region.possible(*held.C.shape),
     )
     result, _ = minimise(objective, Run(deadline), SolverOptions())
     weights = np.asarray(objective.to_user(result.coef)[0])

@@ -7,7 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import Tags, get_tags
@@ -16,13 +18,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, has_fit_param
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
-from .._training.inputs import check_ndim, cost_attributes, feature_attributes, set_fitted
+from .._training.inputs import check_ndim, cost_attributes, existing_costs, feature_attributes, set_fitted
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
+from ._folds import take_rows
 
 
 class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -109,8 +112,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the regressor is fitted to the rest.
         region_params : dict of array-like, or the like, optional
-            Checked.  Training depends on it only with ``costs="visible"``, and only on what holds for every sample:
-            right-hand sides of equalities may vary, fixed variables of a :class:`Box` count as visible.
+            Training depends on it in two ways.  Costs of options that are not available are not used: if there are
+            such options in some samples only, there is one regressor for each cost, fitted to the samples that have
+            it.  With ``costs="visible"``, the component that is removed is that of the other options.
 
         Returns
         -------
@@ -126,14 +130,17 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_ndim(y)
         with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
-            C = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
-        d = 1 if C.ndim == 1 else C.shape[1]
+            given = check_array(y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="y")
+        shape = given.shape
+        C = given.reshape(len(given), -1)
+        d = C.shape[1]
         region = check_region(self.region, n_dim=d)
-        view = region.with_rows(region_params, C.shape[0], d)
-        checked = check_offset(offset, (C.shape[0], d))
+        view = region.with_rows(region_params, *C.shape)
+        C, possible = existing_costs(C, view)
+        checked = check_offset(offset, C.shape)
         if checked is not None:
-            C = C - checked.reshape(C.shape)
-        target = C if self.costs == "all" else view.visible_costs(C.reshape(-1, d)).reshape(C.shape)
+            C = C - checked
+        target = (C if self.costs == "all" else view.visible_costs(C)).reshape(shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
         fit_params: dict[str, np.ndarray] = {}
         weight = check_weight(sample_weight, X)
@@ -146,7 +153,10 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             fit_params["sample_weight"] = weight
         if self.shared:
             fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
-            regressor.fit(self._items(X, d), target.ravel(), **fit_params)
+            items, seen = self._items(X, d), slice(None) if possible is None else possible.ravel()
+            regressor.fit(items[seen], target.ravel()[seen], **{key: value[seen] for key, value in fit_params.items()})
+        elif possible is not None:
+            regressor = _fit_each(regressor, X, target, possible, weight)
         else:
             if d > 1 and not _multi_output(regressor):
                 regressor = MultiOutputRegressor(regressor)
@@ -156,11 +166,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
         learned = {"regressor_": regressor, "region_": region}
-        learned["_target_shape"] = C.shape[1:]  # some regressors drop a single column
+        learned["_target_shape"] = shape[1:]  # some regressors drop a single column
         n_features = getattr(noted, "n_features_in_", None)
-        learned["_baselines"] = quick_baselines(
-            X, n_features, C.reshape(C.shape[0], d), weight, shared=bool(self.shared)
-        )
+        learned["_baselines"] = quick_baselines(X, n_features, C, weight, possible=possible, shared=bool(self.shared))
         learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
         set_fitted(self, learned | feature_attributes(noted))
         return self
@@ -203,6 +211,23 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         tags.input_tags.sparse &= not self.shared
         tags.non_deterministic = inner.non_deterministic
         return tags
+
+
+def _fit_each(
+    regressor: BaseEstimator, X: ArrayLike, C: np.ndarray, possible: np.ndarray, weight: np.ndarray | None
+) -> MultiOutputRegressor:
+    """One regressor for each cost, fitted to the samples that have it; one that predicts 0 if none has."""
+    features = X if hasattr(X, "iloc") or issparse(X) else np.asarray(X)
+    each = MultiOutputRegressor(regressor)
+    each.estimators_ = []
+    for j in range(C.shape[1]):
+        rows = np.flatnonzero(possible[:, j] if weight is None else possible[:, j] & (weight > 0))
+        if rows.size:
+            given = {} if weight is None else {"sample_weight": weight[rows]}
+            each.estimators_.append(clone(regressor).fit(take_rows(features, rows), C[rows, j], **given))
+        else:
+            each.estimators_.append(DummyRegressor(strategy="constant", constant=0.0).fit([[0.0]], [0.0]))
+    return each
 
 
 def _multi_output(regressor: BaseEstimator) -> bool:

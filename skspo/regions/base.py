@@ -417,6 +417,45 @@ class Region(VersionedState, BaseEstimator):
         other._n_threads = int(n_threads)
         return other
 
+    def possible(self, n_rows: int, n_dim: int) -> np.ndarray | None:
+        """Which decision variables can be nonzero in each sample, as far as the parameters say so.
+
+        A variable that is always 0 has no cost: an option that is not available, an edge on no path from source to
+        target.  Nothing depends on what data contain there, which may be NaN.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of samples.
+        n_dim : int
+            Number of decision variables.
+
+        Returns
+        -------
+        possible : bool ndarray of shape (n_rows, n_dim), or None
+            None if all can be nonzero.
+
+        Examples
+        --------
+        >>> from skspo import ShortestPath, Simplex
+        >>> Simplex().with_rows({"available": [[1, 0, 1]]}, 1, 3).possible(1, 3)
+        array([[ True, False,  True]])
+        >>> ShortestPath([("a", "b"), ("b", "c"), ("b", "d")], "a", "c").possible(1, 3)
+        array([[ True,  True, False]])
+        """
+        bounds = self._own_bounds(n_dim)
+        if bounds is None:
+            return None
+        possible = (bounds[0] != 0.0) | (bounds[1] != 0.0)
+        return None if possible.all() else np.broadcast_to(possible, (n_rows, n_dim))
+
+    def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Lower and upper bounds of ``d`` decision variables, of shape (d,) or one row per sample; None if not known.
+
+        Variables with both bounds 0 are those that are not ``possible``.
+        """
+        return None
+
     def row_table(self, n: int) -> np.ndarray:
         """Parameters of each sample, shape (n, m); m is 0 unless the region varies by sample."""
         return np.zeros((n, 0))
@@ -447,6 +486,7 @@ class Region(VersionedState, BaseEstimator):
         -------
         V : ndarray of the same shape
             ``argmin(V)`` is ``argmin(C)`` up to ties.  A region that knows no equalities returns the costs themselves.
+            Entries that are not ``possible`` are 0, and the others do not depend on them.
 
         Examples
         --------
@@ -459,7 +499,8 @@ class Region(VersionedState, BaseEstimator):
         C_arr = check_array(
             C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
         )
-        V = project_visible(C_arr, self._always_hidden(self.resolve_dim(C_arr.shape[1])))
+        d = self.resolve_dim(C_arr.shape[1])
+        V = project_visible(C_arr, self._always_hidden(d), self.possible(C_arr.shape[0], d))
         return V[0] if one_row else V
 
     def _always_hidden(self, d: int) -> np.ndarray:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.deadline import check_time
+
 if TYPE_CHECKING:
     import cvxpy as cp
 
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 
 #: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
 Memory = dict[str, Any]
+
+#: numbers in a block of normals of different rows: 32 MB
+BLOCK_ELEMENTS = 2**22
+
+#: eigenvalues below this share of the largest one are zero: those of graphs and sums are not that small
+RANK = 1e-10
 
 
 class HasStandardForm(Protocol):
@@ -200,9 +208,33 @@ def equalities_of(region: Region, d: int) -> np.ndarray:
     return region.equalities(d) if has(region, "equalities") else np.zeros((0, d))
 
 
-def project_visible(C: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Remove from each row the component along the orthonormal rows ``normals``, which changes no decision."""
-    if not normals.size:
-        return C
-    hidden = (C @ normals.T) @ normals
-    return np.subtract(C, hidden, out=hidden)
+def project_visible(C: np.ndarray, normals: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
+    """Remove from each row the component along the orthonormal rows ``normals``, which changes no decision.
+
+    With ``possible``, of the shape of C, only these entries of a row and of the normals count, and the others are 0.
+    """
+    if possible is None:
+        if not normals.size:
+            return C
+        hidden = (C @ normals.T) @ normals
+        return np.subtract(C, hidden, out=hidden)
+    visible = np.where(possible, C, 0.0)
+    k = len(normals)
+    if not k:
+        return visible
+    packed = np.ascontiguousarray(np.packbits(possible, axis=1))
+    _, first_of, kind = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    kinds, kind = possible[first_of], kind.ravel()
+    block = max(1, BLOCK_ELEMENTS // (k * max(k, C.shape[1])))
+    order = np.argsort(kind, kind="stable")
+    for start in range(0, len(kinds), block):
+        check_time()
+        N = normals * kinds[start : start + block, None, :]
+        inverse = np.linalg.pinv(N @ N.transpose(0, 2, 1), rcond=RANK, hermitian=True)
+        first, last = np.searchsorted(kind[order], (start, start + block))
+        for at in range(first, last, block):  # a part of the rows of these kinds, so that their normals fit into memory
+            rows = order[at : min(at + block, last)]
+            mine = kind[rows] - start
+            inner = np.einsum("ikj,ij->ik", N[mine], visible[rows])
+            visible[rows] -= np.einsum("ik,ikj->ij", np.einsum("ikl,il->ik", inverse[mine], inner), N[mine])
+    return visible

@@ -360,6 +360,10 @@ class ShortestPath(PolyhedralRegion):
         """Return the flows of one unit from source to target, {flow out - flow in = 1 at the source, 0 elsewhere}."""
         return self._data(self.resolve_dim(n_dim)).form
 
+    def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        form = self._data(d).form
+        return form.lower, form.upper
+
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Exact for small graphs; else an upper bound: two paths of at most L edges differ in at most 2 L edges."""
         data = self._data(self.resolve_dim(n_dim))

@@ -359,6 +359,16 @@ class LinearImage(Region):
 
     # -- capabilities --------------------------------------------------------------------------------------------------
 
+    def possible(self, n_rows: int, n_dim: int) -> np.ndarray | None:
+        """Rows of the matrix that have a variable of the inner region that can be nonzero; the known cost is known."""
+        inner, m = self._inner()
+        possible = inner.possible(n_rows, m)
+        if possible is None:
+            return None
+        used = possible @ (abs(self._data(self.resolve_dim(n_dim)).matrix).T > 0)
+        used = np.pad(used, ((0, 0), (0, n_dim - used.shape[1])), constant_values=True)
+        return None if used.all() else used
+
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Orthonormal rows E with E u constant: E K is a combination of the inner equalities."""
         self.resolve_dim(n_dim)

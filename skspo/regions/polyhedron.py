@@ -195,6 +195,10 @@ class ConstrainedRegion(Region):
         bounds = _read_bounds(self.label, d, self.bounds, self._names(d))
         return InequalityForm.build(d, *_stack(upper), *_stack(equal), *bounds)
 
+    def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        form = self._data(d).form
+        return form.lower, form.upper
+
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Bounds may vary by sample, and so may the right-hand sides ``b_ub`` and ``b_eq``, if they are given."""
         given = {"b_ub": self.b_ub, "b_eq": self.b_eq}

@@ -142,6 +142,15 @@ class Product(Region):
         same = all(a is b for a, b in zip(regions, self.regions, strict=True))
         return self if same else Product(**(self.get_params(deep=False) | {"regions": regions}))
 
+    def possible(self, n_rows: int, n_dim: int) -> np.ndarray | None:
+        """Those of the regions, side by side."""
+        parts = [(k.stop - k.start, region) for k, region in self._data(self.resolve_dim(n_dim))]
+        masks = [region.possible(n_rows, size) for size, region in parts]
+        if all(mask is None for mask in masks):
+            return None
+        whole = [np.ones((n_rows, size), dtype=bool) for size, _ in parts]
+        return np.concatenate([b if a is None else a for a, b in zip(masks, whole, strict=True)], axis=1)
+
     def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
         """Columns and regions whose product this is; regions that are products themselves are split further."""
         d = self.resolve_dim(n_dim)

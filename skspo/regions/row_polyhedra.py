@@ -141,6 +141,10 @@ class RowPolyhedral(RowRegion):
         region: Any = self.region
         return region.inequality_form(n_dim)
 
+    def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        form = self.row_form(d)
+        return form.lower, form.upper
+
     def _n_columns(self) -> int:
         """Number of decision variables, from the region or from the rows."""
         own = self.region.n_dim

@@ -216,6 +216,9 @@ class Box(PolyhedralRegion):
             )
         return _RowBox(self, rows)
 
+    def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._data(d)
+
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         return self.solve_min(np.where(C == 0, -C_true, C))
