@@ -57,11 +57,11 @@ class Chunk(NamedTuple):
         )
         return Chunk(X, y, weight, each if known else offset)
 
-    def arrays(self, region: Region) -> Chunk:
+    def arrays(self, region: Region | None = None) -> Chunk:
         """Same rows as float arrays, costs with two dimensions, 0 where none exists; values are not checked."""
         X, y = np.asarray(self.X, dtype=np.float64), np.asarray(self.y, dtype=np.float64)
         y = y[:, None] if y.ndim == 1 else y
-        possible = region.possible(*y.shape)
+        possible = None if region is None else region.possible(*y.shape)
         y = y if possible is None else np.where(possible, y, 0.0)
         weight = np.ones(X.shape[0]) if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
         return Chunk(X, y, weight, check_offset(self.offset, y.shape))

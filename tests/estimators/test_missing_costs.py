@@ -60,7 +60,7 @@ def _regions():
     used[source == "b", :2] = False  # edges that leave a
     yield "paths", sk.ShortestPath(EDGES, "a", "f"), {"source": source}, used
     yield "dead edges", sk.ShortestPath(EDGES, "b", "f"), None, np.arange(D) >= 2
-    product = sk.Product([sk.ShortestPath(EDGES[:5] + [("d", "g")], "a", "d"), sk.Simplex()], [6, 3])
+    product = sk.Product([sk.ShortestPath([*EDGES[:5], ("d", "g")], "a", "d"), sk.Simplex()], [6, 3])
     yield "product", product, None, np.arange(D) != 5
 
 
