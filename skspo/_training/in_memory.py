@@ -282,7 +282,11 @@ class InMemoryObjective(LinearObjective):
         """Weighted loss at Theta, without the penalty."""
         if self._given is not None and not self.loss.continuous:
             return self._as_stored(self._given, Theta)[0]
-        return float(self.weight @ self.loss.value_min(self.region, self.C, self.predict(Theta), self._W))
+        return float(self.losses(Theta).sum())
+
+    def losses(self, Theta: np.ndarray) -> np.ndarray:
+        """Weighted loss of each row at Theta."""
+        return self.weight * self.loss.value_min(self.region, self.C, self.predict(Theta), self._W)
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
         """Coefficients and intercept in the user's units and sense, as ``mean_loss`` has evaluated them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from .._utils.deadline import Deadline
 from ..regions.capabilities import Memory
 
@@ -24,7 +26,8 @@ class Run:
     memory : dict
         Cache of the region's oracle for the rows of the objective.  Runs with other penalties share it.
     states : dict
-        Where solvers stopped, by their names.  Runs with other penalties start from there.
+        Where solvers stopped, by their names, and the caches of ``on_rows``.  Runs with other penalties start from
+        there.
     history : list
         Rows of seconds, iteration, objective and bound, in the units of the objective.
     n_fits : int
@@ -41,6 +44,14 @@ class Run:
     def with_deadline(self, deadline: Deadline) -> Run:
         """Return a run on the same rows, for another penalty or loss, with its own history and deadline."""
         return Run(deadline, self.derived, self.memory, self.states, n_fits=self.n_fits)
+
+    def on_rows(self, rows: np.ndarray, deadline: Deadline) -> Run:
+        """Return a run on some of the rows that goes on with this history; its caches are kept for later runs."""
+        known = self.states.get("rows")
+        if known is None or not np.array_equal(known[0], rows):
+            known = self.states["rows"] = rows, {}, {}
+        _, memory, states = known
+        return Run(deadline, self.derived, memory, states, self.history, self.n_fits)
 
     def on_sample(self, share: float) -> Run:
         """Return a run on some of the rows that takes at most this share of the remaining time."""

@@ -11,6 +11,11 @@ Then
     zeros        with an l1 penalty, coefficients that are zero up to rounding are set to zero
     oracle       an oracle that is a function of the user is checked again
 
+Rows of negligible weight.  If weights differ by orders of magnitude, as those that decay with time do, rows that
+matter less than the tolerance make problems ill-conditioned.  They are left out of the search, not of the objective: a
+bound for the other rows with their weights is a bound for all, because losses are nonnegative, and the model is
+evaluated on all rows.  If the gap is not closed then, the rows that matter at the model take part as well.
+
 Oracles that are not optimal.  If the oracle is found to be a heuristic (``OracleRegion`` with
 ``on_suboptimal="warn"``), the value of the SPO+ loss is not reliable: if the oracle misses good decisions, it is too
 small, even negative, and its minimiser is where the oracle is worst.  The cost of the decisions that the oracle makes
@@ -25,6 +30,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
@@ -35,7 +41,7 @@ from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
 from ..regions.capabilities import has
 from .auto import SOLVERS, make_solvers
-from .base import Result, Solver, Status, certified, combined
+from .base import Progress, Result, Solver, Status, certified, combined, rows_of
 from .exact_zeros import with_exact_zeros
 from .spo.descent import least_absolute
 
@@ -53,6 +59,19 @@ REPEATED = 1e-6
 
 #: a negative objective of at most this size, in units of the typical cost, is rounding
 ROUNDED = 1e-9
+
+#: rows may be left out of the search if their weights are at most this share of the mean weight: nearly equal weights
+#: cause no trouble
+LIGHT = 1e-3
+
+#: share of the tolerance for all rows together that are left out of the search
+LEFT_OUT = 0.1
+
+#: searches on some of the rows at most, before one on all of them
+SEARCHES = 5
+
+#: share of the time that is left for the search without these rows; the rest is for the evaluation on all rows
+FOR_SEARCH = 0.9
 
 #: number of evaluations of candidates that are averaged if the oracle is random
 REPEATS = 5
@@ -87,8 +106,89 @@ def minimise(
     solver : Solver
         The one that found the coefficients.
     """
+    tol = options.solver.tol if isinstance(options.solver, Solver) else options.tol
+    kept = rows_that_matter(objective, tol)
+    if kept is not None:
+        found = minimise_on_rows(rows_of(objective), run, options, start, kept, tol)
+        if found is not None:
+            return found
     solvers = make_solvers(objective, run, **options._asdict())
     return run_solvers(objective, run, solvers, start)
+
+
+def rows_that_matter(objective: LinearObjective, tol: float) -> np.ndarray | None:
+    """Whether each row takes part in the search; None if all do.
+
+    The loss of a row is estimated by its weight times the size of its costs; the typical size is one.
+    """
+    if not isinstance(objective, InMemoryObjective) or objective.undecided or not objective.loss.has_dual_bound:
+        return None
+    if has(objective.region, "audit"):  # decisions that may be wrong are checked on all rows
+        return None
+    heavy = objective.weight > LIGHT * objective.weight.mean()
+    if heavy.all():
+        return None
+    size = objective.weight * (1.0 + np.linalg.norm(objective.C, axis=1))
+    order = np.argsort(size)
+    light = np.cumsum(size[order]) <= LEFT_OUT * tol * size.sum()
+    kept = np.ones(size.size, dtype=bool)
+    kept[order[light]] = False
+    kept |= heavy
+    return None if kept.all() else kept
+
+
+def minimise_on_rows(
+    objective: InMemoryObjective,
+    run: Run,
+    options: SolverOptions,
+    start: np.ndarray | None,
+    kept: np.ndarray,
+    tol: float,
+) -> tuple[Result, Solver] | None:
+    """Minimise on some of the rows and evaluate on all, adding rows until the gap is closed.
+
+    None if rows have been added several times, or if no row is left to be added, and the gap is not closed.
+    """
+    kept, inner = kept.copy(), options._replace(tol=(1.0 - LEFT_OUT) * tol)
+    if isinstance(options.solver, Solver) and type(options.solver) in SOLVERS.values():
+        inner = inner._replace(solver=clone(options.solver).set_params(tol=inner.tol))
+    deadline = run.deadline.share(FOR_SEARCH)
+    try:
+        with run.deadline.enforced():
+            references = objective.references()  # before the solvers, so that their time counts
+    except TimeIsUp:
+        return None
+    n_iter = 0
+    for _ in range(SEARCHES):
+        rows, dropped = np.flatnonzero(kept), np.flatnonzero(~kept)
+        part = run.on_rows(rows, deadline)
+        with Activity(f"{rows.size} of {kept.size} rows, the others have negligible weight", options.verbose):
+            matter = objective.take(rows, 1.0)
+            result, solver = run_solvers(matter, part, make_solvers(matter, part, **inner._asdict()), start)
+        run.deadline.reached |= deadline.reached
+        n_iter += result.n_iter
+        start = result.coef
+        result = result._replace(n_iter=n_iter, objective=np.inf)
+        others = objective.take(dropped, 1.0)
+        try:
+            with run.deadline.enforced():
+                losses = others.losses(start)
+                result = result._replace(objective=matter.value(start) + float(losses.sum()))
+        except TimeIsUp:
+            run.deadline.reached = True
+            result = result._replace(status=Status.TIME_LIMIT, message=run.deadline.message)
+        stopped_early = not result.converged
+        result = guarded(objective, result, references, tol)
+        if result.gap <= tol or stopped_early:
+            progress = Progress("all rows", objective, run, options.verbose)
+            progress(0, result.objective, result.lower_bound, force=True)
+            return result, options.solver if isinstance(options.solver, Solver) else solver.set_params(tol=tol)
+        size = LEFT_OUT * tol * max(result.objective, GAP_FLOOR * objective.trivial_value())
+        matters = losses > size / dropped.size
+        kept[dropped[matters]] = True
+        if kept.all() or not matters.any():
+            break
+    return None
 
 
 def minimise_spo(
