@@ -161,6 +161,8 @@ class InMemoryObjective(LinearObjective):
         self.region, self.design, self.weight, self._W = region, design, weight, W
         self._reference_losses = {}
         self._given = None
+        #: by hash of Theta: whether the loss is smaller without the hidden component (see ``_stored``)
+        self._bare: dict[int, bool] = {}
         #: normalised costs and offset; the loss may replace them by ``C`` and ``offset``
         self.plain_costs, self.plain_offset = C, offset
         self.C, self.offset = self.loss.absorb(C, offset)
@@ -280,34 +282,35 @@ class InMemoryObjective(LinearObjective):
 
     def mean_loss(self, Theta: np.ndarray) -> float:
         """Weighted loss at Theta, without the penalty."""
-        if self._given is not None and not self.loss.continuous:
-            return self._as_stored(self._given, Theta)[0]
-        return float(self.losses(Theta).sum())
+        if self._given is None or self.loss.continuous:
+            return float(self.weight @ self.losses(Theta))
+        found = [self._loss_of(self._given, *self._to_user(whole)) for whole in self._stored(Theta)]
+        best = int(np.argmin(found))
+        self._bare[hash(Theta.tobytes())] = best == 1
+        return found[best]
 
     def losses(self, Theta: np.ndarray) -> np.ndarray:
-        """Weighted loss of each row at Theta."""
-        return self.weight * self.loss.value_min(self.region, self.C, self.predict(Theta), self._W)
+        """Loss of each row at Theta."""
+        return self.loss.value_min(self.region, self.C, self.predict(Theta), self._W)
 
     def to_user(self, Theta: np.ndarray) -> tuple[np.ndarray, Intercept]:
         """Coefficients and intercept in the user's units and sense, as ``mean_loss`` has evaluated them."""
-        if self._given is not None and not self.loss.continuous:
-            return self._as_stored(self._given, Theta)[1]
-        return super().to_user(Theta)
+        return self._to_user(self._stored(Theta)[self._bare.get(hash(Theta.tobytes()), False)])
 
-    def _as_stored(self, given: Given, Theta: np.ndarray) -> tuple[float, tuple[np.ndarray, Intercept]]:
-        """Loss of Theta and its coefficients in the user's units, which are evaluated.
+    def _stored(self, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Theta as it is stored, and without the hidden component.
 
-        If predictions are tied, the decision depends on rounding errors, which differ between units.  The hidden
-        component has rounding errors of its own, so it is left out if the loss is smaller without it.
+        If predictions are tied, the decision depends on rounding errors, which differ between units.  So a loss that is
+        not continuous is evaluated at coefficients in the user's units.  The hidden component has rounding errors of
+        its own and is left out if the loss is smaller without it.
         """
-        found = []
-        for whole in (self.canonical(Theta) + self._hidden, self.design.visible(Theta, self.free)):
-            coef, intercept = self._to_user(whole)
-            C_hat = self.region.to_min(apply_model(given.X, coef, intercept))
-            C_hat = (C_hat if given.offset is None else C_hat + given.offset)[given.rows]
-            loss = float(self.weight @ self.loss.value_min(self.region, self.C, C_hat, self._W))
-            found.append((loss, (coef, intercept)))
-        return min(found, key=lambda pair: pair[0])
+        return self.canonical(Theta) + self._hidden, self.design.visible(Theta, self.free)
+
+    def _loss_of(self, given: Given, coef: np.ndarray, intercept: Intercept) -> float:
+        """Weighted loss of coefficients in the user's units."""
+        C_hat = self.region.to_min(apply_model(given.X, coef, intercept))
+        C_hat = (C_hat if given.offset is None else C_hat + given.offset)[given.rows]
+        return float(self.weight @ self.loss.value_min(self.region, self.C, C_hat, self._W))
 
     def mean_decision_cost(self, Theta: np.ndarray) -> float:
         """Weighted cost of the decisions, without the penalty."""

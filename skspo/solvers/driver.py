@@ -172,7 +172,7 @@ def minimise_on_rows(
         others = objective.take(dropped, 1.0)
         try:
             with run.deadline.enforced():
-                losses = others.losses(start)
+                losses = others.weight * others.losses(start)
                 result = result._replace(objective=matter.value(start) + float(losses.sum()))
         except TimeIsUp:
             run.deadline.reached = True
