@@ -14,11 +14,18 @@ Reasons for the design, from measurements:
 - The option "threads" is not set: HiGHS fails with an error if it differs from what the process used before, for
   example through CVXPY.  ``parallel="off"`` is enough to keep one model on one thread.
 - Tolerances of HiGHS are absolute, so costs and constraints are scaled by powers of two, which is exact.
+- A cost of 1e9 among costs of one, the price of a forbidden option, is larger than the others divided by these
+  tolerances.  So the proof of a decision is relative to the terms of its cost without much larger ones
+  (``usual_cost``).  Where it fails the costs are refined (``LinearModel._refined``): the part that the multipliers
+  explain is subtracted exactly, columns with a large reduced cost stay at their bound, and the rest is scaled and
+  solved again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain, pairwise
+from math import fsum
 from typing import NoReturn
 
 import highspy
@@ -35,7 +42,17 @@ Options = dict[str, bool | int | float | str]
 
 PRIMAL, DUAL = 4, 1  # values of the option simplex_strategy
 TIE = 1e-9  # smaller multipliers, for costs of order one, count as zero
-PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the terms of the cost
+PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the usual cost
+USUAL = 1e-4  # terms of a cost below this share of the next larger one are a cost of their own
+TINY = 2.0**-1000  # instead of a cost of zero
+NOISE = 1e-13  # smaller costs, relative to the largest one, are rounding errors: sums of a few thousand numbers
+FIX = 2.0**-20  # reduced costs above this, for costs of order one, are certain: the tolerance of HiGHS is 1e-10
+ROUNDING = 2.0**-50  # rounding errors of sums, relative to the sum of their absolute terms
+WIDE = (
+    "Costs of very different sizes are the usual cause, such as 1e9 for an option that is forbidden: exclude it by a "
+    "bound or with region_params instead."
+)
+STEPS = 8  # scales that are solved one after the other: each is 1 / FIX smaller, and doubles have 16 digits
 
 
 def _power_of_two(x: np.ndarray) -> np.ndarray:
@@ -45,6 +62,35 @@ def _power_of_two(x: np.ndarray) -> np.ndarray:
 
 def scale_costs(C: np.ndarray) -> np.ndarray:
     return np.ldexp(C, -_power_of_two(np.abs(C).max(axis=1, initial=0.0))[:, None])
+
+
+def usual_cost(C: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """What the proof of each decision is relative to: its cost, without costs that are much larger than others."""
+    costs, amounts = np.abs(C), np.abs(W)
+    largest = amounts.max(axis=1, initial=0.0)[:, None]
+    used = amounts > TIE * (1.0 + largest)
+    terms = costs * np.where(used, amounts, largest + (largest == 0))
+    terms *= costs > NOISE * costs.max(axis=1, initial=0.0)[:, None]
+    least = np.where(terms > 0, terms, np.inf).min(axis=1, initial=np.inf)
+    for i in np.flatnonzero(least < USUAL * terms.max(axis=1, initial=0.0)):
+        ordered = np.sort(terms[i][terms[i] > 0])
+        jumps = np.flatnonzero(ordered[:-1] < USUAL * ordered[1:])
+        if jumps.size:
+            terms[i] *= terms[i] <= ordered[jumps[0]]
+    paid = np.einsum("ij,ij->i", terms, used)
+    return np.where(paid > 0, paid, terms.sum(axis=1))
+
+
+def _products(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Products and their rounding errors (Dekker)."""
+
+    def split(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        scaled = 134217729.0 * x  # 2^27 + 1
+        high = scaled - (scaled - x)
+        return high, x - high
+
+    product, (a1, a2), (b1, b2) = a * b, split(a), split(b)
+    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
 
 
 def row_factors(A: sp.csr_array) -> np.ndarray:
@@ -65,6 +111,13 @@ def bounds_of(form: InequalityForm, side: np.ndarray) -> tuple[np.ndarray, np.nd
     if side.shape[-1] == k:
         return form.lower, form.upper
     return side[..., k : k + d], side[..., k + d :]
+
+
+def _residual(c: np.ndarray, A: sp.csc_array, parts: list[np.ndarray]) -> np.ndarray:
+    """Reduced costs c - A^T y for a sum y of several vectors, rounded once."""
+    terms = np.stack([-x for y in parts for x in _products(A.data, y[A.indices])], axis=1).tolist()
+    starts = A.indptr.tolist()
+    return np.array([fsum(chain([x], *terms[a:b])) for x, (a, b) in zip(c.tolist(), pairwise(starts), strict=True)])
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
@@ -214,25 +267,78 @@ class LinearModel:
         raise_status(self.highs, status, row, self.varies)
 
     def minimise_again(self, c: np.ndarray, row: int | str) -> np.ndarray:
-        """Minimise with the dual method, for rows where the primal one gave no proof."""
-        try:
-            self.highs.changeColsCost(self.columns.size, self.columns, c)
-            status = self._run_dual()
-            if status == Status.kOptimal:
-                w, y = self._solution()
-        except Exception as error:
-            raise failed(row, error) from error
-        if status != Status.kOptimal:
-            raise_status(self.highs, status, row, self.varies)
-        (gap,) = self.gaps(c[None], w[None], y[None])
-        if not gap <= PROVED:
-            raise _error(
-                SolverError,
-                row,
-                f"HiGHS calls a decision for {{row}} optimal, but its multipliers do not prove it: {w} might "
-                f"cost {gap:.1e} more than the best one.",
-            )
-        return w
+        """Minimise row of costs for which one linear program gave no proof."""
+        gap, w = np.inf, np.zeros(0)
+        for start in (self.run, lambda c: self._run_dual()):
+            try:
+                self.highs.changeColsCost(self.columns.size, self.columns, c)
+                status = start(c)
+                if status == Status.kOptimal:
+                    w, gap = self._refined(c)
+            except Exception as error:
+                raise failed(row, error) from error
+            finally:
+                self._set_bounds(self.lower, self.upper, self.row_lower)
+            if status != Status.kOptimal:
+                raise_status(self.highs, status, row, self.varies)
+            if gap <= PROVED:
+                return w
+        raise _error(
+            SolverError,
+            row,
+            f"HiGHS calls a decision for {{row}} optimal, but its multipliers do not prove it: it might cost {gap:.1e} "
+            f"more than the best one, relative to its cost. {WIDE}",
+        )
+
+    def _refined(self, c: np.ndarray) -> tuple[np.ndarray, float]:
+        """From the optimum of the last run, the decision that is optimal at all scales of the costs, and its gap.
+
+        Iterative refinement: for multipliers y, c.w = r.w + y.(A w) with r = c - A^T y.  Columns with a large reduced
+        cost r stay at their bound, rows with a large multiplier stay active; on this face the rest of r is the cost.
+        """
+        A = sp.csc_array(self.A)
+        equal = np.isfinite(self.row_lower)
+        r, total, parts = c, np.zeros(self.rows.size), []
+        size = float(np.ldexp(1.0, _power_of_two(np.abs(c).max(initial=0.0))))
+        best, fixed = (np.zeros(0), np.inf), np.zeros(c.size, dtype=bool)
+        for _ in range(STEPS):
+            w, y = self._solution()
+            # Few digits, so that products with coefficients are mostly exact.
+            parts.append(np.rint(y * 2.0**30) * 2.0**-30 * size)
+            total = total + parts[-1]
+            zero = ~equal & (total > -FIX * size)
+            parts, total = [np.where(zero, 0.0, part) for part in parts], np.where(zero, 0.0, total)
+            r = _residual(c, A, parts)
+            gap = self._excess(r, total, w) / max(usual_cost(c[None], w[None])[0], TINY)
+            if not gap >= best[1]:
+                best = w, gap
+            if gap <= PROVED:
+                break
+            bound = np.where(r > 0, self.lower, self.upper)
+            fixed = np.isfinite(bound) & ((np.abs(r) > FIX * size) | (fixed & (w == bound)))
+            size = float(np.ldexp(1.0, _power_of_two(np.abs(r[~fixed]).max(initial=0.0))))
+            lower, upper = np.where(fixed, bound, self.lower), np.where(fixed, bound, self.upper)
+            self._set_bounds(lower, upper, np.where(total < 0, self.row_upper, self.row_lower))
+            self.highs.changeColsCost(self.columns.size, self.columns, np.where(fixed, 0.0, r / size))
+            self.highs.run()
+            if self.highs.getModelStatus() != Status.kOptimal:
+                break
+        return best
+
+    def _excess(self, r: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
+        """Upper bound on the excess cost of a decision: what bounds that are not active would allow to gain."""
+        unit = 1.0 + float(np.abs(w).max(initial=0.0))
+        room = np.where(r > 0, w - self.lower, self.upper - w)
+        # A multiplier of a missing bound is a rounding error, or large enough to be noticed.
+        room = np.where(np.isfinite(room), np.where(room > TIE * unit, room, 0.0), unit)
+        slack = np.where(np.isfinite(self.row_lower), 0.0, self.row_upper - self.A @ w)
+        slack[slack <= TIE * unit] = 0.0
+        return float(np.abs(r) @ room + np.abs(y) @ slack)
+
+    def _set_bounds(self, lower: np.ndarray, upper: np.ndarray, row_lower: np.ndarray) -> None:
+        self.highs.changeColsBounds(self.columns.size, self.columns, lower, upper)
+        if self.rows.size:
+            change_rows(self.highs, self.rows, row_lower, self.row_upper)
 
     def _solution(self) -> tuple[np.ndarray, np.ndarray]:
         solution = self.highs.getSolution()
@@ -242,7 +348,7 @@ class LinearModel:
         return w, y
 
     def gaps(self, C: np.ndarray, W: np.ndarray, Y: np.ndarray, *sides: np.ndarray) -> np.ndarray:
-        """Upper bound on the excess cost of each row's decision, relative to the terms of its cost.
+        """Upper bound on the excess cost of each row's decision, relative to its usual cost.
 
         For any multipliers y of the rows, the cost is at least the minimum of y.(A w) + (c - A^T y).w over the bounds
         of rows and decisions.
@@ -251,15 +357,17 @@ class LinearModel:
         for side in sides:
             row_upper, (lower, upper) = side[:, : self.rows.size], bounds_of(self.form, side)
             row_lower = np.where(np.isfinite(row_lower), row_upper, -np.inf)
+        finite = np.isfinite(Y).all(axis=1)
+        # The multiplier of a missing bound of a row is zero, up to rounding.
+        Y = np.where(finite[:, None] & (np.isfinite(row_lower) | (Y < 0)), Y, 0.0)
         reduced = C - (self.A.T @ Y.T).T
-        rows, columns = _least(Y, row_lower, row_upper), _least(reduced, lower, upper)
-        terms = np.concatenate([rows, columns], axis=1)
-        # The multiplier of a missing bound must be zero, up to rounding.
-        rounding = np.isinf(terms) & (np.abs(np.concatenate([Y, reduced], axis=1)) <= TIE)
-        terms[rounding] = 0.0
-        gap = np.where(np.isfinite(Y).all(axis=1), np.einsum("ij,ij->i", C, W) - terms.sum(axis=1), np.inf)
-        terms[np.isinf(terms)] = 0.0
-        return gap / (1.0 + np.abs(terms).sum(axis=1) + np.einsum("ij,ij->i", np.abs(C), np.abs(W)))
+        # That of a missing bound of a decision is compared as if the decision could change by its size.
+        unit = 1.0 + np.abs(W).max(axis=1, initial=0.0)[:, None]
+        lower, upper = np.where(np.isfinite(lower), lower, W - unit), np.where(np.isfinite(upper), upper, W + unit)
+        terms = np.concatenate([_least(Y, row_lower, row_upper), _least(reduced, lower, upper)], axis=1)
+        gap = np.where(finite, np.einsum("ij,ij->i", C, W) - terms.sum(axis=1), np.inf)
+        size = np.abs(terms).sum(axis=1) + np.einsum("ij,ij->i", np.abs(C), np.abs(W))
+        return (gap + ROUNDING * size) / np.maximum(usual_cost(C, W), TINY)
 
     def set_sides(self, side: np.ndarray) -> None:
         """Change the right-hand sides, and the bounds of the decisions if ``side`` has them."""

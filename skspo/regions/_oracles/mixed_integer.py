@@ -12,25 +12,34 @@ Neither part uses what it knows from other rows, so that ties do not depend on h
 The search proves its decision: the multipliers of every node that is not divided must give a bound that is not below
 the cost, up to rounding; that HiGHS calls a node infeasible is taken as true.  HiGHS gives no such proof; there,
 integers must be integers, and the cost must equal the objective and the bound that it reports.
+
+HiGHS measures optimality relative to the largest cost.  Costs that are much larger than others are lowered first
+(``_lower_costs``), to the size at which they still decide first; what that leaves unproved is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from math import gcd
 from time import perf_counter
 from typing import NamedTuple
 
 import highspy
 import numpy as np
+import scipy.sparse as sp
 
 from ..._utils.deadline import check_time
-from ..._utils.errors import SolverError
+from ..._utils.errors import InfeasibleRegionError, SolverError
 from .._row_names import row_error
 from ..polyhedral import InequalityForm
 from .linear_model import (
     DUAL,
+    NOISE,
     PRIMAL,
     PROVED,
     TIE,
+    WIDE,
     LinearModel,
     Options,
     Status,
@@ -39,12 +48,16 @@ from .linear_model import (
     failed,
     new_model,
     raise_status,
+    scale_costs,
     set_options,
     set_seconds,
 )
 
 NODES = 200  # linear programs in a search
 FREE = 15  # a search goes on after its first decision if at most so many integers may differ in a better one
+JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest
+SETTLE = 5  # sets of values of columns of large cost that are compared
+APART = 1e-8  # difference of costs that HiGHS can tell, for costs of order one: ten times its gap
 INTEGRAL = 1e-9  # largest distance of an integer decision from an integer in a linear program
 
 
@@ -76,17 +89,129 @@ def solve_chunk(
     if not C.shape[0]:
         return W
     search, complete = _Search(form, integers), None
-    seconds = np.inf if time_limit is None else float(time_limit)
+    total = np.inf if time_limit is None else float(time_limit)
+    wide = _are_wide(C)
     for i, c in enumerate(C):
         check_time()
         start = perf_counter()
         side = sides[0][i] if sides else None
-        w = search.solve(c, first + i, seconds, side)
-        if w is None:
+
+        def left(start: float = start) -> float:
+            return max(total - (perf_counter() - start), 0.0)
+
+        def solve(c: np.ndarray, row: int = first + i, side: np.ndarray | None = side) -> tuple[np.ndarray, bool]:
+            nonlocal complete
+            w = search.solve(c, row, left(), side)
+            if w is not None:
+                return w, True
             complete = complete or _BranchAndBound(form, integers)
-            w = complete.solve(c, first + i, max(seconds - (perf_counter() - start), 0.0), side)
-        W[i] = w
+            return complete.solve(c, row, left(), side), False
+
+        if not wide[i]:
+            W[i], _ = solve(c)
+            continue
+        k, (lower, upper) = form.b_ub.size, (form.lower, form.upper) if side is None else bounds_of(form, side)
+        lowered, capped = _lower_costs(c, integers, lower, upper)
+        W[i], _ = solve(lowered)
+        # If what was lowered is as cheap as possible here, its full cost cannot make another decision better.
+        if (np.abs(W[i] - np.where(c > 0, lower, upper))[capped] > INTEGRAL).any():
+            W[i], proved = solve(c)
+            if not proved:
+                own = replace(form, lower=lower, upper=upper)
+                if side is not None:
+                    own = replace(own, b_ub=side[:k], b_eq=side[k : k + form.b_eq.size])
+                W[i] = _settle(own, c, integers, capped, W[i], left, first + i)
     return W
+
+
+def _are_wide(C: np.ndarray) -> np.ndarray:
+    """Rows with costs that are much larger than others."""
+    sizes = np.sort(np.abs(C), axis=1)
+    jumps = (sizes[:, 1:] > JUMP * sizes[:, :-1]) & (sizes[:, :-1] > NOISE * sizes[:, -1:])
+    return np.asarray(jumps.any(axis=1))
+
+
+def _settle(
+    form: InequalityForm,
+    c: np.ndarray,
+    integers: np.ndarray,
+    large: np.ndarray,
+    w: np.ndarray,
+    left: Callable[[], float],
+    row: int,
+) -> np.ndarray:
+    """Best decision with the given values of the columns of large cost, and proof that all other values are worse."""
+
+    def solve(form: InequalityForm, c: np.ndarray) -> np.ndarray:
+        try:
+            w = _Search(form, integers).solve(c, row, left(), None)
+        except InfeasibleRegionError:
+            w = None
+        return _BranchAndBound(form, integers).solve(c, row, left(), None) if w is None else w
+
+    best = w
+    for count in range(SETTLE):
+        same = replace(form, lower=np.where(large, w, form.lower), upper=np.where(large, w, form.upper))
+        w = solve(same, scale_costs(np.where(large, 0.0, c)[None])[0])
+        best = w if count == 0 or c @ (w - best) < 0 else best
+        low, high = large & (w == form.lower), large & (w == form.upper)
+        if (large & ~(integers & (low | high))).any():
+            break
+        # At least one of these integers differs.
+        other = sp.csr_array((high.astype(float) - low)[None])
+        limit = form.upper[high].sum() - form.lower[low].sum() - 1.0
+        form = replace(
+            form, A_ub=sp.csr_array(sp.vstack([form.A_ub, other], format="csr")), b_ub=np.append(form.b_ub, limit)
+        )
+        try:
+            w = solve(form, c)
+        except InfeasibleRegionError:
+            return best
+        if c @ (w - best) > APART * (1.0 + float(np.abs(c) @ np.abs(w))):
+            return best
+    raise row_error(SolverError, row, "HiGHS cannot prove that its decision for {row} is optimal. " + WIDE)
+
+
+def _lower_costs(
+    c: np.ndarray, integers: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower costs that are much larger than others, and mark those for which that may change the optimum.
+
+    If costs of integers are multiples of a unit that is larger than everything that smaller costs can differ by, they
+    decide first, whatever the unit is.
+    """
+    sizes, lowered, capped = np.abs(c), c.copy(), np.zeros(c.size, dtype=bool)
+    order = np.argsort(sizes, kind="stable")
+    ordered = sizes[order]
+    jumps = (ordered[1:] > JUMP * ordered[:-1]) & (ordered[:-1] > NOISE * ordered[-1])
+    first, *groups = np.split(order, np.flatnonzero(jumps) + 1)
+    span = np.where(upper > lower, upper - lower, 0.0)
+
+    def reach(costs: np.ndarray, group: np.ndarray) -> float:
+        used = group[costs[group] != 0]
+        return float(np.abs(costs[used]) @ span[used])
+
+    before = after = reach(c, first)
+    largest = float(sizes[first].max())
+    for group in groups:
+        unit = _common_unit(sizes[group]) if integers[group].all() else 0.0
+        if unit > 2.0 * before:
+            new = float(np.ldexp(1.0, np.frexp(2.0 * after)[1]))
+            lowered[group] = c[group] / unit * min(new, unit)
+        else:
+            limit = min(2.0 * after, 1e4 * largest) if np.isfinite(after) else 1e4 * largest
+            high = group[sizes[group] > limit]
+            lowered[high], capped[high] = np.sign(c[high]) * limit, True
+        before, after = before + reach(c, group), after + reach(lowered, group)
+        largest = max(largest, float(np.abs(lowered[group]).max()))
+    # HiGHS gets costs whose smaller ones are of order one.
+    return np.ldexp(lowered, -int(np.frexp(sizes[first].max())[1])), capped
+
+
+def _common_unit(sizes: np.ndarray) -> float:
+    """Largest number of which all sizes are integer multiples."""
+    exponent = int(np.frexp(sizes)[1].min()) - 53
+    return float(np.ldexp(float(gcd(*(int(x) for x in np.ldexp(sizes, -exponent)))), exponent))
 
 
 class _Node(NamedTuple):
