@@ -45,6 +45,8 @@ def spo_loss(
 
     .. math:: \ell(\hat c, c) = c^\top w^*(\hat c) - c^\top w^*(c), \quad w^*(c) = \arg\min_{w \in S} c^\top w
 
+    Predictions are first clipped to the ``cost_bounds`` of the region, as :meth:`Region.decide` does.
+
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples, d)
@@ -364,7 +366,11 @@ def _prepare(
     C_hat = C_hat if known is None else C_hat + known
     region = check_region(region, n_dim=C.shape[1]).with_rows(region_params, *C.shape)
     C = check_existing(C, region, name="y_true")[0]
-    return region, region.to_min(C), region.to_min(C_hat)
+    costs = region.to_min(C)
+    region.check_true_costs(costs)
+    if (costs < 0).any():  # what was not known of the costs before they came
+        region = region.learn_bounds(C, C.mean(axis=0))
+    return region, costs, region.to_min(C_hat)
 
 
 def _spo_losses(
@@ -380,9 +386,9 @@ def _spo_losses(
         raise ValueError(f"ties must be 'oracle' or 'worst', got {ties!r}.")
     region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params)
     if ties == "oracle":
-        W_hat = region.solve_min(C_hat)
+        W_hat = region.decide_min(C_hat)
     elif has(region, "worst_argmin"):
-        W_hat = region.worst_argmin(C_hat, C)
+        W_hat = region.decide_worst(C_hat, C)
     else:
         raise ValueError(
             f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {region.label} cannot compute. "

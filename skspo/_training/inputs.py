@@ -19,6 +19,7 @@ from .._utils.types import RegionParams
 from .._utils.warn import warn_once
 from ..losses import check_existing, check_offset, check_weight
 from ..regions.base import Region
+from ..regions.check import same_value
 from .baselines import mean_cost
 from .design import check_blocks
 from .fitted import check_cost_names, check_metadata, check_order, cost_names, fitted_with
@@ -61,6 +62,22 @@ class TrainingData(NamedTuple):
         C, possible = existing_costs(self.C, *regions)
         check_largest(y=C)
         return self._replace(C=C, possible=possible)
+
+    def learn_bounds(self, region: Region, view: Region, previous: Any = None) -> Region:
+        """Region to be stored: ``learn_region``, or that of an earlier call of ``partial_fit``."""
+        if previous is not None and same_value(region, previous.region_):
+            return previous.region_
+        view.check_true_costs(view.to_min(self.C))
+        return learn_region(region, self.C, self.weight, self.possible)
+
+
+def learn_region(
+    region: Region, C: np.ndarray, weight: np.ndarray | None, possible: np.ndarray | None, rows: Any = slice(None)
+) -> Region:
+    """Region with ``cost_bounds`` that are learned from some rows of the costs, if they are to be learned."""
+    some, weight, possible = (None if array is None else array[rows] for array in (C, weight, possible))
+    assert some is not None
+    return region.learn_bounds(some, mean_cost(some, weight, None, possible))
 
 
 def existing_costs(C: np.ndarray, *regions: Region) -> tuple[np.ndarray, np.ndarray | None]:

@@ -233,6 +233,8 @@ def risk_certificate(
         f"than {used['feature_bound']:.6g}",
         *calibration.assumptions(),
     ]
+    if region.clips(d):
+        assumptions.append("decisions are made without clipping predictions to cost_bounds")
     for name, value in given.items():
         if value is None:
             assumptions.append(f"{name}, which was read off the data, is a valid choice that does not depend on them")

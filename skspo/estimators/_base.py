@@ -77,7 +77,7 @@ class DecisionMixin(VersionedState):
                 raise ValueError("as_frame=True cannot be combined with dask collections; decide in partitions.")
             return map_decide(self, X, offset, region_params)
         region, C_hat = self._predicted(X, offset, region_params)
-        W = region.argmin(C_hat)
+        W = region.decide(C_hat)
         if not as_frame:
             return W
         pd = import_pandas()

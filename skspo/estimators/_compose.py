@@ -32,8 +32,9 @@ def predicts_labels(estimator: object) -> bool:
 def is_same(one: Region, other: Region) -> bool:
     """Whether two regions are of the same class and have equal parameters."""
     mine, yours = (region.get_params(deep=False) for region in (one, other))
+    ignored = {"n_jobs"} | ({"cost_bounds"} if isinstance(one.cost_bounds, str) else set())  # "auto": learned by fit
     return type(one) is type(other) and all(
-        mine[name] is yours[name] or _hash(mine[name]) == _hash(yours[name]) for name in mine if name != "n_jobs"
+        mine[name] is yours[name] or _hash(mine[name]) == _hash(yours[name]) for name in mine if name not in ignored
     )
 
 
@@ -49,7 +50,7 @@ def check_same(given: Region | None, own: Region, name: str) -> None:
     if given is not None and not (isinstance(given, Region) and is_same(given, own)):
         raise ValueError(
             f"region={given!r} was given, but {name} has a region of its own, {own!r}. Leave region out. For decisions "
-            "in another region use region.argmin(estimator.predict(X))."
+            "in another region use region.decide(estimator.predict(X))."
         )
 
 

@@ -295,6 +295,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             data.C, region_params, surrogate_region=self.surrogate_region
         )
         data = data.within(region, training_region)
+        plain = data.learn_bounds(plain, region)
         if not self._pooled and (offset is not None or region_params is not None):
             raise ValueError(
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "

@@ -114,7 +114,7 @@ def decide(
     C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
     known = check_offset(offset, C_hat.shape)
     view = check_region(region, n_dim=C_hat.shape[1]).with_rows(region_params, *C_hat.shape)
-    return view.argmin(C_hat if known is None else C_hat + known)
+    return view.decide(C_hat if known is None else C_hat + known)
 
 
 def cross_val_decide(

@@ -12,13 +12,13 @@ from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
 from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData
+from .._training.inputs import TrainingData, learn_region
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
 from .._utils.threads import count_workers
-from ..losses import SPOLoss, SPOPlusLoss
+from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions
 from ._path import Outcome, Path, Point
@@ -125,7 +125,8 @@ class Fold:
         name: str = "",
         transformed: Callable[[], tuple[TrainingData, TrainingData]] | None = None,
     ) -> None:
-        self.region, self.held_out = region.take(test), data.take(test)
+        self.region = learn_region(region, data.C, data.weight, data.possible, train).take(test)
+        self.held_out = data.take(test)
         weight = self.held_out.weight
         self.size = float(len(test) if weight is None else weight.sum())  # weight of the held-out samples
         #: numbers in the training part: features, costs and decisions
@@ -201,7 +202,7 @@ class Fold:
         costs, relative = region.to_min(C), relative_weight(weight)
         if self._optimal is None:
             self._optimal = region.solve_min(costs)
-        regret = SPOLoss(region).value_min(region, costs, C_hat, self._optimal)
+        regret = np.einsum("ij,ij->i", costs, region.decide_min(C_hat) - self._optimal)
         plus = SPOPlusLoss(region).value_min(region, costs, C_hat, self._optimal)
         if region.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
             regret = np.maximum(regret, 0.0)

@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 
 from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
+from .._training.inputs import TrainingData, check_training_data, learn_region, restore_rng_on_failure
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
@@ -244,6 +244,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params)
         data = data.within(region)
+        plain = data.learn_bounds(plain, region)
         splits = cv_splits(self.cv, data.X, data.C, data.weight)
         rng = check_random_state(self.random_state)
         done: list[bool] = []
@@ -376,7 +377,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         weight = np.ones(len(test)) if weight is None else weight
         if not weight.any():
             return nothing
-        here = region.take(test)
+        here = learn_region(region, data.C, data.weight, data.possible, train).take(test)
         line = self._line(region.take(train), data.take(train), alpha, seed, deadline)
         # Predictions are linear in the step.
         ends = []
@@ -389,7 +390,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 optimal = here.solve_min(costs)
                 for step in steps:
                     C_hat = ends[0] + step * (ends[1] - ends[0])
-                    regrets.append(SPOLoss(here).value_min(here, costs, C_hat, optimal))
+                    regrets.append(np.einsum("ij,ij->i", costs, here.decide_min(C_hat) - optimal))
         except TimeIsUp:
             return nothing
         regret = np.stack(regrets, axis=1)

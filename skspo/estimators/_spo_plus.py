@@ -233,6 +233,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         region, here, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         data = data.within(here, training_region)
+        region = data.learn_bounds(region, here)
         with deadline.enforced():
             objective = self._objective(SPOPlusLoss(training_region), data)
         return self._minimise(objective, Run(deadline), region, data.input_attributes, data.mean_cost)
@@ -356,6 +357,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             )
         region, here, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
         data = data.within(here, training_region)
+        region = data.learn_bounds(region, here, None if first else self)
         running = self.__dict__.get("_stream")
         objective = self._objective(SPOPlusLoss(training_region), data, coordinates=running and running[0])
         if running is None:

@@ -18,7 +18,14 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
-from .._training.inputs import check_ndim, cost_attributes, existing_costs, feature_attributes, set_fitted
+from .._training.inputs import (
+    check_ndim,
+    cost_attributes,
+    existing_costs,
+    feature_attributes,
+    learn_region,
+    set_fitted,
+)
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
@@ -315,6 +322,8 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view)
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
         given = check_weight(sample_weight, X)
+        view.check_true_costs(view.to_min(C))
+        view = learn_region(view, C, given, possible)
         weight = relative_weight(given)
         # Members get the weights as they are: their size matters next to a penalty.
         data = Rows(X, C.reshape(shape), given, check_offset(offset, (n, d)), known)
@@ -350,6 +359,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             None if weight is None else weight[rows],
             here,
             here.solve_min(here.to_min(costs)),
+            spread,
         )
         names = [member.name for member in members]
         clusters = None if groups is None else np.asarray(groups)[rows]
@@ -365,14 +375,14 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             "estimators_": [models[k] for k in fitted],
             "named_estimators_": Bunch(**{name: models[k] for name, k in zip(names, fitted, strict=True)}),
             "weights_": weights,
-            "scales_": scales(held, weights, spread),
+            "scales_": scales(held, weights),
             "chosen_": chosen,
             "stack_share_": share,
             "cv_results_": results,
             "best_two_stage_": None if best is None else names[best],
             "n_held_out_": int(rows.size),
             "fit_seconds_": seconds,
-            "region_": region,
+            "region_": learn_region(region, C, given, possible),
             "_target_shape": data.C.shape[1:],
             "_baselines": quick_baselines(X, n_features, C, weight, data.offset, possible, shared=bool(self.shared)),
         }

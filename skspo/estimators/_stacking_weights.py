@@ -23,7 +23,7 @@ from scipy.optimize import nnls
 from .._training.in_memory import InMemoryObjective
 from .._training.run import Run
 from .._utils.deadline import Deadline
-from ..losses import SPOLoss, SPOPlusLoss
+from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions, minimise
 
@@ -52,6 +52,7 @@ class HeldOut(NamedTuple):
     weight: np.ndarray | None  # (n,)
     region: Region  # region of these samples
     best: np.ndarray  # (n, d) optimal decisions
+    spread: np.ndarray  # (m,) of the members
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """Prediction of the stack, offset included."""
@@ -59,10 +60,11 @@ class HeldOut(NamedTuple):
         return C_hat if self.offset is None else C_hat + self.offset
 
     def regret(self, weights: np.ndarray) -> np.ndarray:
-        """SPO loss of each sample."""
+        """SPO loss of each sample; the units of predictions matter if they are clipped."""
         region = self.region
-        C_hat = region.to_min(self.predict(weights))
-        return SPOLoss(region).value_min(region, region.to_min(self.C), C_hat, self.best)
+        C_hat = self.predict(weights) * (unit(self, weights) if region.clips(self.C.shape[1]) else 1.0)
+        W = region.decide_min(region.to_min(C_hat))
+        return np.einsum("ij,ij->i", region.to_min(self.C), W - self.best)
 
 
 class Candidates(NamedTuple):
@@ -207,19 +209,24 @@ def spreads(region: Region, P: np.ndarray, offset: np.ndarray | None, weight: np
     return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
 
 
-def scales(held: HeldOut, weights: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def scales(held: HeldOut, weights: np.ndarray) -> np.ndarray:
     """Factors of the members: equal spreads, in units of the costs."""
+    return unit(held, weights) / held.spread
+
+
+def unit(held: HeldOut, weights: np.ndarray) -> float:
+    """Factor that gives the prediction of the stack the units of the costs."""
     if held.offset is not None:
-        return np.ones(len(spread))
+        return 1.0
     alone = np.flatnonzero(weights)
     if alone.size == 1 and np.isclose(weights[alone[0]], 1.0, rtol=1e-12):
-        return spread[alone[0]] / spread
+        return float(held.spread[alone[0]])
     root = np.ones(len(held.C)) if held.weight is None else np.sqrt(held.weight)
     predicted, costs = (held.region.visible_costs(part) * root[:, None] for part in (held.predict(weights), held.C))
     size = float(np.square(predicted).sum())
-    unit = float((predicted * costs).sum()) / size if size > 0 else 0.0
+    factor = float((predicted * costs).sum()) / size if size > 0 else 0.0
     # A negative factor would turn every decision around.
-    return (unit if unit > 0 else float(np.abs(weights) @ spread)) / spread
+    return factor if factor > 0 else float(np.abs(weights) @ held.spread)
 
 
 def compare(

@@ -15,10 +15,17 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
 
-from .._training.baselines import quick_baselines
+from .._training.baselines import mean_cost, quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_metadata
-from .._training.inputs import check_ndim, cost_attributes, existing_costs, feature_attributes, set_fitted
+from .._training.inputs import (
+    check_ndim,
+    cost_attributes,
+    existing_costs,
+    feature_attributes,
+    learn_region,
+    set_fitted,
+)
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
@@ -137,13 +144,21 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         region = check_region(self.region, n_dim=d)
         view = region.with_rows(region_params, *C.shape)
         C, possible = existing_costs(C, view)
+        weight = check_weight(sample_weight, X)
+        view.check_true_costs(view.to_min(C))
+        region = learn_region(region, C, weight, possible)
         checked = check_offset(offset, C.shape)
         if checked is not None:
             C = C - checked
-        target = (C if self.costs == "all" else view.visible_costs(C)).reshape(shape)
+        target, hidden = C, np.zeros(d)
+        if self.costs == "visible":
+            target = view.visible_costs(C)
+            if region.clips(d):  # it depends on the whole cost: predictions keep the mean of what is not seen
+                mean = mean_cost(C, weight, None, possible)
+                hidden = mean - view.visible_costs(mean)
+        target = target.reshape(shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
         fit_params: dict[str, np.ndarray] = {}
-        weight = check_weight(sample_weight, X)
         if weight is not None:
             if not has_fit_parameter(regressor, "sample_weight"):
                 raise ValueError(
@@ -167,6 +182,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         validate_data(noted, X, skip_check_array=True)
         learned = {"regressor_": regressor, "region_": region}
         learned["_target_shape"] = shape[1:]  # some regressors drop a single column
+        learned["_hidden_mean"] = hidden
         n_features = getattr(noted, "n_features_in_", None)
         learned["_baselines"] = quick_baselines(X, n_features, C, weight, possible=possible, shared=bool(self.shared))
         learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
@@ -196,7 +212,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             validate_data(self, X, reset=False, skip_check_array=True)
         rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X
         C_hat = np.asarray(self.regressor_.predict(rows))
-        return self._plus(C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel(), offset)
+        C_hat = C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel()
+        return self._plus(C_hat + self._hidden_mean if self.costs == "visible" else C_hat, offset)
 
     def _items(self, X: ArrayLike, d: int) -> np.ndarray:
         """One row of features per cost; the regressor checks their values."""

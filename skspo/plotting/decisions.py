@@ -174,7 +174,7 @@ class DecisionDisplay:
         pyplot(cls.__name__)
         C, C_hat = check_costs(C, C_hat)
         region = check_region(region, n_dim=C.shape[1])
-        W = region.with_rows(region_params, *C.shape).argmin(C_hat)
+        W = region.with_rows(region_params, *C.shape).decide(C_hat)
         return cls(region=region, C=C, W=W, region_params=region_params, names=names).plot(ax=ax, **kwargs)
 
     def plot(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._training.fitted import fitted_region
 from .._utils.types import Predictor
-from ..losses import SPOLoss, SPOPlusLoss, check_costs
+from ..losses import SPOPlusLoss, check_costs
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._common import COLOURS, Jumps, check_named, check_sample, find_jumps, legend_above, pyplot, with_gaps
@@ -172,7 +172,7 @@ class LossDisplay:
         best = region.argmin(true)
 
         def decide(positions: np.ndarray) -> np.ndarray:
-            return region.argmin(start + positions[:, None] * (end - start))
+            return region.decide(start + positions[:, None] * (end - start))
 
         def spo(decisions: np.ndarray) -> np.ndarray:
             return (decisions - best) @ region.to_min(true).T
@@ -183,7 +183,7 @@ class LossDisplay:
         changes = find_jumps(decide, positions, decide(positions))
         return cls(
             positions=positions,
-            spo=SPOLoss(region).value(C, C_hat, W),
+            spo=np.einsum("ij,ij->i", region.to_min(C), region.decide(C_hat) - W),
             spo_plus=SPOPlusLoss(region).value(C, C_hat, W),
             jumps=Jumps(changes.at, spo(changes.before), spo(changes.after)),
             names=names,

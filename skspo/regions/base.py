@@ -17,6 +17,7 @@ capability (see ``capabilities.py``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,6 +29,7 @@ from sklearn.utils.validation import check_array
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ._contents import Content, contents_of
+from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._names import Names, check_names, default_names, list_amounts
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
@@ -136,6 +138,9 @@ class Region(VersionedState, BaseEstimator):
     #: one name for each decision variable; None if they have none
     variable_names: Names = None
 
+    #: (lower, upper), in the user's sense: ``decide`` clips costs to them; None if costs may be anything
+    cost_bounds: CostBounds = None
+
     #: which rows of the user's data the rows of costs are
     _row_names: RowNames = RowNames()
 
@@ -209,12 +214,12 @@ class Region(VersionedState, BaseEstimator):
         return list_amounts(W, names)
 
     def chosen(self, C: ArrayLike, names: Names = None) -> list[Any]:
-        """Best decision for each row of costs in words, see ``describe``.
+        """Decision of ``decide`` for each row of costs in words, see ``describe``.
 
         Parameters
         ----------
         C : array-like of shape (n_samples, d)
-            Costs (``sense="min"``) or values (``sense="max"``).
+            Predicted costs (``sense="min"``) or values (``sense="max"``).
         names : list of str, default=None
             As in ``describe``.
 
@@ -222,7 +227,7 @@ class Region(VersionedState, BaseEstimator):
         -------
         words : list of length n_samples
         """
-        return self.describe(self.argmin(np.atleast_2d(np.asarray(C))), names)
+        return self.describe(self.decide(np.atleast_2d(np.asarray(C))), names)
 
     @property
     def oracle_is_solver(self) -> bool:
@@ -271,14 +276,86 @@ class Region(VersionedState, BaseEstimator):
         -------
         W : ndarray of the same shape
             An optimal decision for every row.  Ties are broken deterministically.
+
+        See Also
+        --------
+        decide : The same for predictions, which are clipped to ``cost_bounds`` first.
         """
+        return self._of_rows(C, self.solve_min)
+
+    def decide(self, C: ArrayLike) -> np.ndarray:
+        """Decision for each row of predicted costs, which are clipped to ``cost_bounds`` first.
+
+        Estimators and metrics decide with this method.  Training uses ``argmin``, which does not clip.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Predicted costs (``sense="min"``) or values (``sense="max"``).
+
+        Returns
+        -------
+        W : ndarray of the same shape
+            The decision of ``argmin`` for the clipped costs.
+
+        Examples
+        --------
+        Going back and forth between two places would pay, if the prediction below zero were true:
+
+        >>> from skspo import ShortestPath
+        >>> streets = [("a", "b"), ("b", "a"), ("a", "c"), ("b", "c")]
+        >>> region = ShortestPath(streets, "a", "c", cost_bounds=(0.1, None))
+        >>> region.argmin([1.0, -2.0, 1.0, 1.0]), region.decide([1.0, -2.0, 1.0, 1.0])
+        (array([1., 1., 1., 0.]), array([0., 0., 1., 0.]))
+        """
+        return self._of_rows(C, self.decide_min)
+
+    def _of_rows(self, C: ArrayLike, solve: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Validate costs, and solve each row as a minimisation."""
         C_arr = np.asarray(C)
         one_row = C_arr.ndim == 1
         C_arr = check_array(
             C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
         )
-        W = self.solve_min(self.to_min(C_arr))
+        W = solve(self.to_min(C_arr))
         return W[0] if one_row else W
+
+    def decide_min(self, C: np.ndarray) -> np.ndarray:
+        """``decide`` for an already validated float64 array of costs to be minimised."""
+        return self.solve_min(clip(C, self._limits(C.shape[1])))
+
+    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """``worst_argmin`` for predicted costs ``C``, which are clipped to ``cost_bounds`` first."""
+        worst: Any = self.worst_argmin
+        return worst(clip(C, self._limits(C.shape[1])), C_true)
+
+    def _limits(self, d: int) -> Limits | None:
+        """Validated ``cost_bounds`` of ``d`` costs to be minimised."""
+        return read_bounds(self.cost_bounds, d, self.sense, self.label)
+
+    def clips(self, d: int) -> bool:
+        """Whether ``decide`` clips some of ``d`` costs."""
+        return self._limits(d) is not None
+
+    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Region:
+        """Region whose ``cost_bounds`` are numbers, if they are to be learned from true costs.
+
+        Parameters
+        ----------
+        C : ndarray of shape (n_samples, d)
+            True costs, in the user's sense.
+        mean : ndarray of shape (d,)
+            Their mean over samples.
+
+        Returns
+        -------
+        region : Region
+            The region itself unless ``cost_bounds="auto"`` (see :class:`ShortestPath`).
+        """
+        return self
+
+    def check_true_costs(self, C: np.ndarray) -> None:
+        """Warn about true costs, to be minimised, that the region is not meant for."""
 
     def solve_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
         """Minimise each row of an already validated float64 array, whatever ``sense`` is.
@@ -545,6 +622,11 @@ class Region(VersionedState, BaseEstimator):
         contents = contents_of(params)
         entry = (params, d, self._prepare(d), contents)
         cache["data"] = entry
+        try:
+            self._limits(d)  # checks cost_bounds, which may depend on the data
+        except Exception:
+            del cache["data"]
+            raise
         return entry
 
     def __getstate__(self) -> dict[str, object]:

@@ -60,7 +60,10 @@ def warn_no_region() -> None:
 def changed_params(before: Region, after: Region) -> list[str]:
     """Names of the parameters of two regions of the same class whose values differ; ``n_jobs`` changes no decision."""
     old, new = (region.get_params(deep=False) for region in (before, after))
-    return [name for name in old if name != "n_jobs" and not same_value(old[name], new[name])]
+    ignored = {"n_jobs"}
+    if any(isinstance(region.cost_bounds, str) for region in (before, after)):
+        ignored.add("cost_bounds")  # "auto": fit has learned them
+    return [name for name in old if name not in ignored and not same_value(old[name], new[name])]
 
 
 def same_value(a: Any, b: Any) -> bool:

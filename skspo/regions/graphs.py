@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError
+from .._utils.warn import warn_once
+from ._cost_bounds import CostBounds, Limits
 from ._names import Names, number_names, ones_of
 from ._oracles.highs import solve_rows, worst_rows
 from ._row_names import row_error, rows_named
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 Node: TypeAlias = Hashable
 Edges: TypeAlias = "Sequence[Sequence[Node]] | np.ndarray | nx.DiGraph"
+#: costs of a cycle below this share of the largest cost are rounding errors
+FREE = 1e-9
+#: lower bound of predictions with ``cost_bounds="auto"``, as a share of the mean training cost
+AUTO_SHARE = 0.1
 BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
 
 
@@ -87,6 +93,9 @@ class _Network(NamedTuple):
     form: InequalityForm
     used: np.ndarray  # indices of the edges on some walk from source to target
     sweep: _Sweep | None  # None if these edges contain a cycle
+    ends: tuple[np.ndarray, np.ndarray]  # tails and heads of all edges, numbered
+    terminals: tuple[int, int]
+    has_cycle: bool  # whether the whole graph has one
 
 
 class ShortestPath(PolyhedralRegion):
@@ -124,13 +133,21 @@ class ShortestPath(PolyhedralRegion):
     edges: Any  # ``_read`` validates it
 
     def __init__(
-        self, edges: Edges, source: Node = None, target: Node = None, *, n_jobs: int | None = None, sense: str = "min"
+        self,
+        edges: Edges,
+        source: Node = None,
+        target: Node = None,
+        *,
+        n_jobs: int | None = None,
+        sense: str = "min",
+        cost_bounds: CostBounds = "auto",
     ) -> None:
         self.edges = edges
         self.source = source
         self.target = target
         self.n_jobs = n_jobs
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     @classmethod
     def grid(cls, rows: int, cols: int, *, sense: str = "min") -> ShortestPath:
@@ -206,7 +223,9 @@ class ShortestPath(PolyhedralRegion):
         # Without cycles no edge can carry more than one unit, so an upper bound is redundant.
         upper[used] = 1.0 if plan is None else np.inf
         form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
-        return _Network(form, used, plan)
+        graph = sp.csr_array((np.ones(d), (tails, heads)), shape=(n_nodes, n_nodes))
+        has_cycle = sp.csgraph.connected_components(graph, connection="strong")[0] < n_nodes
+        return _Network(form, used, plan, (tails, heads), (source, target), has_cycle)
 
     def _pairs(self) -> list[tuple[Node, Node]]:
         """Tail and head of each edge."""
@@ -264,7 +283,7 @@ class ShortestPath(PolyhedralRegion):
 
     def _argmin(self, C: np.ndarray, data: _Network) -> np.ndarray:
         if data.sweep is None:
-            return solve_rows(data.form, C, n_jobs=self.n_jobs)
+            return drop_free_cycles(solve_rows(data.form, C, n_jobs=self.n_jobs), C, *data.ends, *data.terminals)
         W = np.empty_like(C)
         for rows in _blocks(C):
             W[rows] = data.sweep.shortest(np.ascontiguousarray(C[rows].T))
@@ -298,6 +317,45 @@ class ShortestPath(PolyhedralRegion):
         # Equal costs of two paths may differ by rounding.
         tolerance = 1e-12 * sweep.length * np.abs(C[used]).max(axis=0)
         return np.where(excess <= tolerance, -C_true, np.inf)
+
+    def _limits(self, d: int) -> Limits | None:
+        if not isinstance(self.cost_bounds, str):
+            return super()._limits(d)
+        if self.cost_bounds != "auto":
+            raise ValueError(
+                f"ShortestPath: cost_bounds must be 'auto', None or a pair (lower, upper), got {self.cost_bounds!r}."
+            )
+        # Values to be maximised are usually positive, which makes cycles profitable: nothing is known about them.
+        if self.sense == "max" or not self._data(d).has_cycle:
+            return None
+        return np.zeros(d), np.full(d, np.inf)
+
+    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> ShortestPath:
+        """Return the region with numbers instead of ``cost_bounds="auto"``, if the graph has a cycle."""
+        if not isinstance(self.cost_bounds, str) or not self._data(C.shape[1]).has_cycle:
+            return self
+        bounds = None
+        if (self.to_min(C) >= 0).all():
+            end = AUTO_SHARE * mean
+            bounds = (None, end) if self.sense == "max" else (end, None)
+        other = cast("ShortestPath", self._named(self._row_names))
+        other.cost_bounds, other._cache = bounds, {}
+        return other
+
+    def check_true_costs(self, C: np.ndarray) -> None:
+        """Warn if the costs of a cycle add up to less than zero, unless ``cost_bounds`` is None."""
+        data = self._data(C.shape[1])
+        if self.cost_bounds is None or data.sweep is not None:
+            return
+        rows = np.flatnonzero((C[:, data.used] < 0).any(axis=1))
+        W = solve_rows(data.form, C[rows], n_jobs=self.n_jobs)
+        found = rows[has_cycle(drop_free_cycles(W, C[rows], *data.ends, *data.terminals), *data.ends, *data.terminals)]
+        if found.size:
+            warn_once(
+                f"The true costs of {self._row_names.of(int(found[0]))} make a cycle of the graph profitable: they add "
+                "up to less than zero along it, and the best decision of ShortestPath is a path and the cycle. If this "
+                "is meant, pass cost_bounds=None, which turns off this warning; otherwise check the costs."
+            )
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Source and target may vary by sample."""
@@ -350,7 +408,7 @@ class ShortestPath(PolyhedralRegion):
             cached = self._cache["pairs"] = (entry, {})
         if (source, target) not in cached[1]:
             nodes = self._nodes()
-            ends = {"n_jobs": self.n_jobs, "sense": self.sense}
+            ends = {"n_jobs": self.n_jobs, "sense": self.sense, "cost_bounds": None}
             path = ShortestPath(self.edges, nodes[source], nodes[target], **ends)  # type: ignore[arg-type]
             path._data(self.n_dim)
             cached[1][source, target] = path
@@ -426,6 +484,11 @@ class _RowPath(RowPolyhedral):
             W[rows] = path.worst_argmin(C[rows], C_true[rows])
         return W
 
+    def check_true_costs(self, C: np.ndarray) -> None:
+        """Warn if the costs of a cycle add up to less than zero."""
+        for rows, path in self._groups():
+            path._named(self._row_names.take(rows)).check_true_costs(C[rows])
+
     def row_form(self, n_dim: int) -> RowForm:
         """Return the flows of each row; conservation at all nodes, so that the matrix is the same for all pairs."""
         tails, heads, *_ = self.region._read()
@@ -467,6 +530,72 @@ def walk_edges(edges: Sequence[tuple[Node, Node]]) -> list[Any]:
             if len(path) > 1:
                 walk = path
     return walk + cycles
+
+
+def has_cycle(W: np.ndarray, tails: np.ndarray, heads: np.ndarray, source: int, target: int) -> np.ndarray:
+    """Which flows are not along a single path without a repeated node."""
+    n, n_nodes = len(W), int(max(tails.max(), heads.max())) + 1
+    # A flow along one path has as many edges as the walk from the source, which leaves every node once.
+    row, edge = np.nonzero(W)
+    after = np.full((n, n_nodes), -1)
+    after[row, tails[edge]] = heads[edge]
+    node, length = np.full(n, source), np.zeros(n, dtype=int)
+    for _ in range(n_nodes):
+        following = after[np.arange(n), node]
+        moves = (node != target) & (following >= 0)
+        node, length = np.where(moves, following, node), length + moves
+    return (node != target) | (length != np.count_nonzero(W, axis=1))
+
+
+def drop_free_cycles(
+    W: np.ndarray, C: np.ndarray, tails: np.ndarray, heads: np.ndarray, source: int, target: int
+) -> np.ndarray:
+    """Optimal flows without the cycles of cost zero that a linear program may add; cycles of negative cost stay."""
+    for i in np.flatnonzero(has_cycle(W, tails, heads, source, target)):
+        w = W[i]
+        while True:
+            some = np.flatnonzero(w)
+            cycle = _free_cycle(C[i, some], tails[some], heads[some])
+            if not cycle:
+                break
+            w[some[cycle]] -= w[some[cycle]].min()
+    return W
+
+
+def _free_cycle(c: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> list[int]:
+    """Edges of a cycle whose costs add up to zero; no edges if there is none.
+
+    No cycle of an optimal flow has a positive cost, so there are potentials with c_e + p(tail) - p(head) <= 0.  The
+    edges of a cycle of cost zero have equality.
+    """
+    potential = np.zeros(int(max(tails.max(), heads.max())) + 1)
+    for _ in range(potential.size):
+        before = potential.copy()
+        np.maximum.at(potential, heads, potential[tails] + c)
+        if (potential == before).all():
+            break
+    tight = c + potential[tails] - potential[heads] >= -FREE * np.abs(c).max(initial=0.0)
+    leaving: dict[int, list[int]] = {}
+    for e in np.flatnonzero(tight).tolist():
+        leaving.setdefault(int(tails[e]), []).append(e)
+    done: set[int] = set()
+    for start in list(leaving):
+        walk: list[int] = []  # edges of a depth-first search
+        nodes = [start]
+        while nodes:
+            ways = leaving.get(nodes[-1], [])
+            if not ways:
+                done.add(nodes.pop())
+                walk = walk[:-1]
+                continue
+            e = ways.pop()
+            head = int(heads[e])
+            if head in nodes:
+                return [*walk[nodes.index(head) :], e]
+            if head not in done:
+                walk.append(e)
+                nodes.append(head)
+    return []
 
 
 def _reached(start: int, tails: np.ndarray, heads: np.ndarray, n_nodes: int) -> np.ndarray:

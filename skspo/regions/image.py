@@ -29,8 +29,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array
 
+from ._cost_bounds import CostBounds, Limits, clip, read_bounds, without_last
 from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows
 from ._oracles.enumeration import diameter_of_points, width_of_points
@@ -82,6 +82,9 @@ class LinearImage(Region):
     known_cost : array-like of shape (m,), default=None
         Cost (or value, if ``sense="max"``) of each variable of the inner region that need not be predicted.  It may
         vary by sample, with ``region_params={"known_cost": ...}`` in the methods of an estimator.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds of predicted costs, which ``decide`` clips: numbers, arrays of shape (d,), or None for no bound.  The
+        known cost is not clipped.  The costs of z that follow are clipped to those of the inner region, if it has any.
 
     See Also
     --------
@@ -126,10 +129,18 @@ class LinearImage(Region):
     _varies: bool = False
     _rows_known: np.ndarray | None = None
 
-    def __init__(self, region: Region, matrix: Matrix, known_cost: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        region: Region,
+        matrix: Matrix,
+        known_cost: ArrayLike | None = None,
+        *,
+        cost_bounds: CostBounds = None,
+    ) -> None:
         self.region = region
         self.matrix = matrix
         self.known_cost = known_cost
+        self.cost_bounds = cost_bounds
 
     # -- what the map is -----------------------------------------------------------------------------------------------
 
@@ -317,23 +328,50 @@ class LinearImage(Region):
         -------
         Z : ndarray of shape (n_samples, m) or (m,)
         """
-        C_arr = np.asarray(C)
-        one_row = C_arr.ndim == 1
-        C_arr = check_array(
-            C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
-        )
-        Z = self._inner_min(self.to_min(C_arr))
-        return Z[0] if one_row else Z
+        return self._of_rows(C, self._inner_min)
+
+    def _clipped(self, C: np.ndarray) -> np.ndarray:
+        """Costs of z for predicted costs, clipped to ``cost_bounds``."""
+        return self._pull(clip(C, self._limits(C.shape[1])))
+
+    def _inner_decide(self, C: np.ndarray) -> np.ndarray:
+        return self.region._named(self._row_names).decide_min(self._clipped(C))
+
+    def decide_min(self, C: np.ndarray) -> np.ndarray:
+        """K z for the decision z of the inner region."""
+        return self._push(self._inner_decide(C))
+
+    def _limits(self, d: int) -> Limits | None:
+        if self.known_cost is None:
+            return super()._limits(d)
+        return without_last(read_bounds(self.cost_bounds, d - 1, self.sense, self.label))
+
+    def clips(self, d: int) -> bool:
+        """Whether costs of u, or those of z, are clipped."""
+        return super().clips(d) or self.region.clips(self._inner()[1])
+
+    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> LinearImage:
+        """Return the image of the inner region with learned bounds, if the known cost does not vary by sample."""
+        if self._rows_known is not None:
+            return self
+        return self._of(self.region.learn_bounds(self._pull(C), self._pull(mean[None])[0]))
+
+    def check_true_costs(self, C: np.ndarray) -> None:
+        """Check the costs of the inner region."""
+        self.region._named(self._row_names).check_true_costs(self._pull(C))
 
     def chosen(self, C: ArrayLike, names: Names = None) -> list[Any]:
-        """Best z in words, if the variables of the inner region have names; else the best u."""
+        """Decision z in words, if the variables of the inner region have names; else the best u."""
         if self.region.names(self._inner()[1]) is None:
             return super().chosen(C, names)
-        return self.region.describe(np.atleast_2d(self.inner_argmin(C)))
+        return self.region.describe(np.atleast_2d(self._of_rows(C, self._inner_decide)))
 
     def relaxation(self) -> LinearImage:
         """Return the image of the relaxation of the inner region."""
-        inner = self.region.relaxation()
+        return self._of(self.region.relaxation())
+
+    def _of(self, inner: Region) -> LinearImage:
+        """Image of another region, under the same map."""
         return self if inner is self.region else LinearImage(**(self.get_params(deep=False) | {"region": inner}))
 
     # -- parameters that vary by sample --------------------------------------------------------------------------------
@@ -468,6 +506,10 @@ class LinearImage(Region):
         inner: Any = self.region
         return self._push(inner.worst_argmin(self._pull(C), self._pull(C_true)))
 
+    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """``worst_argmin`` for predicted costs ``C``, which are clipped first."""
+        return self._push(self.region.decide_worst(self._clipped(C), self._pull(C_true)))
+
     @available_if(_inner_has("derivative"))
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` along each row of ``direction`` (both minimised)."""
@@ -571,7 +613,7 @@ class _RowImage(LinearImage):
     _varies = True
 
     def __init__(self, image: LinearImage, region: Region, known: np.ndarray | None) -> None:
-        super().__init__(region, image.matrix, image.known_cost)
+        super().__init__(region, image.matrix, image.known_cost, cost_bounds=image.cost_bounds)
         self.image = image
         self.known = known
 
@@ -586,6 +628,11 @@ class _RowImage(LinearImage):
 
     def _prepare(self, d: int) -> Maps:
         return self.image._data(d)
+
+    def _of(self, inner: Region) -> _RowImage:
+        other = _RowImage(self.image, inner, self.known)
+        other._row_names, other._n_threads = self._row_names, self._n_threads
+        return other
 
     def take(self, rows: slice | np.ndarray) -> _RowImage:
         """View of some of the rows."""

@@ -11,10 +11,11 @@ region; those of polyhedra are in ``row_polyhedra``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ._cost_bounds import CostBounds, Limits
 from ._names import Names
 from ._row_names import rows_named
 from ._threads import count_blocks, solve_blocks
@@ -56,6 +57,24 @@ class RowRegion(Region):
     def variable_names(self) -> Names:  # type: ignore[override]
         """Those of the plain region."""
         return self.region.variable_names
+
+    @property
+    def cost_bounds(self) -> CostBounds:  # type: ignore[override]
+        """Those of the plain region."""
+        return self.region.cost_bounds
+
+    def _limits(self, d: int) -> Limits | None:
+        return self.region._limits(d)
+
+    def clips(self, d: int) -> bool:
+        """Whether the plain region clips."""
+        return self.region.clips(d)
+
+    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> RowRegion:
+        """View of the region with learned bounds."""
+        other = cast("RowRegion", self._named(self._row_names))
+        other.region = self.region.learn_bounds(C, mean)
+        return other
 
     def _names(self, d: int) -> Names:
         return self.region._names(d)

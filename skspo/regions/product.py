@@ -136,9 +136,35 @@ class Product(Region):
             axis=1,
         )
 
+    def decide_min(self, C: np.ndarray) -> np.ndarray:
+        """Each region clips its columns to its own ``cost_bounds``."""
+        return np.concatenate(
+            [
+                region._named(self._row_names).with_threads(self._n_threads).decide_min(np.ascontiguousarray(C[:, k]))
+                for k, region in self._data(C.shape[1])
+            ],
+            axis=1,
+        )
+
+    def clips(self, d: int) -> bool:
+        """Whether a region clips."""
+        return any(region.clips(k.stop - k.start) for k, region in self._data(d))
+
+    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Product:
+        """Return the product of regions with learned bounds."""
+        return self._of([region.learn_bounds(C[:, k], mean[k]) for k, region in self._data(C.shape[1])])
+
+    def check_true_costs(self, C: np.ndarray) -> None:
+        """Each region checks its costs."""
+        for k, region in self._data(C.shape[1]):
+            region._named(self._row_names).check_true_costs(C[:, k])
+
     def relaxation(self) -> Product:
         """Return the product of the relaxations."""
-        regions = [region.relaxation() for region in self.regions]
+        return self._of([region.relaxation() for region in self.regions])
+
+    def _of(self, regions: list[Region]) -> Product:
+        """Product of other regions, of the same sizes."""
         same = all(a is b for a, b in zip(regions, self.regions, strict=True))
         return self if same else Product(**(self.get_params(deep=False) | {"regions": regions}))
 
@@ -177,6 +203,11 @@ class Product(Region):
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         parts = self._data(C.shape[1])
         return np.concatenate([region.worst_argmin(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
+
+    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """``worst_argmin``; each region clips its columns to its own ``cost_bounds``."""
+        parts = self._data(C.shape[1])
+        return np.concatenate([region.decide_worst(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
 
     @available_if(_all_have("standard_form"))
     def standard_form(self, n_dim: int | None = None) -> StandardForm:

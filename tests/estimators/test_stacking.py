@@ -202,7 +202,7 @@ def test_least_squares_weights_are_a_quadratic_program():
     P, C = rng.normal(size=(4, 30, 5)), rng.normal(size=(30, 5)) + 3.0
     weight = rng.uniform(0.5, 2.0, 30)
     region = Simplex()
-    held = HeldOut(P, C, None, weight, region, region.argmin(C))
+    held = HeldOut(P, C, None, weight, region, region.argmin(C), np.ones(len(P)))
     found = least_squares_weights(held)
 
     def error(v):
@@ -451,7 +451,7 @@ def test_time_limit_leaves_members_out(paths):
 def test_no_time_for_random_weights(paths):
     C, region = paths[1], GRID
     P = np.random.default_rng(0).normal(size=(2, len(C), C.shape[1]))
-    held = HeldOut(P, C, None, None, region, region.argmin(C))
+    held = HeldOut(P, C, None, None, region, region.argmin(C), np.ones(len(P)))
     late = Deadline(0.0)
     candidates = choose_weights(held, ["a", "b"], "decisions", np.random.RandomState(0), late)
     assert candidates.names[:2] == ["a", "b"] and candidates.names[-1] == "stack" and len(candidates.names) < 10
