@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,3 +57,88 @@ def clip(C: np.ndarray, limits: Limits | None) -> np.ndarray:
     """Clip costs to be minimised."""
     result: Any = C if limits is None else np.clip(C, *limits)
     return result
+
+
+class ClipsPredictions:
+    """What every region does when a prediction becomes a decision.
+
+    A region whose decisions contain those of others overrides ``decide_min``, ``decide_worst`` and ``clips``.
+    """
+
+    #: (lower, upper), in the user's sense: ``decide`` clips costs to them; None if costs may be anything
+    cost_bounds: CostBounds = None
+
+    if TYPE_CHECKING:
+        sense: str
+
+        @property
+        def label(self) -> str: ...
+
+        worst_argmin: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+        def solve_min(self, C: np.ndarray) -> np.ndarray: ...
+
+        def _of_rows(self, C: ArrayLike, solve: Callable[[np.ndarray], np.ndarray]) -> np.ndarray: ...
+
+    def decide(self, C: ArrayLike) -> np.ndarray:
+        """Decision for each row of predicted costs, which are clipped to ``cost_bounds`` first.
+
+        Estimators and metrics decide with this method.  Training uses ``argmin``, which does not clip.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Predicted costs (``sense="min"``) or values (``sense="max"``).
+
+        Returns
+        -------
+        W : ndarray of the same shape
+            The decision of ``argmin`` for the clipped costs.
+
+        Examples
+        --------
+        Going back and forth between two places would pay, if the prediction below zero were true:
+
+        >>> from skspo import ShortestPath
+        >>> streets = [("a", "b"), ("b", "a"), ("a", "c"), ("b", "c")]
+        >>> region = ShortestPath(streets, "a", "c", cost_bounds=(0.1, None))
+        >>> region.argmin([1.0, -2.0, 1.0, 1.0]), region.decide([1.0, -2.0, 1.0, 1.0])
+        (array([1., 1., 1., 0.]), array([0., 0., 1., 0.]))
+        """
+        return self._of_rows(C, self.decide_min)
+
+    def decide_min(self, C: np.ndarray) -> np.ndarray:
+        """``decide`` for an already validated float64 array of costs to be minimised."""
+        return self.solve_min(clip(C, self._limits(C.shape[1])))
+
+    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """``worst_argmin`` for predicted costs ``C``, which are clipped to ``cost_bounds`` first."""
+        return self.worst_argmin(clip(C, self._limits(C.shape[1])), C_true)
+
+    def _limits(self, d: int) -> Limits | None:
+        """Validated ``cost_bounds`` of ``d`` costs to be minimised."""
+        return read_bounds(self.cost_bounds, d, self.sense, self.label)
+
+    def clips(self, d: int) -> bool:
+        """Whether ``decide`` clips some of ``d`` costs."""
+        return self._limits(d) is not None
+
+    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Self:
+        """Region whose ``cost_bounds`` are numbers, if they are to be learned from true costs.
+
+        Parameters
+        ----------
+        C : ndarray of shape (n_samples, d)
+            True costs, in the user's sense.
+        mean : ndarray of shape (d,)
+            Their mean over samples.
+
+        Returns
+        -------
+        region : Region
+            The region itself unless ``cost_bounds="auto"`` (see :class:`ShortestPath`).
+        """
+        return self
+
+    def check_true_costs(self, C: np.ndarray) -> None:
+        """Warn about true costs, to be minimised, that the region is not meant for."""

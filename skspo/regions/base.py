@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_array
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ._contents import Content, contents_of
-from ._cost_bounds import CostBounds, Limits, clip, read_bounds
+from ._cost_bounds import ClipsPredictions
 from ._names import Names, check_names, default_names, list_amounts
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
@@ -126,7 +126,7 @@ class Smoothed(NamedTuple):
     M: np.ndarray | None  # (n, d, d) minus the derivative of W in the costs: symmetric, positive semidefinite
 
 
-class Region(VersionedState, BaseEstimator):
+class Region(ClipsPredictions, VersionedState, BaseEstimator):
     """Base class of all feasible regions.
 
     ``__init__`` of subclasses stores the parameters unchanged; they are validated on first use.  With ``sense="max"``
@@ -137,9 +137,6 @@ class Region(VersionedState, BaseEstimator):
 
     #: one name for each decision variable; None if they have none
     variable_names: Names = None
-
-    #: (lower, upper), in the user's sense: ``decide`` clips costs to them; None if costs may be anything
-    cost_bounds: CostBounds = None
 
     #: which rows of the user's data the rows of costs are
     _row_names: RowNames = RowNames()
@@ -283,33 +280,6 @@ class Region(VersionedState, BaseEstimator):
         """
         return self._of_rows(C, self.solve_min)
 
-    def decide(self, C: ArrayLike) -> np.ndarray:
-        """Decision for each row of predicted costs, which are clipped to ``cost_bounds`` first.
-
-        Estimators and metrics decide with this method.  Training uses ``argmin``, which does not clip.
-
-        Parameters
-        ----------
-        C : array-like of shape (n_samples, d) or (d,)
-            Predicted costs (``sense="min"``) or values (``sense="max"``).
-
-        Returns
-        -------
-        W : ndarray of the same shape
-            The decision of ``argmin`` for the clipped costs.
-
-        Examples
-        --------
-        Going back and forth between two places would pay, if the prediction below zero were true:
-
-        >>> from skspo import ShortestPath
-        >>> streets = [("a", "b"), ("b", "a"), ("a", "c"), ("b", "c")]
-        >>> region = ShortestPath(streets, "a", "c", cost_bounds=(0.1, None))
-        >>> region.argmin([1.0, -2.0, 1.0, 1.0]), region.decide([1.0, -2.0, 1.0, 1.0])
-        (array([1., 1., 1., 0.]), array([0., 0., 1., 0.]))
-        """
-        return self._of_rows(C, self.decide_min)
-
     def _of_rows(self, C: ArrayLike, solve: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Validate costs, and solve each row as a minimisation."""
         C_arr = np.asarray(C)
@@ -319,43 +289,6 @@ class Region(VersionedState, BaseEstimator):
         )
         W = solve(self.to_min(C_arr))
         return W[0] if one_row else W
-
-    def decide_min(self, C: np.ndarray) -> np.ndarray:
-        """``decide`` for an already validated float64 array of costs to be minimised."""
-        return self.solve_min(clip(C, self._limits(C.shape[1])))
-
-    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """``worst_argmin`` for predicted costs ``C``, which are clipped to ``cost_bounds`` first."""
-        worst: Any = self.worst_argmin
-        return worst(clip(C, self._limits(C.shape[1])), C_true)
-
-    def _limits(self, d: int) -> Limits | None:
-        """Validated ``cost_bounds`` of ``d`` costs to be minimised."""
-        return read_bounds(self.cost_bounds, d, self.sense, self.label)
-
-    def clips(self, d: int) -> bool:
-        """Whether ``decide`` clips some of ``d`` costs."""
-        return self._limits(d) is not None
-
-    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Region:
-        """Region whose ``cost_bounds`` are numbers, if they are to be learned from true costs.
-
-        Parameters
-        ----------
-        C : ndarray of shape (n_samples, d)
-            True costs, in the user's sense.
-        mean : ndarray of shape (d,)
-            Their mean over samples.
-
-        Returns
-        -------
-        region : Region
-            The region itself unless ``cost_bounds="auto"`` (see :class:`ShortestPath`).
-        """
-        return self
-
-    def check_true_costs(self, C: np.ndarray) -> None:
-        """Warn about true costs, to be minimised, that the region is not meant for."""
 
     def solve_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
         """Minimise each row of an already validated float64 array, whatever ``sense`` is.

@@ -30,7 +30,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from ._cost_bounds import CostBounds, Limits, clip, read_bounds, without_last
+from ._cost_bounds import CostBounds
+from ._image_decisions import DecidesInside
 from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows
 from ._oracles.enumeration import diameter_of_points, width_of_points
@@ -63,7 +64,7 @@ def _keeps_quadratic(image: LinearImage) -> bool:
     return K.shape[0] >= K.shape[1] and np.linalg.matrix_rank(K.toarray()) == K.shape[1]
 
 
-class LinearImage(Region):
+class LinearImage(DecidesInside):
     r"""Decisions :math:`u = M z` for :math:`z` in another region, and a cost of :math:`z` that is known.
 
     Predict the costs of what is paid for, and decide about something else: prices per period and a schedule of tasks,
@@ -316,56 +317,6 @@ class LinearImage(Region):
     def _inner_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
         return self.region._named(self._row_names).solve_min(self._pull(C), memory)
 
-    def inner_argmin(self, C: ArrayLike) -> np.ndarray:
-        """Best z of the inner region for each row of costs; ``argmin`` gives :math:`M z`.
-
-        Parameters
-        ----------
-        C : array-like of shape (n_samples, d) or (d,)
-            Costs or values, with a last 1 if there is a known cost (``extend``).
-
-        Returns
-        -------
-        Z : ndarray of shape (n_samples, m) or (m,)
-        """
-        return self._of_rows(C, self._inner_min)
-
-    def _clipped(self, C: np.ndarray) -> np.ndarray:
-        """Costs of z for predicted costs, clipped to ``cost_bounds``."""
-        return self._pull(clip(C, self._limits(C.shape[1])))
-
-    def _inner_decide(self, C: np.ndarray) -> np.ndarray:
-        return self.region._named(self._row_names).decide_min(self._clipped(C))
-
-    def decide_min(self, C: np.ndarray) -> np.ndarray:
-        """K z for the decision z of the inner region."""
-        return self._push(self._inner_decide(C))
-
-    def _limits(self, d: int) -> Limits | None:
-        if self.known_cost is None:
-            return super()._limits(d)
-        return without_last(read_bounds(self.cost_bounds, d - 1, self.sense, self.label))
-
-    def clips(self, d: int) -> bool:
-        """Whether costs of u, or those of z, are clipped."""
-        return super().clips(d) or self.region.clips(self._inner()[1])
-
-    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> LinearImage:
-        """Return the image of the inner region with learned bounds, if the known cost does not vary by sample."""
-        if self._rows_known is not None:
-            return self
-        return self._of(self.region.learn_bounds(self._pull(C), self._pull(mean[None])[0]))
-
-    def check_true_costs(self, C: np.ndarray) -> None:
-        """Check the costs of the inner region."""
-        self.region._named(self._row_names).check_true_costs(self._pull(C))
-
-    def chosen(self, C: ArrayLike, names: Names = None) -> list[Any]:
-        """Decision z in words, if the variables of the inner region have names; else the best u."""
-        if self.region.names(self._inner()[1]) is None:
-            return super().chosen(C, names)
-        return self.region.describe(np.atleast_2d(self._of_rows(C, self._inner_decide)))
-
     def relaxation(self) -> LinearImage:
         """Return the image of the relaxation of the inner region."""
         return self._of(self.region.relaxation())
@@ -505,10 +456,6 @@ class LinearImage(Region):
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         inner: Any = self.region
         return self._push(inner.worst_argmin(self._pull(C), self._pull(C_true)))
-
-    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """``worst_argmin`` for predicted costs ``C``, which are clipped first."""
-        return self._push(self.region.decide_worst(self._clipped(C), self._pull(C_true)))
 
     @available_if(_inner_has("derivative"))
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
