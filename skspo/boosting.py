@@ -16,9 +16,10 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array
 
 from ._utils.params import number, optional
-from .losses import SPOPlusLoss, check_costs
+from .losses import SPOPlusLoss, check_costs, check_existing
 from .regions.base import Region
 from .regions.check import check_region
 
@@ -35,9 +36,13 @@ class _Objective:
         self._known: tuple[np.ndarray, np.ndarray, Region] | None = None
 
     def _evaluate(self, C: ArrayLike, F: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-        C, F = check_costs(C, F)
-        if self._known is None or not np.array_equal(self._known[0], C):
+        C, F = check_costs(C, F, may_miss=True)
+        if self._known is not None and self._known[0].shape[1] == C.shape[1]:
+            region = self._known[2]
+        else:
             region = check_region(self.region, n_dim=C.shape[1])
+        C = check_existing(C, region, name="y_true")[0]
+        if self._known is None or not np.array_equal(self._known[0], C):
             self._known = C, region.argmin(C), region
         _, W, region = self._known
         scale = float(C.std(axis=0).mean()) or 1.0 if self.scale is None else float(self.scale)
@@ -117,7 +122,7 @@ class LightGBMObjective(_Objective):
 
     def __init__(self, region: Region | None, costs: ArrayLike, *, scale: float | None = None) -> None:
         super().__init__(region, scale=scale)
-        self.costs = check_costs(costs, costs)[0]
+        self.costs = check_array(costs, dtype=np.float64, ensure_all_finite=False, input_name="costs")
 
     def __call__(self, y_pred: np.ndarray, data: _Dataset) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and second derivative for predictions and a ``lightgbm.Dataset``."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ._utils.params import one_of
 from .losses import SPOPlusLoss as _SPOPlusLoss
+from .losses import check_existing
 from .regions.base import Region
 from .regions.check import check_region
 
@@ -31,7 +32,7 @@ class _Differentiable(torch.autograd.Function):
         predicted = _to_numpy(C_hat)
         if not np.isfinite(predicted).all():
             raise ValueError("The predicted costs are not finite: training may have diverged. Lower the learning rate.")
-        C = region.to_min(C)
+        C = region.to_min(check_existing(C, region, name="C")[0])
         W = region.solve_min(C) if W is None else W
         value, G = _SPOPlusLoss(region).value_gradient_min(region, C, region.to_min(predicted), W)
         ctx.save_for_backward(torch.as_tensor(region.to_min(G)).to(C_hat))

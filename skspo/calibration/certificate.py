@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from .._training.certificate import CERTIFICATE_RADIUS
 from .._utils.threads import quiet
 from ..estimators._spo_plus import SPOPlusRegressor
-from ..losses import SPOPlusLoss, check_costs
+from ..losses import SPOPlusLoss, check_costs, check_existing
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from ._checks import check_delta, check_positive, need, region_geometry
@@ -174,16 +174,15 @@ def risk_certificate(
     check_calibration(calibration)
     check_delta(delta)
     X_arr = check_array(X, dtype=np.float64, input_name="X")
-    C = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    C = C[:, None] if C.ndim == 1 else C
     coef = np.column_stack([estimator.coef_, np.broadcast_to(estimator.intercept_, estimator.coef_.shape[0])])
     has_intercept = bool(getattr(estimator, "fit_intercept", True)) or bool(np.any(coef[:, -1]))
     Z = np.column_stack([X_arr, np.full(X_arr.shape[0], float(has_intercept))])
     if Z.shape[1] != coef.shape[1]:
         raise ValueError(f"X has {X_arr.shape[1]} features, but the estimator was fitted with {coef.shape[1] - 1}.")
-    C, C_hat = check_costs(C, Z @ coef.T)
+    C, C_hat = check_costs(y, Z @ coef.T, may_miss=True)
     n, d = C.shape
     region = estimator.region_
+    C = check_existing(C, region)[0]
     need(region, "diameter", "equalities")
     dim = d - region.equalities(d).shape[0]
     if getattr(calibration, "n_dim", dim) != dim:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from .._training.design import check_blocks
 from .._utils.params import integer
 from .._utils.types import RandomState, RegionParams
-from ..losses import check_costs
+from ..losses import check_costs, check_existing
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from ..regions.check import check_region
@@ -112,18 +112,19 @@ def symmetry_test(
     True
     """
     integer(1)("n_flips", n_flips)
-    C_arr, M = check_costs(C, C_hat)
+    C_arr, M = check_costs(C, C_hat, may_miss=True)
     n, d = C_arr.shape
     features = check_array(X, dtype=np.float64, input_name="X")
     check_consistent_length(features, C_arr)
     view = check_region(region, n_dim=d).with_rows(region_params, n, d)
+    C_arr, possible = check_existing(C_arr, view, name="C")
     costs, mean = view.to_min(C_arr), view.to_min(M)
     G = view.solve_min(costs) - view.solve_min(2.0 * mean - costs)
     if shared:
         check_blocks(features.shape[1], d)
         features = features.reshape(n * d, -1)
     Q = _orthonormal(features)
-    visible = project_visible(mean, equalities_of(view, d))
+    visible = project_visible(mean, equalities_of(view, d), possible)
     if shared:  # S and V have one row
         V = visible.reshape(1, -1) @ Q
         Q, G = np.einsum("ij,ijk->ik", G, Q.reshape(n, d, -1)), np.ones((n, 1))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._training.fitted import decision_names, fitted_region
 from .._utils.types import Predictor, RegionParams
-from ..losses import check_costs
+from ..losses import check_costs, check_existing
 from ..regions import Assignment, Knapsack, ShortestPath, Simplex
 from ..regions.base import Region
 from ..regions.check import check_region
@@ -92,10 +92,11 @@ class DecisionDisplay:
         region_params: RegionParams | None = None,
         names: ArrayLike | None = None,
     ) -> None:
-        self.C, self.W = check_costs(C, W)
+        self.C, self.W = check_costs(C, W, may_miss=True)
         self.region = check_region(region, n_dim=self.C.shape[1])
         self.names = self.region.names(self.C.shape[1]) if names is None else np.asarray(names)
         rows = self.region.with_rows(region_params, *self.C.shape)
+        self.C = check_existing(self.C, rows, name="C")[0]
         self.available = getattr(rows, "rows", {}).get("available")
         self.W_best = rows.argmin(self.C)
         self.regret = np.einsum("ij,ij->i", self.region.to_min(self.C), self.W - self.W_best)
@@ -172,7 +173,7 @@ class DecisionDisplay:
         display : DecisionDisplay
         """
         pyplot(cls.__name__)
-        C, C_hat = check_costs(C, C_hat)
+        C, C_hat = check_costs(C, C_hat, may_miss=True)
         region = check_region(region, n_dim=C.shape[1])
         W = region.with_rows(region_params, *C.shape).decide(C_hat)
         return cls(region=region, C=C, W=W, region_params=region_params, names=names).plot(ax=ax, **kwargs)
