@@ -34,6 +34,7 @@ from ..regions._row_names import ALL_ROWS
 from ..regions.capabilities import has
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
 from .design import LinearDesign, SharedDesign, triangle
+from .fitted import known_in
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
 from .objective import LinearObjective, Penalty, Undecided, sample_step
 from .rows import ALL, Every, P, Rows, T, Task
@@ -212,7 +213,8 @@ class ChunkedObjective(LinearObjective):
         d = y.shape[1]
         # One number per feature, the same for all items of a shared model.
         reference = np.tile(x.reshape(d, -1)[0], d) if shared else x[0]
-        normals = region_normals(region, d)
+        known = known_in(region, y)
+        normals = region_normals(region, d, known)
         survey = rows.survey(partial(survey_chunk, reference=reference, normals=normals, region=region, shared=shared))
         if not survey.weight > 0:
             raise ValueError("sample_weight is zero for every sample: at least one weight must be positive.")
@@ -222,6 +224,7 @@ class ChunkedObjective(LinearObjective):
         design = (SharedDesign if shared else LinearDesign).without_rows(
             coordinates.standardization, normals, fit_intercept=fit_intercept
         )
+        design.known = known
         penalty = Penalty(alpha, l1_ratio, prior)
         super().__init__(loss, region, design, coordinates, penalty)
         self._template = InMemoryObjective.without_rows(loss, region, copy(design), coordinates, penalty)

@@ -118,6 +118,8 @@ class Design(ABC):
     shared: ClassVar[bool]
     #: whether Z is in CSR form
     sparse: ClassVar[bool] = False
+    #: costs whose prediction is the offset, because they are known; their unit vectors are the last normals
+    known: np.ndarray = np.zeros(0, dtype=np.intp)
     Z: np.ndarray
 
     def __init__(
@@ -181,7 +183,9 @@ class Design(ABC):
     def with_rows(self, X: np.ndarray, weight: np.ndarray) -> Self:
         """Return the same map for other features, in the same coordinates."""
         coordinates = self.standardization
-        return type(self)(X, weight, self.normals, fit_intercept=self.fit_intercept, standardization=coordinates)
+        other = type(self)(X, weight, self.normals, fit_intercept=self.fit_intercept, standardization=coordinates)
+        other.known = self.known
+        return other
 
     # -- the layout ----------------------------------------------------------------------------------------------------
 
@@ -352,11 +356,19 @@ class LinearDesign(Design):
 
     def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:
         """Z Theta^T."""
-        return self.Z[rows] @ Theta.T
+        return self.Z[rows] @ self._without_known(Theta).T
 
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return sum_i g_i z_i^T, shape (d, q)."""
-        return G.T @ self.Z[rows]
+        return self._without_known(G.T @ self.Z[rows])
+
+    def _without_known(self, Theta: Matrix) -> Matrix:
+        """Theta, or a gradient in it, with zeros for the known costs."""
+        if not self.known.size:
+            return Theta
+        unknown = np.ones(Theta.shape[0])
+        unknown[self.known] = 0.0
+        return unknown[:, None] * Theta if isinstance(Theta, np.ndarray) else np.diag(unknown) @ Theta
 
     def gram(self, room: np.ndarray) -> np.ndarray:
         """Return sum_i a_i room_i z_i z_i^T."""

@@ -147,6 +147,15 @@ def decision_names(estimator: object, region: Region, d: int) -> np.ndarray | No
     return names if names is not None and len(names) == d else region.names(d)
 
 
+def known_in(region: object, y: Any) -> np.ndarray:
+    """Indices of the costs that the region knows to be 1 (``LinearImage.extend``), and that are 1 in the data."""
+    shape = np.shape(y)
+    if not isinstance(region, Region) or len(shape) != 2 or region.n_dim != shape[1]:
+        return np.zeros(0, dtype=np.intp)
+    known = np.array(region._known_costs(shape[1]), dtype=np.intp)
+    return known[(np.asarray(y)[:, known] == 1.0).all(axis=0)] if known.size else known
+
+
 def check_order(names: np.ndarray | None, region: object) -> None:
     """Raise an error if costs have the names of the region's variables, but in another order."""
     if names is None or not isinstance(region, Region) or region.n_dim != len(names):

@@ -6,6 +6,7 @@ from copy import copy
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.linalg import null_space
 from scipy.sparse import csr_array, issparse
 
 from .._utils.deadline import Deadline, TimeIsUp
@@ -16,6 +17,7 @@ from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from .certificate import Bound, DecisionsAt, Dual
 from .design import Design, Intercept, LinearDesign, SharedDesign, apply_model
+from .fitted import known_in
 from .merge import merge_rows
 from .mixture import mixed_bound
 from .objective import Coordinates, LinearObjective, Penalty, Undecided, sample_step
@@ -43,10 +45,28 @@ class Given(NamedTuple):
     rows: np.ndarray
 
 
-def region_normals(region: Region, d: int) -> np.ndarray:
-    """Orthonormal directions in which decisions never vary, shape (m, d)."""
+def region_normals(region: Region, d: int, known: np.ndarray) -> np.ndarray:
+    """Orthonormal directions of coefficients that are not trained, shape (m, d).
+
+    Those in which decisions never vary, and last the unit vectors of known costs, to which the others are orthogonal.
+    """
     with Deadline().enforced():  # without a time limit: it is cached by the region
-        return equalities_of(region, d)
+        normals = equalities_of(region, d)
+    if not known.size:
+        return normals
+    if normals.size:
+        normals = null_space(normals[:, known].T).T @ normals
+        normals[:, known] = 0.0
+    return np.concatenate([normals, np.eye(d)[known]])
+
+
+def with_known(offset: np.ndarray | None, known: np.ndarray, C: np.ndarray) -> np.ndarray | None:
+    """Offset in which the known costs are those of ``C``."""
+    if not known.size:
+        return offset
+    offset = np.zeros(C.shape) if offset is None else offset.copy()
+    offset[:, known] = C[:, known]
+    return offset
 
 
 class InMemoryObjective(LinearObjective):
@@ -117,17 +137,20 @@ class InMemoryObjective(LinearObjective):
         possible = None if possible is None else possible[rows]
         known = None if offset is None else region.to_min(offset[rows])
         kind = SharedDesign if shared else SparseDesign if issparse(X) else LinearDesign
+        known_costs = known_in(region, y)
         design = kind(
             X,
             weight,
-            region_normals(region, y.shape[1]),
+            region_normals(region, y.shape[1], known_costs),
             fit_intercept=fit_intercept,
             center=standardized or prior == "zero",
             standardization=None if coordinates is None else coordinates.standardization,
         )
+        design.known = known_costs
         if coordinates is None:
             coordinates = derive_coordinates(design, X, C, known, standardized, possible, with_ridge=prior == "ridge")
         super().__init__(loss, region, design, coordinates, Penalty(alpha, l1_ratio, prior, standardized))
+        known = with_known(known, known_costs, C)
         known = None if known is None else self.normalised(known, possible)
         check_offset_size(known)
         self._set_rows(region, design, weight, self.normalised(C, possible), known, None)
@@ -169,7 +192,7 @@ class InMemoryObjective(LinearObjective):
 
     def normalised(self, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
         """Costs without their hidden component, in units of the typical cost."""
-        visible = project_visible(C, self.normals, possible) / self.cost_scale
+        visible = project_visible(C, self.cost_normals, possible) / self.cost_scale
         if self.coordinates.costs_constant:
             visible[np.abs(visible) <= ROUNDING * np.linalg.norm(C / self.cost_scale, axis=1, keepdims=True)] = 0.0
         return visible
@@ -222,7 +245,8 @@ class InMemoryObjective(LinearObjective):
         """
         region = self.region.numbered(numbers)
         C = region.to_min(y)
-        known = None if offset is None else self.normalised(region.to_min(offset))
+        known = with_known(None if offset is None else region.to_min(offset), self.design.known, C)
+        known = None if known is None else self.normalised(known)
         if W is None and self.loss.needs_decisions:
             W = region.solve_min(C)
         other = copy(self)
@@ -249,7 +273,8 @@ class InMemoryObjective(LinearObjective):
         """
         region = region._named(self.region._row_names)
         design = copy(self.design)
-        design.normals = region_normals(region, columns.size)
+        design.known = np.flatnonzero(np.isin(columns, self.design.known))
+        design.normals = region_normals(region, columns.size, design.known)
         coordinates = self.coordinates.columns(columns)
         other = copy(self)
         penalty = Penalty(self.alpha, self.l1_ratio, self.prior_name, self.standardized)

@@ -22,7 +22,7 @@ from ..regions.base import Region
 from ..regions.check import same_value
 from .baselines import mean_cost
 from .design import check_blocks
-from .fitted import check_cost_names, check_metadata, check_order, cost_names, fitted_with
+from .fitted import check_cost_names, check_metadata, check_order, cost_names, fitted_with, known_in
 from .sparse import as_csr, is_small, to_dense
 
 #: attributes of a fitted estimator, by name
@@ -139,7 +139,7 @@ def cost_attributes(estimator: object, y: object, *, reset: bool, **metadata: ob
         names = getattr(estimator, "cost_names_in_", None)
         given |= getattr(estimator, "_fitted_with", frozenset())
     check_order(names, getattr(estimator, "region", None))
-    attributes: Attributes = {"_fitted_with": given}
+    attributes: Attributes = {"_fitted_with": given, "_known_costs": known_in(getattr(estimator, "region", None), y)}
     return attributes if names is None else attributes | {"cost_names_in_": names}
 
 

@@ -162,6 +162,8 @@ class Mixture:
         # Slopes have no hidden component, unless an l1 penalty holds single entries.
         hidden = obj.normals.size > 0 and obj.smooth_penalty and not obj.design.shared
         basis = null_space(obj.normals) if hidden else np.eye(self.choices.shape[1])
+        if not hidden:
+            basis[:, obj.design.known] = 0.0
         d = basis.shape[1]
         matrix: Any = 0.0
         ends = np.append(self.first, self.row.size)

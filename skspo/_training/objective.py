@@ -126,6 +126,8 @@ class LinearObjective(ABC):
     def __init__(self, loss: Loss, region: Region, design: Design, coordinates: Coordinates, penalty: Penalty) -> None:
         self.loss, self.region, self.design, self.coordinates = loss, region, design, coordinates
         self.normals = design.normals
+        #: those along which costs may be projected: not the unit vectors of known costs
+        self.cost_normals = design.normals[: len(design.normals) - design.known.size]
         self.cost_scale = self.scale = coordinates.cost_scale
         self.least_squares = coordinates.least_squares
         self.prior_name, self.standardized = penalty.prior, penalty.standardized

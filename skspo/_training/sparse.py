@@ -107,7 +107,7 @@ class SparseDesign(LinearDesign):
 
     def adjoint(self, G: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return sum_i g_i z_i^T, shape (d, q)."""
-        return np.ascontiguousarray((self.Z[rows].T @ G).T)
+        return self._without_known(np.ascontiguousarray((self.Z[rows].T @ G).T))
 
     def gram(self, room: np.ndarray) -> np.ndarray:
         """Return sum_i a_i room_i z_i z_i^T."""
@@ -120,7 +120,7 @@ class SparseDesign(LinearDesign):
     def dense_rows(self, rows: slice | np.ndarray) -> LinearDesign:
         """Return the same map for some rows, which are made dense."""
         other = LinearDesign.without_rows(self.standardization, self.normals, fit_intercept=self.fit_intercept)
-        other.Z, other.weight = self.Z[rows].toarray(), self.weight[rows]
+        other.Z, other.weight, other.known = self.Z[rows].toarray(), self.weight[rows], self.known
         return other
 
     def _fit_costs(self, X: sp.csr_array, C: np.ndarray, standardized: bool, quick: bool) -> np.ndarray:

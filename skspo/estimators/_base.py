@@ -27,6 +27,7 @@ class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region
+    _fitted_with: frozenset[str]
 
     if TYPE_CHECKING:
 
@@ -166,11 +167,15 @@ class DecisionMixin(VersionedState):
             normalized_spo_loss(y, C_hat, self.region_, sample_weight=sample_weight, region_params=region_params)
         )
 
-    @staticmethod
-    def _plus(C_hat: np.ndarray, offset: ArrayLike | None) -> np.ndarray:
-        """Add the offset to predictions."""
+    def _plus(self, C_hat: np.ndarray, offset: ArrayLike | None) -> np.ndarray:
+        """Add the offset to predictions; known costs are exact."""
         checked = check_offset(offset, (C_hat.shape[0], 1 if C_hat.ndim == 1 else C_hat.shape[1]))
-        return C_hat if checked is None else C_hat + checked.reshape(C_hat.shape)
+        C_hat = C_hat if checked is None else C_hat + checked.reshape(C_hat.shape)
+        known = getattr(self, "_known_costs", ())
+        if len(known):
+            # Without the offset of the fit it is the rest that is predicted.
+            C_hat[:, known] = 0.0 if checked is None and "offset" in self._fitted_with else 1.0
+        return C_hat
 
     def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
         """Report on the decisions, compared with those of least squares and of a constant prediction.

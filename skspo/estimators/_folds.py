@@ -195,11 +195,13 @@ class Fold:
         self.scores.append(last)
 
     def _scores_of(self, point: Point) -> Scores:
-        X, C, weight, offset, *_ = self.held_out
+        X, C, weight, offset, input_attributes, *_ = self.held_out
         region = self.region
         C_hat = apply_model(X, *point.objective.to_user(point.result.coef))
         C_hat = region.to_min(C_hat if offset is None else C_hat + offset)
         costs, relative = region.to_min(C), relative_weight(weight)
+        known = input_attributes["_known_costs"]
+        C_hat[:, known] = costs[:, known]
         if self._optimal is None:
             self._optimal = region.solve_min(costs)
         regret = np.einsum("ij,ij->i", costs, region.decide_min(C_hat) - self._optimal)

@@ -459,6 +459,7 @@ class _Network:
             self.params = [p.copy() for pair in zip(coefs, intercepts, strict=True) for p in pair]
             self.adam = deepcopy(previous._adam)  # if training fails, the model is unchanged
         self.X = X
+        self.known = data.input_attributes["_known_costs"]
         self.C = region.to_min(y) / self.scale
         self.offset = self.fixed_part(region, data)
         # From unscaled costs: after a division, rounding may break ties differently.
@@ -493,8 +494,10 @@ class _Network:
         total = float(weight.sum())
         region = self.region.take(rows)
         C_hat = region.to_min(values[-1].reshape(rows.size, -1)) + self.offset[rows]
+        C_hat[:, self.known] = self.C[rows][:, self.known]
         W = None if self.W is None else self.W[rows]
         losses, G = self.loss.value_gradient_min(region, self.C[rows], C_hat, W)
+        G[:, self.known] = 0.0
         delta = (region.to_min(G) * (weight / total)[:, None]).reshape(values[-1].shape)
         grads: list[np.ndarray] = [np.zeros(0)] * len(self.params)
         for i in range(len(self.params) // 2 - 1, -1, -1):
@@ -527,6 +530,7 @@ class _Network:
         """Mean loss of other samples, in the user's units."""
         C_hat = region.to_min(self.forward(data.X)[-1].reshape(data.C.shape)) + self.fixed_part(region, data)
         C = region.to_min(data.C) / self.scale
+        C_hat[:, self.known] = C[:, self.known]
         W = region.solve_min(region.to_min(data.C)) if self.loss.needs_decisions else None
         return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
 

@@ -517,6 +517,10 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         """Orthonormal directions (m, d) in which no sample's decisions vary, those of future samples included."""
         return equalities_of(self, d)
 
+    def _known_costs(self, d: int) -> list[int]:
+        """Indices of costs that need no prediction, because they are always 1 (see ``LinearImage``)."""
+        return []
+
     def resolve_dim(self, n_dim: int | None = None) -> int:
         """Number of decision variables, from the region or from the argument; both must agree."""
         own = self.n_dim

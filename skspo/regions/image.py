@@ -33,7 +33,7 @@ from sklearn.utils.metaestimators import available_if
 from ._cost_bounds import CostBounds
 from ._image_decisions import DecidesInside
 from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
-from ._names import Names, names_of_rows
+from ._names import Names, names_of_rows, number_names
 from ._oracles.enumeration import diameter_of_points, width_of_points
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
 from .capabilities import Memory, equalities_of, has
@@ -72,7 +72,7 @@ class LinearImage(DecidesInside):
     price for several variables.  The inner problem is :math:`\min_z \, (M^\top c + k)^\top z`.
 
     With ``known_cost`` the decision has one more entry, :math:`k^\top z`, whose cost is 1.  Pass ``y=region.extend(C)``
-    and ``offset=region.offset`` to the methods of an estimator.
+    to the methods of an estimator.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ class LinearImage(DecidesInside):
 
     Notes
     -----
-    The training problem is that of d + 1 costs, the last of which is predicted by 1 plus a linear model, as with every
-    offset.  Loss and bound are those of this model.  With ``shared=True``, ``fit_intercept=False`` and zeros as
-    features of the last cost, its prediction is exactly 1.
+    The training problem is that of d + 1 costs, the last of which is known: estimators predict exactly 1 for it, and
+    train the others with that.  Loss and bound are those of this model.  If ``offset=region.offset`` is passed to
+    ``fit``, it has to be passed to the other methods, too; it makes no difference.
 
     Parameters of the inner region that may vary by sample are those of the image, too.
 
@@ -182,7 +182,10 @@ class LinearImage(DecidesInside):
         """Known part of a prediction: (0, ..., 0, 1), or None without a known cost."""
         return None if self.known_cost is None else np.eye(self.resolve_dim())[-1]
 
-    def extend(self, C: ArrayLike) -> np.ndarray:
+    def _known_costs(self, d: int) -> list[int]:
+        return [] if self.known_cost is None else [d - 1]
+
+    def extend(self, C: ArrayLike) -> Any:
         """Append the cost 1 of the known cost to costs or predictions.
 
         Parameters
@@ -192,8 +195,9 @@ class LinearImage(DecidesInside):
 
         Returns
         -------
-        C : ndarray of shape (n_samples, d + 1) or (d + 1,)
-            Without ``known_cost`` the costs as they are.
+        C : ndarray or DataFrame of shape (n_samples, d + 1), or ndarray of shape (d + 1,)
+            Without ``known_cost`` the costs as they are.  A data frame keeps its names and its index; the new column
+            is called "known cost".
         """
         C_arr = np.asarray(C, dtype=np.float64)
         d = self._data(self.resolve_dim()).matrix.shape[0]
@@ -201,8 +205,18 @@ class LinearImage(DecidesInside):
             raise ValueError(
                 f"LinearImage.extend needs one cost for each of the {d} rows of matrix, got shape {C_arr.shape}."
             )
+        columns = getattr(C, "columns", None)
         if self.known_cost is None:
-            return C_arr
+            return C_arr if columns is None else C
+        if columns is not None:
+            frame: Any = C
+            name = number_names([*map(str, columns), "known cost"])[-1]
+            if hasattr(frame, "assign"):
+                return frame.assign(**{name: 1.0})
+            if hasattr(frame, "with_columns"):
+                import polars as pl
+
+                return frame.with_columns(pl.lit(1.0).alias(name))
         return np.concatenate([C_arr, np.ones((*C_arr.shape[:-1], 1))], axis=-1)
 
     def resolve_dim(self, n_dim: int | None = None) -> int:

@@ -82,6 +82,10 @@ class Product(Region):
             parts.append(region._describe(W[:, columns], names[columns] if theirs is None else theirs))
         return [list(words) for words in zip(*parts, strict=True)]
 
+    def _known_costs(self, d: int) -> list[int]:
+        parts = [(k.start, region._known_costs(k.stop - k.start)) for k, region in self._data(d)]
+        return [start + j for start, known in parts for j in known]
+
     @property
     def oracle_is_solver(self) -> bool:
         """Whether that of a region is."""

@@ -188,7 +188,9 @@ class _Path:
             check_time()
             rows = slice(start, start + block)
             V = 2.0 * obj.design.predict(Theta, rows) - obj.C[rows]
-            matrix += obj.design.curvature(4.0 * self.region.smoothed(V, mu, curvature=True).M, rows)
+            M = 4.0 * self.region.smoothed(V, mu, curvature=True).M
+            M[:, obj.design.known], M[:, :, obj.design.known] = 0.0, 0.0
+            matrix += obj.design.curvature(M, rows)
         size = float(np.einsum("ii->", matrix)) / len(matrix)
         # Gradients have no hidden component; the matrix must only be nonsingular there.
         matrix += size * self.hidden

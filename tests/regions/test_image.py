@@ -162,9 +162,14 @@ def test_solvers_reach_the_optimum_over_the_images_of_vertices(name, solver, alp
     points = fractional_points() if points is None else points
     X, C = small_data(points.shape[1] - (region.offset is not None), n=20)
     C = region.extend(C)
-    truth = training_truth(points, X, C, region.offset, sense=region.sense, alpha=alpha)
+    known = region.offset is not None
+    truth = training_truth(points, X, C, region.offset, pinned=known, sense=region.sense, alpha=alpha)
     assert truth > 0.1
-    assert_reaches(sk.SPOPlusRegressor(region, solver=solver, alpha=alpha).fit(X, C, offset=region.offset), truth)
+    model = sk.SPOPlusRegressor(region, solver=solver, alpha=alpha).fit(X, C)
+    assert_reaches(model, truth)
+    if known:
+        assert_array_equal(model.predict(X)[:, -1], 1.0)
+        assert_allclose(model.fit(X, C, offset=region.offset).predict(X, region.offset), model.fit(X, C).predict(X))
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])
@@ -172,7 +177,7 @@ def test_bound_with_a_known_cost_of_integers(sense):
     region = known_image(sense)
     X, C = small_data(2, n=20)
     C, points = region.extend(C), packings(WEIGHTS, ROOM) @ np.vstack([MIX, FEES]).T
-    truth = training_truth(points, X, C, region.offset, sense=sense)
+    truth = training_truth(points, X, C, region.offset, pinned=True, sense=sense)
     assert_reaches(sk.SPOPlusRegressor(region).fit(X, C, offset=region.offset), truth)
 
 
@@ -193,8 +198,98 @@ def test_a_shared_model_with_zeros_leaves_the_known_cost_as_it_is():
     model.fit(items(X, 2), C, offset=region.offset)
     assert_reaches(model, training_truth(points, X, C, region.offset, pinned=True))
     assert_array_equal(model.predict(items(X, 2), offset=region.offset)[:, -1], 1.0)
-    free = training_truth(points, X, C, region.offset)
-    assert free < model.objective_ - 1e-3  # one more model: a different problem
+
+
+KNOWN = sk.LinearImage(sk.Knapsack(WEIGHTS, ROOM, integer=False), MIX, FEES)
+SMOOTH_KNOWN = sk.LinearImage(sk.EntropySimplex(), np.eye(4), FEES)
+ONE_MODEL_PER_KIND = [
+    sk.SPOPlusRegressor(alpha=0.1),
+    sk.SPOPlusRegressor(alpha=0.1, prior="ridge"),
+    sk.SPOPlusRegressor(fit_intercept=False),
+    sk.SPOPlusRegressor(alpha=0.1, l1_ratio=0.5),
+    sk.SPOPlusRegressor(alpha=0.1, solver="sgd", random_state=0, tol=1e-3),
+    sk.SPOPlusRegressorCV(n_alphas=3, cv=2),
+    sk.SPORegressor(n_restarts=0, random_state=0),
+    sk.SPOMLPRegressor(max_iter=5, random_state=0),
+    sk.SPOStackingRegressor(estimators=[("a", sk.SPOPlusRegressor(KNOWN, alpha=0.1))], cv=2),
+    sk.TwoStageRegressor(),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("with_offset", [False, True])
+@pytest.mark.parametrize("model", ONE_MODEL_PER_KIND, ids=lambda model: type(model).__name__)
+def test_known_costs_are_exact_in_every_model(model, with_offset):
+    X, C = small_data(2, n=30)
+    Y, known = KNOWN.extend(C), {"offset": KNOWN.offset} if with_offset else {}
+    fitted = clone(model).set_params(region=KNOWN).fit(X[:20], Y[:20], **known)
+    for copy in (fitted, pickle.loads(pickle.dumps(fitted))):
+        C_hat = copy.predict(X, **known)
+        assert_array_equal(C_hat[:, -1], 1.0)
+        assert_array_equal(copy.decide(X, **known), KNOWN.argmin(C_hat))
+        assert copy.score(X, Y, **known) == pytest.approx(-sk.normalized_spo_loss(Y, C_hat, KNOWN))
+        assert copy.report(X, Y, **known).rows[type(model).__name__]["spo_loss"] == pytest.approx(
+            sk.spo_loss(Y, C_hat, KNOWN)
+        )
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "newton", "conic", "bundle", "sgd"])
+def test_known_costs_of_a_strongly_convex_region(solver):
+    X, C = small_data(4, n=20)
+    Y = SMOOTH_KNOWN.extend(C)
+    models = [
+        sk.SPOPlusRegressor(SMOOTH_KNOWN, solver=name, alpha=0.1, tol=1e-4, random_state=0).fit(X, Y)
+        for name in (solver, "bundle")
+    ]
+    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-4)
+    assert all(model.duality_gap_ <= 1e-4 for model in models)
+    assert_array_equal(models[0].predict(X)[:, -1], 1.0)
+
+
+def test_known_costs_in_products_chunks_sparse_features_and_passes():
+    X, C = small_data(3, n=60)
+    region = sk.Product([sk.Box(sense=KNOWN.sense), KNOWN], sizes=[1, 3], sense=KNOWN.sense)
+    Y = np.column_stack([C, np.ones(60)])
+    expected = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, Y)
+    assert_array_equal(expected.predict(X)[:, -1], 1.0)
+    chunks = sk.data.ChunkedData.from_arrays(X, Y, chunk_rows=25)
+    for model in (
+        sk.SPOPlusRegressor(region, alpha=0.1).fit_chunks(chunks),
+        sk.SPOPlusRegressor(region, alpha=0.1).fit(sp.csr_array(X), Y),
+    ):
+        assert model.objective_ == pytest.approx(expected.objective_, rel=1e-5)
+        assert_array_equal(model.predict(X)[:, -1], 1.0)
+    model = sk.SPOPlusRegressor(region, random_state=0)
+    for part in (slice(0, 30), slice(30, 60)):
+        model.partial_fit(X[part], Y[part])
+    assert_array_equal(model.predict(X)[:, -1], 1.0)
+
+
+def test_costs_that_are_not_extended_are_predicted():
+    """The last cost is known if it is 1 in all samples, as ``extend`` makes it."""
+    X, C = small_data(3)
+    model = sk.SPOPlusRegressor(KNOWN, alpha=0.1).fit(X, C)
+    assert np.ptp(model.predict(X)[:, -1]) > 0.1
+
+
+def test_extended_frames_keep_names_and_index():
+    pd = pytest.importorskip("pandas")
+    X, C = small_data(2)
+    frame = pd.DataFrame(C, columns=["gas", "coal"], index=pd.date_range("2024-01-01", periods=len(C)))
+    longer = KNOWN.extend(frame)
+    assert list(longer.columns) == ["gas", "coal", "known cost"] and longer.index.equals(frame.index)
+    assert_array_equal(longer.to_numpy(), KNOWN.extend(C))
+    assert list(frame.columns) == ["gas", "coal"]
+    model = sk.SPOPlusRegressor(KNOWN, alpha=0.1).fit(X, longer)
+    assert list(model.cost_names_in_) == ["gas", "coal", "known cost"]
+    assert list(KNOWN.extend(longer.iloc[:, 1:]).columns) == ["coal", "known cost", "known cost (2)"]
+    assert sk.LinearImage(sk.Box(), MIX).extend(frame) is frame
+
+
+def test_extended_polars_frames_keep_names():
+    pl = pytest.importorskip("polars")
+    longer = KNOWN.extend(pl.DataFrame({"gas": [1, 2], "coal": [3, 4]}))
+    assert longer.columns == ["gas", "coal", "known cost"] and longer["known cost"].to_list() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("integer", [False, True])

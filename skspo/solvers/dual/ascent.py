@@ -101,6 +101,7 @@ class Ascent:
         self.progress = Progress(solver.name, objective, run, solver.verbose, tol=solver.tol)
         self.random = check_random_state(0 if solver.random_state is None else solver.random_state)
         Z: Any = objective.design.Z
+        known = objective.design.known
         costs = np.ascontiguousarray(objective.C)
         if objective.prior.any():
             costs = costs - 2.0 * objective.design.predict(objective.prior)
@@ -114,6 +115,7 @@ class Ascent:
             objective.l2,
             objective.prior,
             first_mu(objective.l2),
+            None if not known.size or Z.ndim == 3 else ~np.isin(np.arange(costs.shape[1]), known) * 1.0,
         )
         self.best, self.value = start, np.inf
         self.bound: Bound = ZERO_BOUND

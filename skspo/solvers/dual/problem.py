@@ -47,6 +47,8 @@ class ScaledProblem:
     prior : ndarray of shape (d, q), or (1, q) for a shared model
     mu : float
         Weight of the proximal term.
+    unknown : ndarray of shape (d,), optional
+        1 for costs that are predicted, 0 for known ones; None if all are predicted.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class ScaledProblem:
         l2: np.ndarray,
         prior: np.ndarray,
         mu: float,
+        unknown: np.ndarray | None = None,
     ) -> None:
         self.Z, self.C, self.W, self.a, self.prior, self.mu = Z, C, W, np.ascontiguousarray(a), prior, mu
-        self.l1, self.l2, self.n = l1, l2, C.shape[0]
+        self.l1, self.l2, self.n, self.unknown = l1, l2, C.shape[0], unknown
         self.shared = not sp.issparse(Z) and Z.ndim == 3
         self.proximal = l2 == 0
         scale = 1.0 / np.sqrt(np.where(self.proximal, mu, l2))
@@ -99,7 +102,7 @@ class ScaledProblem:
         """What the method keeps of decisions: vectors, and linear parts of the dual."""
         lin = np.einsum("ij,ij->i", self.C[rows], V)
         if not self.shared:
-            return V, lin
+            return V * self.unknown if self.unknown is not None else V, lin
         return np.matmul(V[:, None, :], self.Z[rows])[:, 0, :] * self.column_scale, lin
 
     def base(self, centre: np.ndarray) -> np.ndarray:
@@ -149,7 +152,7 @@ class ScaledProblem:
 
     def rescaled(self, mu: float, cache: Any) -> ScaledProblem:
         """Return the same with another proximal term; the cache is changed along."""
-        other = ScaledProblem(self.Z, self.C, self.W, self.a, self.l1, self.l2, self.prior, mu)
+        other = ScaledProblem(self.Z, self.C, self.W, self.a, self.l1, self.l2, self.prior, mu, self.unknown)
         if self.shared:
             cache.rescale(other.column_scale / self.column_scale)
         return other

@@ -175,6 +175,8 @@ class State:
         self.lasso = bool(objective.l1.any())
         # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
         self.basis = np.eye(objective.shape[0]) if self.lasso or design.shared else forms[0].directions
+        if design.known.size and not design.shared:
+            self.basis = self.basis @ scipy.linalg.null_space(self.basis[design.known])
         self.k = self.basis.shape[1]
         self.pull: Any = 0.0  # what the proximal term adds to the right-hand side
         self.S = forms[0].S
