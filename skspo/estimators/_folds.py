@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
 from .._training.design import apply_model
+from .._training.fitted import known_in
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, learn_region
 from .._training.run import Run
@@ -195,12 +196,12 @@ class Fold:
         self.scores.append(last)
 
     def _scores_of(self, point: Point) -> Scores:
-        X, C, weight, offset, input_attributes, *_ = self.held_out
+        X, C, weight, offset, *_ = self.held_out
         region = self.region
         C_hat = apply_model(X, *point.objective.to_user(point.result.coef))
         C_hat = region.to_min(C_hat if offset is None else C_hat + offset)
         costs, relative = region.to_min(C), relative_weight(weight)
-        known = input_attributes["_known_costs"]
+        known = known_in(region, C)
         C_hat[:, known] = costs[:, known]
         if self._optimal is None:
             self._optimal = region.solve_min(costs)

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.baselines import fit_baselines, mean_cost
-from .._training.fitted import check_metadata
+from .._training.fitted import check_metadata, known_in
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
@@ -459,7 +459,7 @@ class _Network:
             self.params = [p.copy() for pair in zip(coefs, intercepts, strict=True) for p in pair]
             self.adam = deepcopy(previous._adam)  # if training fails, the model is unchanged
         self.X = X
-        self.known = data.input_attributes["_known_costs"]
+        self.known = known_in(region, y)
         self.C = region.to_min(y) / self.scale
         self.offset = self.fixed_part(region, data)
         # From unscaled costs: after a division, rounding may break ties differently.
