@@ -65,6 +65,16 @@ def names_of_rows(matrix: sp.csr_array, names: Names, known_cost: bool) -> list[
     return number_names([*rows, "known cost"] if known_cost else rows)
 
 
+def with_ones(frame: Any) -> Any:
+    """Append the column "known cost" of ones to a data frame of pandas or polars."""
+    name = number_names([*map(str, frame.columns), "known cost"])[-1]
+    if hasattr(frame, "assign"):
+        return frame.assign(**{name: 1.0})
+    import polars as pl
+
+    return frame.with_columns(pl.lit(1.0).alias(name))
+
+
 def names_side_by_side(parts: Sequence[tuple[int, Names]]) -> list[str] | None:
     """Names of the variables of several regions; they get the number of the region if they are not distinct."""
     if all(names is None for _, names in parts):

@@ -33,7 +33,7 @@ from sklearn.utils.metaestimators import available_if
 from ._cost_bounds import CostBounds
 from ._image_decisions import DecidesInside
 from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
-from ._names import Names, names_of_rows, number_names
+from ._names import Names, names_of_rows, with_ones
 from ._oracles.enumeration import diameter_of_points, width_of_points
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
 from .capabilities import Memory, equalities_of, has
@@ -205,18 +205,10 @@ class LinearImage(DecidesInside):
             raise ValueError(
                 f"LinearImage.extend needs one cost for each of the {d} rows of matrix, got shape {C_arr.shape}."
             )
-        columns = getattr(C, "columns", None)
+        if hasattr(C, "columns"):
+            return C if self.known_cost is None else with_ones(C)
         if self.known_cost is None:
-            return C_arr if columns is None else C
-        if columns is not None:
-            frame: Any = C
-            name = number_names([*map(str, columns), "known cost"])[-1]
-            if hasattr(frame, "assign"):
-                return frame.assign(**{name: 1.0})
-            if hasattr(frame, "with_columns"):
-                import polars as pl
-
-                return frame.with_columns(pl.lit(1.0).alias(name))
+            return C_arr
         return np.concatenate([C_arr, np.ones((*C_arr.shape[:-1], 1))], axis=-1)
 
     def resolve_dim(self, n_dim: int | None = None) -> int:
