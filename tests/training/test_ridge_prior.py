@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skspo import Box, ShortestPath, Simplex, SPOPlusRegressor, SPOPlusRegressorCV, spo_plus_path
-from skspo._training.design import RIDGE_ALPHAS
+from skspo._training.regression import RIDGE_ALPHAS
 from skspo.datasets import make_shortest_path
 
 

@@ -23,9 +23,10 @@ from skspo import (
     SPOPlusRegressorCV,
     SPORegressor,
 )
-from skspo._training.design import LinearDesign, quick_regression
+from skspo._training.design import LinearDesign
 from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
 from skspo._training.mixture import Mixture
+from skspo._training.regression import quick_regression
 from skspo._training.run import Run
 from skspo._utils.deadline import Deadline
 from skspo.regions._oracles import mixed_integer
