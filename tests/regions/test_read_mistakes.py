@@ -1,5 +1,9 @@
 """Models that cannot be regions: the error of read_region names what was wrong."""
 
+import gzip
+import warnings
+from pathlib import Path
+
 import cvxpy as cp
 import highspy
 import numpy as np
@@ -51,6 +55,102 @@ def test_files_that_cannot_be_read(name, tmp_path, capfd):
     with pytest.raises(kind, match=message):
         read_region(path)
     assert capfd.readouterr().out == ""
+
+
+#: text in the model, malformed text, and where it is
+NUMBERS = {
+    "coefficient": ("x obj 1", "x obj 1,5", r"'1,5' in line \d+, field 3 \(COLUMNS\)"),
+    "second coefficient": ("c1 1", "c1 1_000", r"'1_000' in line \d+, field [35]"),
+    "right-hand side": ("rhs c1 4", "rhs c1 --3", r"'--3' in line \d+, field 3 \(RHS\)"),
+    "no name of the set": ("rhs c1 4", "c1 4x", r"'4x' in line \d+, field 2 \(RHS\)"),
+    "bound": ("UP bnd x", "UP bnd x abc\n UP bnd x", r"'abc' in line \d+, field 4 \(BOUNDS\)"),
+    "Fortran": ("rhs c1 4", "rhs c1 4d0", r"'4d0'"),
+    "nan": ("rhs c1 4", "rhs c1 nan", r"'nan'"),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_malformed_numbers_are_refused(name, packed, tmp_path):
+    good, bad, message = NUMBERS[name]
+    assert good in MPS
+    path = write(tmp_path, "model.mps", MPS.replace(good, bad, 1))
+    if packed:
+        path = Path(f"{path}.gz")
+        path.write_bytes(gzip.compress(path.with_suffix("").read_bytes()))
+    with pytest.raises(ValueError, match=message):
+        read_region(path)
+
+
+FIXED = """NAME          names with blanks
+* a comment, with numbers such as 1,5
+ROWS
+ N  cost
+ L  a row 1
+COLUMNS
+    my x      cost               1.0   a row 1            -.5
+    my x      a row 1           2e+0
+    y         cost               3.0
+RHS
+    RHS       a row 1            4.0
+BOUNDS
+ UP BND       my x               Inf
+ UP BND       my x               1e1
+ UP BND       y                   7.
+ENDATA
+"""
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_good_numbers_are_read_exactly(seed, tmp_path):
+    """As Python reads them, in all the ways in which they can be written; names in the fixed format may have blanks."""
+    rng = np.random.default_rng(seed)
+    texts = [form % x for form, x in zip(["%.17g", "%+.3e", "%.0f.", "%r"], rng.uniform(1, 9, 4), strict=True)]
+    a, b, rhs, upper = (t.replace("np.float64(", "").rstrip(")") for t in texts)
+    rhs_line = f" c1 {rhs}" if seed % 2 else f" RHS c1 {rhs}"
+    text = (
+        f"NAME\nROWS\n N obj\n L c1\nCOLUMNS\n x obj 1 c1 {a}\n y obj {b}\n y c1 1\nRHS\n{rhs_line}\n"
+        f"BOUNDS\n UP bnd x {upper}\n UP bnd y 1\n LO bnd y .5\nENDATA\n"
+    )
+    region = read_region(write(tmp_path, "model.mps", text))
+    form = (region if isinstance(region, sk.Polyhedron) else region.region).inequality_form()
+    np.testing.assert_array_equal(form.A_ub.toarray(), [[float(a), 1.0]])
+    np.testing.assert_array_equal(form.b_ub, [float(rhs)])
+    np.testing.assert_array_equal(form.upper, [float(upper), 1.0])
+
+
+def test_fixed_format_with_blanks_in_names(tmp_path):
+    assert "not a number" not in _message(write(tmp_path, "model.mps", FIXED))
+    assert "not a number" in _message(write(tmp_path, "bad.mps", FIXED.replace("4.0", "1,5")))
+
+
+def _message(path):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read_region(path)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def test_packed_files_that_are_not_whole(tmp_path):
+    packed = gzip.compress(MPS.encode())
+    for content in (packed[:-12], packed[:30], MPS.encode(), packed[:20] + bytes(20) + packed[40:]):
+        path = tmp_path / "model.mps.gz"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"model.mps.gz' is not a complete gzip file"):
+            read_region(path)
+
+
+def test_packed_files_have_a_limit(tmp_path):
+    """A file that unpacks to a thousand times its size is not read to its end."""
+    path = tmp_path / "model.mps.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(200):
+            file.write(bytes(2**20))
+    with pytest.raises(ValueError, match="unpacks to more than 64 MB"):
+        read_region(path)
 
 
 def variable(name="x", shape=2, **attributes):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import shutil
 import tempfile
 import warnings
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     import highspy
 
 SUFFIXES = (".mps", ".lp")
+
+#: a packed file may unpack to so many bytes, or to so many times its size: models are packed to a tenth, seldom to a
+#: hundredth; zeros to a thousandth
+UNPACKED, RATIO = 2**26, 200
+
+#: sections of MPS files that have numbers, and kinds of bounds that do; HiGHS reads what it can of a malformed number
+MPS_DATA = ("COLUMNS", "RHS", "RANGES", "BOUNDS")
+MPS_HEADERS = (*MPS_DATA, "NAME", "OBJSENSE", "ROWS", "QUADOBJ", "QMATRIX", "QSECTION", "ENDATA")
+MPS_BOUNDS = ("UP", "LO", "FX", "LI", "UI", "SC")
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.IGNORECASE | re.ASCII)
 
 #: sections of files that HiGHS rejects without a reason, or reads as something else
 MPS_SECTIONS = {
@@ -52,16 +62,16 @@ def read_file(path: str | os.PathLike[str]) -> Model:
         raise ValueError(f"read_region: a model file is called *.mps, *.lp, *.mps.gz or *.lp.gz, got {str(path)!r}.")
     if not path.is_file():
         raise FileNotFoundError(f"read_region: there is no file {str(path)!r}.")
-    _check_sections(path, plain.suffix.lower())
     highs = highspy.Highs()
     with tempfile.TemporaryDirectory() as folder:
-        log, unpacked = Path(folder, "log"), Path(folder, plain.name)
+        log, file = Path(folder, "log"), path
         if plain != path:
-            with gzip.open(path) as packed, unpacked.open("wb") as file:
-                shutil.copyfileobj(packed, file)
+            file = Path(folder, plain.name)
+            _unpack(path, file)
+        _check_lines(path, file, plain.suffix.lower())
         highs.setOptionValue("log_to_console", False)
         highs.setOptionValue("log_file", str(log))
-        status = highs.readModel(str(path if plain == path else unpacked))
+        status = highs.readModel(str(file))
         highs.setOptionValue("log_file", "")  # closes it
         said = log.read_text(errors="replace").splitlines() if log.exists() else []
     complaints = " ".join(line.strip() for line in said if line.startswith(("ERROR", "WARNING")))
@@ -72,17 +82,61 @@ def read_file(path: str | os.PathLike[str]) -> Model:
     return _read(highs, f"{str(path)!r}")
 
 
-def _check_sections(path: Path, suffix: str) -> None:
-    """Raise an error if the file has a section that cannot be represented."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
+def _unpack(path: Path, to: Path) -> None:
+    """Unpack a gzip file, in blocks and up to a limit."""
+    most = max(UNPACKED, RATIO * path.stat().st_size)
+    try:
+        with gzip.open(path) as packed, to.open("wb") as file:
+            while block := packed.read(2**20):
+                file.write(block)
+                if file.tell() > most:
+                    raise ValueError(
+                        f"read_region: {str(path)!r} unpacks to more than {most // 2**20} MB, which is {RATIO} times "
+                        "its size or more. If you trust it, unpack it and read the unpacked file."
+                    )
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"read_region: {str(path)!r} is not a complete gzip file ({error}). Is it truncated, or not packed?"
+        ) from None
+
+
+def _check_lines(path: Path, file: Path, suffix: str) -> None:
+    """Raise an error if the file has a section that cannot be represented, or a number that HiGHS would misread."""
+    section = ""
+    with file.open("rt", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
             found = _mps_section(line) if suffix == ".mps" else _lp_section(line)
             if found:
                 raise ValueError(
                     f"read_region: {str(path)!r} has {found} (line {number}), which cannot be represented. "
                     "Use linear constraints and integer variables instead."
                 )
+            if suffix != ".mps" or line.startswith("*") or not line.strip():
+                continue
+            words = line.split()
+            if line[0].strip() and words[0].upper() in MPS_HEADERS and words[0].upper() != section:
+                section = words[0].upper()
+                continue
+            for place in _number_places(section, words):
+                # In the fixed format names may have blanks, and numbers are in certain columns.
+                columns = [part for part in (line[24:36].strip(), line[49:61].strip()) if part]
+                if not (NUMBER.fullmatch(words[place]) or (columns and all(map(NUMBER.fullmatch, columns)))):
+                    raise ValueError(
+                        f"read_region: {str(path)!r} has {words[place]!r} in line {number}, field {place + 1} "
+                        f"({section}), which is not a number. Write numbers as in 1500, -0.5 or 1e-3."
+                    )
+
+
+def _number_places(section: str, words: list[str]) -> range:
+    """Indices of the words of a line of an MPS file that are numbers."""
+    if section == "BOUNDS":
+        kind = words[0].upper()
+        return range(len(words) - 1, len(words)) if kind in MPS_BOUNDS and len(words) >= 3 else range(0)
+    if section not in MPS_DATA or "'MARKER'" in words:
+        return range(0)
+    # name (row number)*; the name of a set of right-hand sides or ranges may be missing
+    first = 1 if section != "COLUMNS" and len(words) % 2 == 0 else 2
+    return range(first, len(words), 2)
 
 
 def _mps_section(line: str) -> str | None:
