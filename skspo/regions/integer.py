@@ -339,8 +339,8 @@ class Knapsack(PolyhedralRegion):
 
     @_if_fractional
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
-        """Return {0 <= w <= 1, weights.w <= capacity}."""
-        return self._data(self.resolve_dim(n_dim)).form
+        """Return {0 <= w <= 1, weights.w <= capacity}, without resources that never run out."""
+        return self._data(self.resolve_dim(n_dim)).form.without_loose()
 
     @_if_fractional
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ A polyhedral region implements ``_argmin`` and ``inequality_form``; the other ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -122,6 +122,11 @@ class InequalityForm:
         M = sp.csr_array(sp.vstack([self.A_ub, eye[up], -eye[low]], format="csr"))
         return M, np.concatenate([self.b_ub, self.upper[up], -self.lower[low]])
 
+    def without_loose(self) -> InequalityForm:
+        """Without inequalities that no decision between the bounds reaches."""
+        keep = ~(self.b_ub > largest_values(self.A_ub, self.lower, self.upper))
+        return self if keep.all() else replace(self, A_ub=self.A_ub[keep], b_ub=self.b_ub[keep])
+
     def violation(self, W: np.ndarray) -> np.ndarray:
         """Largest violation of any constraint, one number per row of ``W``."""
         M, q = self.inequalities()
@@ -131,6 +136,13 @@ class InequalityForm:
         if self.b_eq.size:
             parts.append(np.abs((self.A_eq @ W.T).T - self.b_eq))
         return np.concatenate(parts, axis=1).max(axis=1)
+
+
+def largest_values(A: sp.csr_array, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Largest value of each row of A w between the bounds; they may have one row for each sample."""
+    positive, negative = A.maximum(0.0), A.minimum(0.0)
+    with np.errstate(invalid="ignore"):
+        return (positive @ upper.T + negative @ lower.T).T
 
 
 class PolyhedralGeometry(NamedTuple):

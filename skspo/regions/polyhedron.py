@@ -16,7 +16,7 @@ from ._names import Names, say_variable
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error
 from .base import Region
-from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
+from .polyhedral import InequalityForm, Matrix, PolyhedralRegion, largest_values
 from .row_polyhedra import RowForm, RowPolyhedral
 
 #: a lower and an upper bound; None means that there is none
@@ -299,8 +299,8 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         return worst_rows(self._data(C.shape[1]).form, C, C_true, n_jobs=self.n_jobs)
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
-        """Return the constraints as they were given."""
-        return self._data(self.resolve_dim(n_dim)).form
+        """Return the constraints as they were given, without inequalities that bounds leave loose."""
+        return self._data(self.resolve_dim(n_dim)).form.without_loose()
 
     def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Smallest box around the region; sides without a given bound were computed by ``_prepare``."""
@@ -350,8 +350,10 @@ class RowPolyhedron(RowPolyhedral):
         return self.region._data(n_dim).form
 
     def row_form(self, n_dim: int) -> RowForm:
-        """Return the constraints of each row."""
-        return self._form_with(n_dim, **self.rows)
+        """Return the constraints of each row, without inequalities that bounds leave loose in all rows."""
+        form = self._form_with(n_dim, **self.rows)
+        keep = ~(form.b_ub > largest_values(form.A_ub, form.lower, form.upper)).all(axis=0)
+        return form._replace(A_ub=form.A_ub[keep], b_ub=form.b_ub[:, keep])
 
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         return self._solve(C)

@@ -28,6 +28,7 @@ from .._row_names import row_error
 from ..polyhedral import InequalityForm
 from .linear_model import (
     PROVED,
+    TINY,
     LinearModel,
     Status,
     bounds_of,
@@ -36,7 +37,7 @@ from .linear_model import (
     scale_constraints,
     scale_costs,
 )
-from .mixed_integer import solve_chunk
+from .mixed_integer import solve_chunk, tighten
 
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 BLOCK = 1024  # rows whose proofs are checked together
@@ -105,6 +106,9 @@ def solve_rows(
         sides = (np.concatenate([scaled, *(() if bounds is None else bounds)], axis=1),)
     form, C = scale_constraints(form), scale_costs(C)
     integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
+    given = form
+    if integers is not None and not sides:
+        form = scale_constraints(tighten(form, integers))
 
     def chunk(first: int, C: np.ndarray, *sides: np.ndarray) -> np.ndarray:
         check_time()
@@ -118,7 +122,7 @@ def solve_rows(
             parts.append(_linear_block(model, C[rows], first + start, *(side[rows] for side in sides)))
         return np.concatenate(parts)
 
-    return _checked(form, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides)
+    return _checked(given, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides, integers=integers)
 
 
 def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
@@ -202,25 +206,38 @@ def coordinate_bounds(
     return low, high
 
 
-def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray) -> np.ndarray:
+def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray, integers: np.ndarray | None = None) -> np.ndarray:
     """Clip to the bounds, and check the other constraints."""
     lower, upper = form.lower, form.upper
     for side in sides:
         lower, upper = bounds_of(form, side)
-    beyond = np.maximum(lower - W, W - upper).max(axis=1, initial=0.0)
+    size = 1.0 + np.abs(W).max(axis=1, initial=0.0)
+    excess = np.maximum(lower - W, W - upper).max(axis=1, initial=0.0) / size
     W = np.clip(W, lower, upper) + 0.0  # no negative zeros
     if W.shape[0]:
-        violation = form.violation(W)
-        for side in sides:
-            m, k = form.b_ub.size, form.b_eq.size
-            over = (form.A_ub @ W.T).T - side[:, :m]
-            off = np.abs((form.A_eq @ W.T).T - side[:, m : m + k])
-            violation = np.maximum(over.max(axis=1, initial=0.0), off.max(axis=1, initial=0.0))
-        excess = np.maximum(violation, beyond) / (1.0 + np.abs(W).max(axis=1, initial=0.0))
+        free = np.ones(W.shape[1]) if integers is None else ~integers
+        m, k = form.b_ub.size, form.b_eq.size
+        for A, b, part, equal in (
+            (form.A_ub, form.b_ub, slice(m), False),
+            (form.A_eq, form.b_eq, slice(m, m + k), True),
+        ):
+            if not b.size:
+                continue
+            for side in sides:
+                b = side[:, part]
+            values = (A @ W.T).T
+            over = np.abs(values - b) if equal else values - b
+            # Integers are exact, so that a violation is relative to what is in the row, however large the coefficients
+            # of integers are that are zero.  Other decisions have errors relative to the size of the decision.
+            magnitude = abs(A)
+            terms = np.abs(b) + (magnitude @ np.abs(W).T).T + np.outer(size, (magnitude * free).max(axis=1).toarray())
+            over = np.where(over > FEASIBLE * terms, over / np.maximum(terms, TINY), 0.0)
+            excess = np.maximum(excess, over.max(axis=1))
         i = int(excess.argmax())
         if not excess[i] <= FEASIBLE:
             text = (
-                f"HiGHS calls a decision for {{row}} optimal, but it violates a constraint by {excess[i]:.1e}: {W[i]}."
+                f"HiGHS calls a decision for {{row}} optimal, but it violates a constraint, by {excess[i]:.1e} of its "
+                "terms. Large coefficients (big-M constants) are a usual cause: use smaller ones."
             )
             raise row_error(SolverError, i, text)
     return W

@@ -58,6 +58,7 @@ FREE = 15  # a search goes on after its first decision if at most so many intege
 JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest
 SETTLE = 5  # sets of values of columns of large cost that are compared
 APART = 1e-8  # difference of costs that HiGHS can tell, for costs of order one: ten times its gap
+LARGE = 1e4  # coefficients above this multiple of the smallest one are reduced; of those below, HiGHS may miss 1e-5
 INTEGRAL = 1e-9  # largest distance of an integer decision from an integer in a linear program
 
 
@@ -122,6 +123,30 @@ def solve_chunk(
                     own = replace(own, b_ub=side[:k], b_eq=side[k : k + form.b_eq.size])
                 W[i] = _settle(own, c, integers, capped, W[i], left, first + i)
     return W
+
+
+def tighten(form: InequalityForm, integers: np.ndarray) -> InequalityForm:
+    """Reduce coefficients of integers that are larger than needed, such as big-M constants: the same integer points.
+
+    HiGHS takes an integer for 0 if it is 1e-9, and 1e-9 of a large coefficient is enough to satisfy the row.
+    """
+    A, b = form.A_ub.copy(), form.b_ub.copy()
+    for i in range(b.size):
+        row = slice(A.indptr[i], A.indptr[i + 1])
+        columns, values = A.indices[row], A.data[row]
+        sizes = np.abs(values)
+        large = integers[columns] & (sizes > LARGE * np.where(sizes > 0, sizes, np.inf).min(initial=np.inf))
+        for k in np.flatnonzero(large):
+            lower, upper = form.lower[columns], form.upper[columns]
+            with np.errstate(invalid="ignore"):
+                most = np.delete(np.where(values > 0, values * upper, values * lower), k).sum()
+            # The row matters only if this integer is at the bound where it leaves least room for the others.
+            end = upper[k] if values[k] > 0 else lower[k]
+            room = b[i] - values[k] * end
+            if np.isfinite(most - room) and most - room < sizes[k]:
+                values[k] = np.sign(values[k]) * max(most - room, 0.0)
+                b[i] = room + values[k] * end
+    return replace(form, A_ub=A, b_ub=b)
 
 
 def _are_wide(C: np.ndarray) -> np.ndarray:
