@@ -18,6 +18,7 @@ SHOWN = (
     "describe",
     "relaxation",
     "visible_costs",
+    "possible",
     "variable_names",
     "n_dim",
     "diameter",

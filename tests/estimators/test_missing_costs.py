@@ -45,6 +45,14 @@ def _pairs_available(available):
 
 
 EDGES = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("d", "e"), ("d", "f"), ("e", "f")]
+STREETS = [("s", "a"), ("s", "b"), ("a", "b"), ("b", "a"), ("b", "c"), ("c", "b"), ("a", "c"), ("c", "a"), ("c", "t")]
+
+
+def _leaves_s(ends):
+    """Edges from s are used by trips that start there."""
+    used = np.ones((N, D), dtype=bool)
+    used[ends != "s", :2] = False
+    return used
 
 
 def _regions():
@@ -66,6 +74,8 @@ def _regions():
     used = np.ones((N, D), dtype=bool)
     used[source == "b", :2] = False  # edges that leave a
     yield "paths", sk.ShortestPath(EDGES, "a", "f"), {"source": source}, used
+    ends = np.where(np.arange(N) % 3 == 0, "s", "a")
+    yield "streets both ways", sk.ShortestPath(STREETS, "s", "t"), {"source": ends}, _leaves_s(ends)
     yield "dead edges", sk.ShortestPath(EDGES, "b", "f"), None, np.arange(D) >= 2
     product = sk.Product([sk.ShortestPath([*EDGES[:5], ("d", "g")], "a", "d"), sk.Simplex()], [6, 3])
     yield "product", product, None, np.arange(D) != 5
