@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array
 
 from ._utils.params import number, optional
 from .losses import SPOPlusLoss, check_costs, check_existing
+from .regions._names import check_variables
 from .regions.base import Region
 from .regions.check import check_region
 
@@ -36,7 +37,7 @@ class _Objective:
         self._known: tuple[np.ndarray, np.ndarray, Region] | None = None
 
     def _evaluate(self, C: ArrayLike, F: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-        C, F = check_costs(C, F, may_miss=True)
+        C, F = check_costs(C, F, self.region, may_miss=True)
         if self._known is not None and self._known[0].shape[1] == C.shape[1]:
             region = self._known[2]
         else:
@@ -122,6 +123,8 @@ class LightGBMObjective(_Objective):
 
     def __init__(self, region: Region | None, costs: ArrayLike, *, scale: float | None = None) -> None:
         super().__init__(region, scale=scale)
+        if isinstance(region, Region):
+            check_variables(region, costs=costs)
         self.costs = check_array(costs, dtype=np.float64, ensure_all_finite=False, input_name="costs")
 
     def __call__(self, y_pred: np.ndarray, data: _Dataset) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_non_negative
 
+from ._utils.frames import check_columns, check_index
+from .regions._names import known_names
 from .regions.base import Region
 from .regions.capabilities import Memory, has
 from .regions.check import check_region
@@ -84,7 +86,7 @@ class Loss:
     def _check(
         self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None
     ) -> tuple[Region, np.ndarray, np.ndarray, np.ndarray | None]:
-        C, C_hat = check_costs(C_true, C_pred, may_miss=True)
+        C, C_hat = check_costs(C_true, C_pred, self.region, may_miss=True)
         # Losses that do not need decisions need no region.
         region = check_region(self.region if self.needs_decisions else self.region or Box(), n_dim=C.shape[1])
         C = check_existing(C, region, name="y_true")[0]
@@ -99,13 +101,19 @@ class Loss:
         return region, C, C_hat, W_true
 
 
-def check_costs(C_true: ArrayLike, C_pred: ArrayLike, *, may_miss: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def check_costs(
+    C_true: ArrayLike, C_pred: ArrayLike, region: Region | None = None, *, may_miss: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Return two finite float arrays of the same shape (n_samples, d); a vector becomes a single column.
 
-    With ``may_miss``, true costs are not checked for NaN and infinity: ``check_existing`` does it, with the region.
+    Names of data frames must be those of the region's variables, if it has any.  With ``may_miss``, true costs are not
+    checked for NaN and infinity: ``check_existing`` does it, with the region.
     """
+    given = {"y_true": C_true, "y_pred": C_pred}
+    check_columns(given, None, known_names(region, C_true, C_pred) if isinstance(region, Region) else None)
+    check_index(**given)
     arrays = []
-    for name, value in (("y_true", C_true), ("y_pred", C_pred)):
+    for name, value in given.items():
         finite = not (may_miss and name == "y_true")
         arr = check_array(
             value, dtype=np.float64, ensure_2d=False, allow_nd=True, ensure_all_finite=finite, input_name=name

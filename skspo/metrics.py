@@ -13,8 +13,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from ._training.fitted import check_cost_names, check_metadata, metadata_checked
+from ._training.fitted import check_frames, check_metadata, metadata_checked
 from ._utils.cost_matrix import read_cost_matrix, read_costs
+from ._utils.frames import check_index
 from ._utils.scaling import relative_weight
 from ._utils.types import RegionParams
 from ._utils.warn import warn_once
@@ -78,7 +79,7 @@ def spo_loss(
     >>> spo_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex(), ties="worst")
     2.0
     """
-    loss, *_ = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
+    loss, *_ = _spo_losses(y_true, y_pred, region, ties, offset, region_params, sample_weight)
     return _average(loss, sample_weight, per_sample)
 
 
@@ -121,7 +122,7 @@ def spo_plus_loss(
     >>> spo_plus_loss([[1.0, 3.0]], [[2.0, 2.0]], Simplex())
     2.0
     """
-    region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params)
+    region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params, sample_weight)
     value = SPOPlusLoss(region).value_min(region, C, C_hat, region.solve_min(C))
     return _average(value, sample_weight, per_sample)
 
@@ -174,7 +175,7 @@ def normalized_spo_loss(
     >>> normalized_spo_loss([[1.0, 3.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]], Simplex())
     1.0
     """
-    loss, z, most = _spo_losses(y_true, y_pred, region, ties, offset, region_params)
+    loss, z, most = _spo_losses(y_true, y_pred, region, ties, offset, region_params, sample_weight)
     size, largest = (float(_average(sizes, sample_weight, False)) for sizes in (np.abs(z), most))
     return normalize(_average(loss, sample_weight, per_sample), size, largest)
 
@@ -294,6 +295,7 @@ def mean_cost(
     """
     if cost_matrix is not None and costs is not None:
         raise ValueError("cost_matrix and costs are both given. Pass one of them.")
+    check_index(y_true=y_true, y_pred=y_pred, costs=costs, sample_weight=sample_weight)
     true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, predicted)
     classes = np.unique(np.concatenate([true, predicted])) if labels is None else np.asarray(labels)
@@ -343,7 +345,8 @@ class _DecisionScorer(BaseEstimator):
         check_metadata(
             estimator, "the scorer", offset=options.get("offset"), region_params=options.get("region_params")
         )
-        check_cost_names(estimator, y)
+        known = {name: options.get(name) for name in given}
+        check_frames(estimator, self.region, X=X, y=y, **known)  # type: ignore[arg-type]
         with metadata_checked():  # the metric adds the offset
             y_pred = estimator.predict(X)
         return -self.metric(y, y_pred, self.region, **options)
@@ -359,8 +362,11 @@ def _prepare(
     region: Region | None,
     offset: ArrayLike | None,
     region_params: RegionParams | None,
+    sample_weight: ArrayLike | None = None,
 ) -> tuple[Region, np.ndarray, np.ndarray]:
-    """Region of these samples, and their true and predicted costs, to be minimised."""
+    """Region of these samples, and their true and predicted costs, to be minimised; weights only have an index here."""
+    rows = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "offset": offset}
+    check_frames(None, region, region_params=region_params, **rows)
     C, C_hat = check_costs(y_true, y_pred, may_miss=True)
     known = check_offset(offset, C.shape)
     C_hat = C_hat if known is None else C_hat + known
@@ -380,11 +386,12 @@ def _spo_losses(
     ties: str = "oracle",
     offset: ArrayLike | None = None,
     region_params: RegionParams | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """SPO loss, best cost and largest absolute cost of each sample."""
+    """SPO loss, best cost and largest absolute cost of each sample; of the weights only the index is read."""
     if ties not in ("oracle", "worst"):
         raise ValueError(f"ties must be 'oracle' or 'worst', got {ties!r}.")
-    region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params)
+    region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params, sample_weight)
     if ties == "oracle":
         W_hat = region.decide_min(C_hat)
     elif has(region, "worst_argmin"):

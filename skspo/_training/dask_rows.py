@@ -24,7 +24,7 @@ from ..data.chunks import Chunk, is_dask
 from ..regions._row_names import ALL_ROWS
 from .design import check_blocks
 from .in_memory import InMemoryObjective
-from .inputs import Attributes, cost_attributes, feature_attributes
+from .inputs import Attributes, feature_attributes, frame_attributes
 from .rows import ALL, Every, P, Rows, T, Task, build_part
 from .survey import Survey, add, first_row
 
@@ -221,7 +221,7 @@ def _input_attributes(estimator: object, X: object, y: object, offset: object) -
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
     noted = copy(estimator)
     validate_data(noted, _example(X), skip_check_array=True, reset=True)
-    attributes = feature_attributes(noted) | cost_attributes(estimator, y, reset=True, offset=offset)
+    attributes = feature_attributes(noted) | frame_attributes(estimator, X, y, reset=True, offset=offset)
     return attributes | {"_y_is_1d": y.ndim == 1}, 1 if y.ndim == 1 else y.shape[1]
 
 

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.frames import Known, check_columns, check_index
+from .._utils.types import RegionParams
 from .._utils.warn import warn_once
+from ..regions._names import known_names
+from ..regions._row_params import row_frames
 from ..regions.base import Region
 from ..regions.check import changed_params, same_value
 
@@ -49,8 +53,12 @@ def innermost(estimator: object) -> Any:
 
 def innermost_features(estimator: object, X: ArrayLike) -> ArrayLike:
     """Features that ``innermost(estimator)`` gets: X transformed by the other steps of pipelines."""
-    features = _unwrap(estimator, X)[1]
+    model, features = _unwrap(estimator, X)
     assert features is not None
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        known = Known(list(names), "the features of fit (feature_names_in_)", "model.feature_names_in_")
+        check_columns({"X": features}, known)
     return features
 
 
@@ -101,44 +109,53 @@ def fitted_region(estimator: object, region: Region | None = None) -> Region:
     return model.region_
 
 
-# -- names of costs ----------------------------------------------------------------------------------------------------
+# -- names and index of data frames ------------------------------------------------------------------------------------
 
 
-def cost_names(y: object) -> np.ndarray | None:
-    """Names of the columns of costs; None if there are none, or if not all are strings."""
-    columns = getattr(y, "columns", None)
-    if columns is None:
-        return None
-    names = list(columns)
-    return np.asarray(names, dtype=object) if names and all(isinstance(name, str) for name in names) else None
-
-
-def check_cost_names(estimator: object, y: object, name: str = "y") -> None:
-    """Raise an error if costs have names that are not those of the fit, in the same order.
+def check_frames(
+    model: object = None, region: object = None, *, region_params: RegionParams | None = None, **given: Any
+) -> dict[str, list[Any]]:
+    """Raise an error if names or index of data frames do not agree with each other, the region and the fit.
 
     Parameters
     ----------
-    estimator : estimator
-        With ``cost_names_in_``; if it has none, nothing is checked.
-    y : array-like
-        Costs; without names, nothing is checked.
-    name : str
-        Name of ``y`` in the message.
+    model : estimator or None
+        Fitted model, also in a pipeline or a search; None if there is none, as in ``fit``.
+    region : Region or None
+        None means that of the model.
+    region_params : dict of array-like, or the like, or None
+    **given
+        Data with one row per sample, or None, by the names that errors give them.  The columns of "X", "sample_weight"
+        and "groups" are not looked at; those of the others are decision variables.
+
+    Returns
+    -------
+    columns : dict of str to list
+        Labels of columns by parameter of ``region_params``, and "variables": what a later call has to have as well.
     """
-    expected, names = getattr(innermost(estimator), "cost_names_in_", None), cost_names(y)
-    if expected is None or names is None or list(names) == list(expected):
-        return
-    message = f"The columns of {name} should match the costs of fit (cost_names_in_).\n"
-    for what, some, others in (
-        ("Costs unseen at fit time", names, expected),
-        ("Costs seen at fit time, yet now missing", expected, names),
-    ):
-        extra = [column for column in some if column not in set(others)]
-        if extra:
-            message += f"{what}:\n" + "".join(f"- {column}\n" for column in extra[:5]) + "- ...\n" * (len(extra) > 5)
-    if set(names) == set(expected):
-        message += "They must be in the same order as they were in fit.\n"
-    raise ValueError(message + f"Select them: {name}[model.cost_names_in_].")
+    fitted = innermost(model)
+    columns: dict[str, list[Any]] = getattr(fitted, "_columns_in", {})
+    by_row, by_column = row_frames(region_params)
+    check_index(**given, **by_row)
+    if region is None:
+        region = getattr(deciding_model(model), "region_", None)
+    by_variable = {name: frame for name, frame in given.items() if name not in ("X", "sample_weight", "groups")}
+    keys = region._rows_by_variable if isinstance(region, Region) and region._region_of_rows is region else frozenset()
+    by_variable |= {f"region_params[{key!r}]": frame for key, frame in by_column.items() if key in keys}
+    known: Known | None = None
+    if hasattr(fitted, "cost_names_in_"):
+        known = Known(list(fitted.cost_names_in_), "the costs of fit (cost_names_in_)", "model.cost_names_in_")
+    elif "variables" in columns:
+        known = Known(columns["variables"], "the variables in fit", repr(columns["variables"]))
+    own = known_names(region, *by_variable.values()) if isinstance(region, Region) else None
+    known = check_columns(by_variable, known, own)
+    found = {} if known is None else {"variables": known.labels}
+    for key, frame in by_column.items():
+        if key not in keys:
+            before = Known(columns[key], "those of fit", repr(columns[key])) if key in columns else None
+            some = check_columns({f"region_params[{key!r}]": frame}, before)
+            found |= {} if some is None else {key: some.labels}
+    return columns | found
 
 
 def decision_names(estimator: object, region: Region, d: int) -> np.ndarray | None:
@@ -154,19 +171,6 @@ def known_in(region: object, y: Any) -> np.ndarray:
         return np.zeros(0, dtype=np.intp)
     known = np.array(region._known_costs(shape[1]), dtype=np.intp)
     return known[(np.asarray(y)[:, known] == 1.0).all(axis=0)] if known.size else known
-
-
-def check_order(names: np.ndarray | None, region: object) -> None:
-    """Raise an error if costs have the names of the region's variables, but in another order."""
-    if names is None or not isinstance(region, Region) or region.n_dim != len(names):
-        return
-    own = region.names(len(names))
-    if own is not None and list(own) != list(names) and set(own) == set(names):
-        j = next(j for j, (a, b) in enumerate(zip(names, own, strict=True)) if a != b)
-        raise ValueError(
-            f"The columns of y are the variables of {region.label}, but in another order: column {j} is {names[j]!r} "
-            f"and variable {j} is {own[j]!r}. Select them in order: y[list(region.variable_names)]."
-        )
 
 
 # -- offset and region_params ------------------------------------------------------------------------------------------

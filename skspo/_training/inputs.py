@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from .._utils.frames import column_names
 from .._utils.scaling import check_largest, relative_weight
 from .._utils.types import RegionParams
 from .._utils.warn import warn_once
@@ -22,7 +23,7 @@ from ..regions.base import Region
 from ..regions.check import same_value
 from .baselines import mean_cost
 from .design import check_blocks
-from .fitted import check_cost_names, check_metadata, check_order, cost_names, fitted_with, known_in
+from .fitted import check_frames, check_metadata, fitted_with, known_in
 from .sparse import as_csr, is_small, to_dense
 
 #: attributes of a fitted estimator, by name
@@ -130,16 +131,28 @@ def feature_attributes(noted: object) -> Attributes:
     return {name: vars(noted)[name] for name in names if name in vars(noted)}
 
 
-def cost_attributes(estimator: object, y: object, *, reset: bool, **metadata: object) -> Attributes:
-    """Names of the costs, and of the metadata that are not None; checked against the last fit unless ``reset``."""
-    names, given = cost_names(y), fitted_with(**metadata)
+def frame_attributes(
+    estimator: object,
+    X: object,
+    y: object,
+    *,
+    reset: bool,
+    sample_weight: object = None,
+    groups: object = None,
+    offset: object = None,
+    region_params: RegionParams | None = None,
+) -> Attributes:
+    """Names of the costs and of the metadata, checked against each other, and against the last fit unless ``reset``."""
+    rows = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset}
+    model, region = None if reset else estimator, getattr(estimator, "region", None)
+    columns = check_frames(model, region, region_params=region_params, **rows)
+    metadata = {"offset": offset, "region_params": region_params}
+    names, given = column_names(y), fitted_with(**metadata)
     if not reset:
-        check_cost_names(estimator, y)
         check_metadata(estimator, "partial_fit", **metadata)
         names = getattr(estimator, "cost_names_in_", None)
         given |= getattr(estimator, "_fitted_with", frozenset())
-    check_order(names, getattr(estimator, "region", None))
-    attributes: Attributes = {"_fitted_with": given, "_known_costs": known_in(getattr(estimator, "region", None), y)}
+    attributes: Attributes = {"_fitted_with": given, "_columns_in": columns, "_known_costs": known_in(region, y)}
     return attributes if names is None else attributes | {"cost_names_in_": names}
 
 
@@ -153,12 +166,14 @@ def check_training_data(
     *,
     reset: bool,
 ) -> TrainingData:
-    """Validate features, costs, weights and offset; ``region_params`` are not looked at.
+    """Validate features, costs, weights and offset, and names and index of ``region_params``.
 
     Costs may be NaN or infinite until ``TrainingData.within`` has looked at the region.
     """
     check_ndim(y)
-    attributes = cost_attributes(estimator, y, reset=reset, offset=offset, region_params=region_params)
+    attributes = frame_attributes(
+        estimator, X, y, reset=reset, sample_weight=sample_weight, offset=offset, region_params=region_params
+    )
     # On a copy: if the fit fails, an earlier model is unchanged.
     noted = copy(estimator)
     accepted = "csr" if get_tags(estimator).input_tags.sparse else False

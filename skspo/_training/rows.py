@@ -114,7 +114,7 @@ class LocalRows(Rows):
         total: Survey | None = None
         names: list[list[object]] | None = None
         for chunk in self._chunks():
-            mine = [list(getattr(table, "columns", ())) for table in (chunk.X, chunk.y)]
+            mine = [list(getattr(table, "columns", ())) for table in (chunk.X, chunk.y, chunk.offset)]
             names = mine if names is None else names
             for first, other in zip(names, mine, strict=True):
                 if first != other:

@@ -26,6 +26,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._training.certificate import CERTIFICATE_RADIUS
+from .._training.fitted import check_frames, innermost_features
 from .._utils.threads import quiet
 from ..estimators._spo_plus import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs, check_existing
@@ -173,7 +174,8 @@ def risk_certificate(
         )
     check_calibration(calibration)
     check_delta(delta)
-    X_arr = check_array(X, dtype=np.float64, input_name="X")
+    check_frames(estimator, X=X, y=y)
+    X_arr = check_array(innermost_features(estimator, X), dtype=np.float64, input_name="X")
     coef = np.column_stack([estimator.coef_, np.broadcast_to(estimator.intercept_, estimator.coef_.shape[0])])
     has_intercept = bool(getattr(estimator, "fit_intercept", True)) or bool(np.any(coef[:, -1]))
     Z = np.column_stack([X_arr, np.full(X_arr.shape[0], float(has_intercept))])

@@ -24,6 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from .._training.design import check_blocks
+from .._training.fitted import check_frames
 from .._utils.params import integer
 from .._utils.types import RandomState, RegionParams
 from ..losses import check_costs, check_existing
@@ -112,6 +113,7 @@ def symmetry_test(
     True
     """
     integer(1)("n_flips", n_flips)
+    check_frames(None, region, X=X, C=C, C_hat=C_hat, region_params=region_params)
     C_arr, M = check_costs(C, C_hat, may_miss=True)
     n, d = C_arr.shape
     features = check_array(X, dtype=np.float64, input_name="X")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from .._utils.frames import check_columns, check_index
 from .._utils.params import integer, optional
 from .._utils.scaling import check_largest
 from ..losses import check_existing, check_offset, check_weight
@@ -77,6 +78,7 @@ class Chunk(NamedTuple):
             y = check_existing(y, region)[0]
             check_largest(y=y)
         check_consistent_length(X, y)
+        check_index(**self._asdict())
         weight: Any = np.ones(X.shape[0])
         if self.sample_weight is not None:
             check_consistent_length(X, self.sample_weight)
@@ -172,6 +174,8 @@ class ChunkedData:
         """
         X, y = _sliceable(X), _sliceable(y)
         check_consistent_length(X, y, sample_weight)
+        check_index(X=X, y=y, sample_weight=sample_weight, offset=offset)
+        check_columns({"y": y, "offset": offset}, None)
         n = X.shape[0]
         optional(integer(1))("chunk_rows", chunk_rows)
         step = default_rows(X, y) if chunk_rows is None else int(chunk_rows)

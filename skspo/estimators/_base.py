@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._training.fitted import check_cost_names, check_metadata, decision_names, metadata_checked
+from .._training.fitted import check_frames, check_metadata, decision_names, metadata_checked
 from .._utils.optional import import_pandas
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
@@ -70,6 +70,7 @@ class DecisionMixin(VersionedState):
         UserWarning
             Once for each model, if ``offset`` or ``region_params`` was given to ``fit``, but not here, or vice versa.
         """
+        check_frames(self, X=X, offset=offset, region_params=region_params)
         check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):
             from ._dask import map_decide
@@ -106,6 +107,7 @@ class DecisionMixin(VersionedState):
             a dict of the variables that are not zero; see :meth:`skspo.Region.describe`.  Variables have the names
             of the columns of ``decide(X, as_frame=True)``.
         """
+        check_frames(self, X=X, offset=offset, region_params=region_params)
         check_metadata(self, "chosen", offset=offset, region_params=region_params)
         region, C_hat = self._predicted(X, offset, region_params)
         return region.chosen(C_hat, getattr(self, "cost_names_in_", None))
@@ -155,8 +157,8 @@ class DecisionMixin(VersionedState):
         UserWarning
             As ``decide`` does; a search over folds warns once.
         """
+        check_frames(self, X=X, y=y, sample_weight=sample_weight, offset=offset, region_params=region_params)
         check_metadata(self, "score", offset=offset, region_params=region_params)
-        check_cost_names(self, y)
         if is_dask(X, y):
             from ._dask import score_partitions
 

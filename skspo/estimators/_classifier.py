@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from .._training.inputs import feature_attributes, set_fitted
 from .._utils.cost_matrix import read_cost_matrix, read_costs
+from .._utils.frames import check_index
 from .._utils.versioning import VersionedState
 from .._utils.warn import warn_once
 from ..losses import check_weight
@@ -149,6 +150,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         check_consistent_length(X, labels)
+        check_index(X=X, y=y, sample_weight=sample_weight, costs=costs)
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
         weight = check_weight(sample_weight, X)
@@ -324,6 +326,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         -------
         score : float
         """
+        check_index(X=X, y=y, sample_weight=sample_weight, costs=costs)
         predicted = self.predict(X)
         if costs is not None:
             return -mean_cost(predicted, predicted, costs=costs, labels=self.classes_, sample_weight=sample_weight)

@@ -12,7 +12,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from .._training.fitted import check_metadata, deciding_model, innermost, innermost_features, metadata_checked
+from .._training.fitted import (
+    check_frames,
+    check_metadata,
+    deciding_model,
+    innermost,
+    innermost_features,
+    metadata_checked,
+)
 from .._training.inputs import check_ndim
 from .._utils.params import N_JOBS
 from .._utils.threads import count_workers
@@ -22,7 +29,7 @@ from ..regions._row_params import repeat_single, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
-from ._compose import check_same, fit_with, predicts_labels, with_region
+from ._compose import check_same, find_model, fit_with, predicts_labels, with_region
 from ._folds import Splitter, cv_splits, take_rows
 
 
@@ -89,6 +96,7 @@ def decide(
         )
     if getattr(estimator, "refit", True) is False and not hasattr(estimator, "best_estimator_"):
         raise ValueError(f"{type(estimator).__name__} has no model, because of refit=False. Use refit=True.")
+    check_frames(estimator, region, X=X, offset=offset, region_params=region_params)
     model = innermost(estimator)
     if hasattr(model, "region_") and hasattr(model, "decide"):  # also if it is frozen
         check_same(region, model.region_, type(model).__name__)
@@ -191,6 +199,8 @@ def cross_val_decide(
     if predicts_labels(estimator):
         raise TypeError(f"cross_val_decide needs a model of costs, but {type(estimator).__name__} is a classifier.")
     model = with_region(estimator, region)
+    rows = {"X": X, "C": C, "sample_weight": sample_weight, "groups": groups, "offset": offset}
+    check_frames(None, find_model(model).region, region_params=region_params, **rows)
     check_ndim(C)
     # Missing costs are refused by the fits, which know the region.
     values = check_array(C, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="C")

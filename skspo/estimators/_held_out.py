@@ -278,8 +278,9 @@ def held_out_risk(
     check_method("method", method)
     check_resamples("n_resamples", n_resamples)
     models = [estimator] if other is None else [estimator, other]
+    rows = {"offset": offset, "sample_weight": sample_weight, "groups": groups}
     pairs = [
-        predict_costs(model, X, C, "held_out_risk", offset=offset, region_params=region_params) for model in models
+        predict_costs(model, X, C, "held_out_risk", region, region_params=region_params, **rows) for model in models
     ]
     C_arr = pairs[0][0]
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])

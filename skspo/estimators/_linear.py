@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.baselines import Baselines
 from .._training.design import apply_model
-from .._training.fitted import check_metadata
+from .._training.fitted import check_frames, check_metadata
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import Attributes, TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
@@ -119,6 +119,7 @@ class LinearSPOPlusMixin:
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_frames(self, X=X, offset=offset)
         check_metadata(self, "predict", offset=offset)
         if is_dask(X):
             from ._dask import map_predict

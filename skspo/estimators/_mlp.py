@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.baselines import fit_baselines, mean_cost
-from .._training.fitted import check_metadata, known_in
+from .._training.fitted import check_frames, check_metadata, known_in
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
@@ -330,6 +330,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_frames(self, X=X, offset=offset)
         check_metadata(self, "predict", offset=offset)
         X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
         A = X_arr.reshape(-1, self.coefs_[0].shape[0])

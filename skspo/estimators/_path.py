@@ -295,7 +295,7 @@ def spo_plus_path(
     model._check_params()
     integer(1)("n_alphas", n_alphas)
     run = Run(Deadline(time_limit))
-    data = check_training_data(model, X, C, sample_weight, offset, reset=True)
+    data = check_training_data(model, X, C, sample_weight, offset, region_params, reset=True)
     _, region, _ = model._check_regions(data.C, region_params)
     data = data.within(region)
     with run.deadline.enforced():

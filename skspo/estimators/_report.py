@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._training.baselines import Baselines, fit_baselines
 from .._training.fitted import (
-    check_cost_names,
+    check_frames,
     check_metadata,
     decision_names,
     fitted_region,
@@ -274,7 +274,8 @@ def decision_report(
         raise ValueError("X_train and C_train must be given together.")
     check_level("level", level)
     inner = innermost(estimator)
-    C_arr, C_hat = predict_costs(estimator, X, C, "report", offset=offset, region_params=region_params)
+    given = {"offset": offset, "sample_weight": sample_weight, "groups": groups}
+    C_arr, C_hat = predict_costs(estimator, X, C, "report", region, region_params=region_params, **given)
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
     weight = check_weight(sample_weight, C_arr)
     known = check_offset(offset, C_arr.shape)
@@ -288,11 +289,12 @@ def decision_report(
 
     size, means = add(type(inner).__name__ if name is None else name, C_hat)
     # Names that are only numbers, such as those of the edges of a grid, would say little.
-    given = hasattr(inner, "cost_names_in_") or "variable_names" in region.get_params(deep=False)
-    names = decision_names(estimator, region, C_arr.shape[1]) if given else None
+    named = hasattr(inner, "cost_names_in_") or "variable_names" in region.get_params(deep=False)
+    names = decision_names(estimator, region, C_arr.shape[1]) if named else None
     baselines: Baselines | None
     if X_train is not None and C_train is not None:
-        check_cost_names(estimator, C_train, "C_train")
+        given = {"C_train": C_train, "offset_train": offset_train, "sample_weight": sample_weight_train}
+        check_frames(estimator, region, X=X_train, region_params=region_params_train, **given)
         C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
         C_fit, possible = existing_costs(C_fit, region.with_rows(region_params_train, *C_fit.shape))
         baselines = fit_baselines(
@@ -339,13 +341,20 @@ def predict_costs(
     X: ArrayLike,
     C: ArrayLike,
     method: str,
+    region: Region | None,
     *,
     offset: ArrayLike | None,
     region_params: RegionParams | None,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """True costs, which may be missing where no decision can use them, and predictions without the offset."""
+    """True costs, which may be missing where no decision can use them, and predictions without the offset.
+
+    Of weights and groups only the index is read.
+    """
     check_metadata(estimator, method, offset=offset, region_params=region_params)
-    check_cost_names(estimator, C, "C")
+    rows = {"X": X, "C": C, "sample_weight": sample_weight, "groups": groups, "offset": offset}
+    check_frames(estimator, region, region_params=region_params, **rows)
     with metadata_checked():  # the caller adds the offset
         C_hat = estimator.predict(X)
     return check_costs(C, C_hat, may_miss=True)

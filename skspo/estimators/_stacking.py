@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
-from .._training.fitted import check_metadata
+from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
     check_ndim,
-    cost_attributes,
     existing_costs,
     feature_attributes,
+    frame_attributes,
     learn_region,
     set_fitted,
 )
@@ -307,6 +307,16 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_ndim(y)
+        attributes = frame_attributes(
+            self,
+            X,
+            y,
+            reset=True,
+            sample_weight=sample_weight,
+            groups=groups,
+            offset=offset,
+            region_params=region_params,
+        )
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
         X = self._as_rows(X)
@@ -386,8 +396,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             "_target_shape": data.C.shape[1:],
             "_baselines": quick_baselines(X, n_features, C, weight, data.offset, possible, shared=bool(self.shared)),
         }
-        learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
-        set_fitted(self, learned | feature_attributes(noted))
+        set_fitted(self, learned | attributes | feature_attributes(noted))
         regret = 100 * results["mean_test_normalized_spo_loss"]
         progress.finish(
             f"{chosen} chosen, share {share:.2f}; held-out regret of the stack {regret[-1]:.3g} %"
@@ -457,6 +466,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_frames(self, X=X, offset=offset)
         check_metadata(self, "predict", offset=offset)
         if getattr(X, "ndim", 2) == 2:  # the members refuse anything else
             validate_data(self, X, reset=False, skip_check_array=True)

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, has_fit_param
 
 from .._training.baselines import mean_cost, quick_baselines
 from .._training.design import check_blocks
-from .._training.fitted import check_metadata
+from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
     check_ndim,
-    cost_attributes,
     existing_costs,
     feature_attributes,
+    frame_attributes,
     learn_region,
     set_fitted,
 )
@@ -136,6 +136,9 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_ndim(y)
+        attributes = frame_attributes(
+            self, X, y, reset=True, sample_weight=sample_weight, offset=offset, region_params=region_params
+        )
         with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
             given = check_array(y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="y")
         shape = given.shape
@@ -185,8 +188,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         learned["_hidden_mean"] = hidden
         n_features = getattr(noted, "n_features_in_", None)
         learned["_baselines"] = quick_baselines(X, n_features, C, weight, possible=possible, shared=bool(self.shared))
-        learned |= cost_attributes(self, y, reset=True, offset=offset, region_params=region_params)
-        set_fitted(self, learned | feature_attributes(noted))
+        set_fitted(self, learned | attributes | feature_attributes(noted))
         return self
 
     @property
@@ -207,6 +209,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_frames(self, X=X, offset=offset)
         check_metadata(self, "predict", offset=offset)
         if getattr(X, "ndim", 2) == 2:  # the regressor refuses anything else
             validate_data(self, X, reset=False, skip_check_array=True)

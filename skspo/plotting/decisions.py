@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._training.fitted import decision_names, fitted_region
+from .._training.fitted import check_frames, decision_names, fitted_region
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_existing
 from ..regions import Assignment, Knapsack, ShortestPath, Simplex
@@ -92,6 +92,7 @@ class DecisionDisplay:
         region_params: RegionParams | None = None,
         names: ArrayLike | None = None,
     ) -> None:
+        check_frames(None, region, C=C, W=W, region_params=region_params)
         self.C, self.W = check_costs(C, W, may_miss=True)
         self.region = check_region(region, n_dim=self.C.shape[1])
         self.names = self.region.names(self.C.shape[1]) if names is None else np.asarray(names)
@@ -135,6 +136,7 @@ class DecisionDisplay:
         -------
         display : DecisionDisplay
         """
+        check_frames(estimator, region, X=X, C=C, region_params=region_params)
         found, C_hat = fitted_region(estimator, region), estimator.predict(X)
         names = decision_names(estimator, found, np.shape(C)[-1])
         return cls.from_predictions(C_hat, C, found, region_params=region_params, names=names, ax=ax, **kwargs)
@@ -173,6 +175,7 @@ class DecisionDisplay:
         display : DecisionDisplay
         """
         pyplot(cls.__name__)
+        check_frames(None, region, C=C, C_hat=C_hat, region_params=region_params)
         C, C_hat = check_costs(C, C_hat, may_miss=True)
         region = check_region(region, n_dim=C.shape[1])
         W = region.with_rows(region_params, *C.shape).decide(C_hat)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._training.fitted import fitted_region
+from .._training.fitted import check_frames, fitted_region
 from .._utils.types import Predictor
 from ..losses import SPOPlusLoss, check_costs
 from ..regions.base import Region
@@ -114,6 +114,8 @@ class LossDisplay:
         named = check_named(estimators, cls.__name__)
         if len(named) != 2:
             raise ValueError(f"{cls.__name__}.from_estimators takes two estimators, got {len(named)}.")
+        for estimator in named.values():
+            check_frames(estimator, region, X=X, C=C)
         predictions = [estimator.predict(X) for estimator in named.values()]
         true, first = check_costs(C, predictions[0])
         _, second = check_costs(C, predictions[1])

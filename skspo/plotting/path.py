@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._training.fitted import check_frames
 from ..metrics import spo_loss, spo_plus_loss
 from ..regions.base import Region
 from ._common import FEW_LINES, legend_right, line_style, pyplot
@@ -139,6 +140,7 @@ class RegularizationPathDisplay:
         if (X is None) != (C is None):
             raise ValueError("X and C must be given together: the features and the true costs of the same samples.")
         if X is not None and C is not None:
+            check_frames(None, region, X=X, C=C)
             predictions = [np.asarray(X) @ B.T + b for B, b in zip(coefs, intercepts, strict=True)]
             for name, metric in (("SPO+ loss", spo_plus_loss), ("SPO loss", spo_loss)):
                 losses[name] = np.array([metric(C, C_hat, region) for C_hat in predictions])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
-from .._training.fitted import check_cost_names, check_metadata, fitted_region, metadata_checked
+from .._training.fitted import check_frames, check_metadata, fitted_region, metadata_checked
 from .._utils.types import Predictor, RegionParams
 from ..metrics import normalized_spo_loss, spo_loss
 from ..regions.base import Region
@@ -113,7 +113,7 @@ class RegretDisplay:
         for name, estimator in check_named(estimators, cls.__name__).items():
             metric = normalized_spo_loss if normalize else spo_loss
             check_metadata(estimator, cls.__name__, offset=offset, region_params=region_params)
-            check_cost_names(estimator, C, "C")
+            check_frames(estimator, region, X=X, C=C, offset=offset, region_params=region_params)
             with metadata_checked():
                 C_hat = estimator.predict(X)
             regrets[name] = metric(

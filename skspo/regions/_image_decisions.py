@@ -30,6 +30,10 @@ class DecidesInside(Region):
 
         def _of(self, inner: Region) -> Region: ...
 
+    @property
+    def _region_of_rows(self) -> Region:
+        return self.region
+
     def _clipped(self, C: np.ndarray) -> np.ndarray:
         """Costs of z for predicted costs, clipped to ``cost_bounds``."""
         return self._pull(clip(C, self._limits(C.shape[1])))

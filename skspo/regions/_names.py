@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array
+
+from .._utils.frames import Known, check_columns, column_labels, index_of
+
+if TYPE_CHECKING:
+    from .base import Region
 
 #: one name for each decision variable; None if they have none
 Names: TypeAlias = "Sequence[str] | np.ndarray | None"
@@ -28,6 +34,30 @@ def check_names(names: ArrayLike | None, d: int, what: str) -> np.ndarray | None
         twice = next(name for name in listed if listed.count(name) > 1)
         raise ValueError(f"{what} must be distinct, but {twice!r} is there {listed.count(twice)} times.")
     return np.array([str(name) for name in listed], dtype=object)
+
+
+def known_names(region: Region, *frames: object) -> Known | None:
+    """Names of a region's variables for comparison with columns of data frames; None if there are none."""
+    if all(column_labels(frame) is None and index_of(frame) is None for frame in frames):
+        return None  # names are not computed if there is nothing to compare
+    d = region.n_dim or next((len(labels) for labels in map(column_labels, frames) if labels is not None), None)
+    names = None if d is None else region.names(d)
+    expression = f"region.names({d})" if region.variable_names is None else "list(region.variable_names)"
+    return None if names is None else Known(list(names), f"the variables of {region.label}", expression)
+
+
+def check_variables(region: Region, **frames: object) -> None:
+    """Raise an error if columns of data frames do not agree with each other, or with the region's variables."""
+    check_columns(frames, None, known_names(region, *frames.values()))
+
+
+def read_costs(region: Region, C: ArrayLike) -> tuple[np.ndarray, bool]:
+    """Validated rows of costs, and whether a single vector was given."""
+    check_variables(region, C=C)
+    C_arr = np.asarray(C)
+    one_row = C_arr.ndim == 1
+    rows = C_arr[None, :] if one_row else C_arr
+    return check_array(rows, dtype=np.float64, ensure_min_samples=0, input_name="C"), one_row
 
 
 def say_variable(names: Names, j: int) -> str:

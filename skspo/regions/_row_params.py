@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.frames import COLUMNS, INDEX, check_index, column_labels, index_of
 from .._utils.types import RegionParams
+from ._names import check_variables
 from ._row_names import RowNames, row_error
 
 if TYPE_CHECKING:
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 
 #: field of ``row_params`` with the number of each row, so that errors can name it after cross-validation split the rows
 ROW = "_row"
+
+#: fields of ``row_params`` that are no parameters
+EXTRA = (ROW, INDEX, COLUMNS)
 
 
 def row_params(**params: ArrayLike) -> np.ndarray:
@@ -33,7 +39,8 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     Returns
     -------
     rows : structured ndarray of shape (n_samples,)
-        One field per parameter, and ``"_row"``, the number of the row, which errors about a sample of a fold name.
+        One field per parameter, and ``"_row"``, the number of the row, which errors about a sample of a fold name.  The
+        index and the columns of data frames are in ``"_index"`` and ``"_columns"``, and are checked by every method.
 
     Examples
     --------
@@ -58,15 +65,34 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     lengths = {name: array.shape[0] for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"All parameters must have one row per sample, got {lengths} rows.")
-    if ROW in arrays:
-        raise ValueError(f"row_params: {ROW!r} is not a parameter, it is the number that each row gets.")
+    for name in EXTRA:
+        if name in arrays:
+            raise ValueError(f"row_params: {name!r} is not a parameter, it is a field that row_params adds.")
+    check_index(**params)
     n = next(iter(lengths.values()))
-    dtype = [(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]
-    rows = np.empty(n, dtype=np.dtype([*dtype, (ROW, np.dtype(np.int64), ())]))
-    rows[ROW] = np.arange(n)
+    arrays[ROW] = np.arange(n, dtype=np.int64)
+    index = next((index for index in map(index_of, params.values()) if index is not None), None)
+    if index is not None:
+        arrays[INDEX] = index.astype(object).to_numpy()
+    columns = {name: labels for name, value in params.items() if (labels := column_labels(value)) is not None}
+    if columns:
+        arrays[COLUMNS] = np.full(n, columns, dtype=object)
+    rows = np.empty(n, dtype=np.dtype([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]))
     for name, array in arrays.items():
         rows[name] = array
     return rows
+
+
+def row_frames(region_params: RegionParams | None) -> tuple[dict[str, object], dict[str, object]]:
+    """What has an index in ``region_params``, by its name in errors, and what has columns, by parameter."""
+    if isinstance(region_params, Mapping):
+        return {f"region_params[{key!r}]": value for key, value in region_params.items()}, dict(region_params)
+    if not isinstance(region_params, np.ndarray):
+        return {"region_params": region_params}, {}
+    columns: Mapping[str, object] = {}
+    if COLUMNS in (region_params.dtype.names or ()) and len(region_params):
+        columns = region_params[COLUMNS][0]
+    return {"region_params": region_params}, {key: SimpleNamespace(columns=some) for key, some in columns.items()}
 
 
 def _as_column(value: ArrayLike) -> np.ndarray:
@@ -78,6 +104,8 @@ def _as_column(value: ArrayLike) -> np.ndarray:
 def read_names(region_params: RegionParams) -> RowNames:
     """Names of the rows of ``region_params`` in errors: their position, and the index of a DataFrame or ``_row``."""
     if isinstance(region_params, np.ndarray):
+        if (index := index_of(region_params)) is not None:
+            return RowNames(labels=np.asarray(index), label="index {}")
         if ROW in (region_params.dtype.names or ()):
             return RowNames(labels=region_params[ROW], label="row {} of row_params")
     elif hasattr(region_params, "columns"):
@@ -106,7 +134,11 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
             "region_params must be a dict of arrays with one row per sample, a DataFrame, or what row_params returns; "
             f"got {type(region_params).__name__}."
         )
-    given.pop(ROW, None)
+    given = {key: value for key, value in given.items() if key not in EXTRA}
+    by_row, by_column = row_frames(region_params)
+    check_index(**by_row)
+    by_variable = {key: frame for key, frame in by_column.items() if key in region._rows_by_variable}
+    check_variables(region._region_of_rows, **{f"region_params[{key!r}]": by_variable[key] for key in by_variable})
     if not shapes:
         raise ValueError(
             f"region_params is given, but {name} has no parameters that may vary by sample. Simplex, TopK, Box, "

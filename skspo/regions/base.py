@@ -30,7 +30,7 @@ from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ._contents import Content, contents_of
 from ._cost_bounds import ClipsPredictions
-from ._names import Names, check_names, default_names, list_amounts
+from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
 from ._threads import count_blocks, solve_blocks
@@ -200,6 +200,8 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         >>> ShortestPath([("a", "b"), ("b", "c"), ("a", "c")]).describe([[1.0, 1.0, 0.0]])
         [['a', 'b', 'c']]
         """
+        if names is None:
+            check_variables(self, W=W)
         W_arr = check_array(W, dtype=np.float64, ensure_min_samples=0, input_name="W")
         d = self.resolve_dim(W_arr.shape[1])
         given = check_names(names, d, "names")
@@ -224,7 +226,7 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         -------
         words : list of length n_samples
         """
-        return self.describe(self.decide(np.atleast_2d(np.asarray(C))), names)
+        return self.describe(np.atleast_2d(self.decide(C)), names)
 
     @property
     def oracle_is_solver(self) -> bool:
@@ -282,11 +284,7 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
 
     def _of_rows(self, C: ArrayLike, solve: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Validate costs, and solve each row as a minimisation."""
-        C_arr = np.asarray(C)
-        one_row = C_arr.ndim == 1
-        C_arr = check_array(
-            C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
-        )
+        C_arr, one_row = read_costs(self, C)
         W = solve(self.to_min(C_arr))
         return W[0] if one_row else W
 
@@ -346,6 +344,14 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Parameters that may differ from sample to sample, and the shape of one sample's value."""
         return {}
+
+    #: parameters of ``row_shapes`` whose columns are the decision variables
+    _rows_by_variable: frozenset[str] = frozenset({"available", "lower", "upper", "known_cost"})
+
+    @property
+    def _region_of_rows(self) -> Region:
+        """Region whose variables are the columns of parameters of ``row_shapes``."""
+        return self
 
     #: parameters of ``row_shapes`` that may be infinite
     _rows_may_be_infinite: frozenset[str] = frozenset()
@@ -504,11 +510,7 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         >>> Simplex().visible_costs([[1.0, 2.0, 6.0]])
         array([[-2., -1.,  3.]])
         """
-        C_arr = np.asarray(C)
-        one_row = C_arr.ndim == 1
-        C_arr = check_array(
-            C_arr[None, :] if one_row else C_arr, dtype=np.float64, ensure_min_samples=0, input_name="C"
-        )
+        C_arr, one_row = read_costs(self, C)
         d = self.resolve_dim(C_arr.shape[1])
         V = project_visible(C_arr, self._always_hidden(d), self.possible(C_arr.shape[0], d))
         return V[0] if one_row else V

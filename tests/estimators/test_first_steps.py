@@ -276,8 +276,8 @@ def test_dask():
 NAMES = ["home", "work", "shop", "school"]
 FRAME = pd.DataFrame(C, columns=NAMES)
 OTHERS = {
-    "reordered": (FRAME[NAMES[::-1]], "They must be in the same order as they were in fit"),
-    "renamed": (FRAME.rename(columns={"shop": "bank"}), r"unseen at fit time:\n- bank\n[^-]*missing:\n- shop\n"),
+    "reordered": (FRAME[NAMES[::-1]], "another order: column 0 is 'school' and should be 'home'"),
+    "renamed": (FRAME.rename(columns={"shop": "bank"}), r"Unknown columns:\n- bank\n[^-]*Missing columns:\n- shop\n"),
 }
 
 

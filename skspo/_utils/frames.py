@@ -1,0 +1,160 @@
+"""Names and index of data frames: those of several arguments must agree.
+
+Values are read by position.  Two frames whose columns or rows are the same in another order would be combined wrongly,
+so that this is an error.  Rules, for every argument of every method:
+
+    columns    names must be those that are known, in the same order, as for features in scikit-learn; labels that are
+               not strings only must not be the same in another order
+    index      the same labels in another order are an error; other labels are ignored, as in scikit-learn
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: so many names are listed in an error, as in scikit-learn
+LISTED = 5
+
+#: fields of ``row_params``: the index of the frames that it was made of, and the columns of each by parameter
+INDEX, COLUMNS = "_index", "_columns"
+
+
+class Known(NamedTuple):
+    """Labels of columns that are known, in order."""
+
+    labels: list[Any]
+    source: str  # where they are from, for errors
+    expression: str  # Python expression for them
+
+    @property
+    def named(self) -> bool:
+        """Whether all labels are strings."""
+        return all_strings(self.labels)
+
+
+def all_strings(labels: Iterable[object]) -> bool:
+    """Whether all labels are strings."""
+    return all(isinstance(label, str) for label in labels)
+
+
+def column_labels(data: object) -> list[Any] | None:
+    """Labels of the columns of a data frame; None if there are none."""
+    columns = getattr(data, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)
+
+
+def column_names(data: object) -> np.ndarray | None:
+    """Labels of the columns of a data frame; None if there are none, or if not all are strings."""
+    labels = column_labels(data)
+    return np.asarray(labels, dtype=object) if labels and all_strings(labels) else None
+
+
+def index_of(data: object) -> pd.Index | None:
+    """Index of a frame or series of pandas, or of the frames that ``row_params`` was made of; None for others."""
+    pd = sys.modules.get("pandas")  # without pandas there are no such frames
+    if pd is None:
+        return None
+    if isinstance(data, np.ndarray):
+        return pd.Index(data[INDEX]) if INDEX in (data.dtype.names or ()) else None
+    index = getattr(data, "index", None)
+    return index if isinstance(index, pd.Index) else None
+
+
+def check_columns(frames: Mapping[str, object], known: Known | None, *others: Known | None) -> Known | None:
+    """Raise an error if columns of frames do not have the names that are known, in the same order.
+
+    Parameters
+    ----------
+    frames : dict of str to object
+        Arguments by the name that errors give them.  Only data frames are checked, and series whose index has some of
+        the names.
+    known : Known or None
+        What the names must be.  None: the first frame with names says so.
+    *others : Known or None
+        Names that are right as well.  If ``known`` is None and a frame shares a name with them, its names must be them.
+
+    Returns
+    -------
+    known : Known or None
+        What was given, or the names of the first frame.
+    """
+    for what, frame in frames.items():
+        right = [names for names in (known, *others) if names is not None]
+        labels, index = column_labels(frame), index_of(frame)
+        named = labels is not None
+        if labels is None and index is not None and right:  # a series: one value for each variable, or for each sample
+            labels = list(index)
+        if labels is None:
+            continue
+        if not any(labels == names.labels for names in right):
+            for names in right:
+                if (names is known and named) or set(labels) & set(names.labels):
+                    _compare(what, labels, names)
+                    break
+        if named and known is None:
+            known = Known(labels, f"the columns of {what}", f"{what}.columns")
+    return known
+
+
+def _compare(what: str, labels: list[Any], known: Known) -> None:
+    """Raise an error if labels of columns are not the known ones, in the same order."""
+    unseen = [label for label in labels if label not in set(known.labels)]
+    missing = [label for label in known.labels if label not in set(labels)]
+    if (unseen or missing or len(labels) != len(known.labels)) and not (all_strings(labels) and known.named):
+        return  # other labels, for example a default RangeIndex beside names
+    message = f"The columns of {what} should match {known.source}.\n"
+    close = {label: get_close_matches(label, missing, n=1) for label in unseen[:LISTED]}
+    for title, some in (("Unknown columns", unseen), ("Missing columns", missing)):
+        hints = [f" (did you mean {close[label][0]!r}?)" if close.get(label) else "" for label in some[:LISTED]]
+        lines = [f"- {label}{hint}\n" for label, hint in zip(some[:LISTED], hints, strict=True)]
+        message += f"{title}:\n{''.join(lines)}" + "- ...\n" * (len(some) > LISTED) if some else ""
+    if not unseen and not missing:
+        pairs = zip(labels, known.labels, strict=False)
+        j = next((j for j, (own, expected) in enumerate(pairs) if own != expected), None)
+        if j is None:
+            message += "A column is there more than once.\n"
+        else:
+            message += f"They are in another order: column {j} is {labels[j]!r} and should be {known.labels[j]!r}.\n"
+    raise ValueError(f"{message}Select them in order: {what}[{known.expression}].")
+
+
+def check_index(**given: object) -> None:
+    """Raise an error if two frames or series have the same index labels in another order.
+
+    Parameters
+    ----------
+    **given
+        Data with one row per sample, by the names that errors give them; only those of pandas have an index.
+    """
+    different: list[tuple[str, pd.Index]] = []
+    for what, data in given.items():
+        index = index_of(data)
+        if index is None or any(index.equals(other) for _, other in different):
+            continue
+        for first, other in different:
+            if _same_labels(index, other):
+                row = next(i for i, (a, b) in enumerate(zip(index, other, strict=True)) if a != b)
+                raise ValueError(
+                    f"The index of {what} has the labels of that of {first} in another order: row {row} is "
+                    f"{index[row]} in {what} and {other[row]} in {first}. Rows are combined by position. Bring them "
+                    f"into the same order, {what}.loc[{first}.index], or pass arrays if they are in the same order "
+                    "already."
+                )
+        different.append((what, index))
+
+
+def _same_labels(one: pd.Index, other: pd.Index) -> bool:
+    """Whether two indices have the same labels, each as often."""
+    if len(one) != len(other) or not len(one) or one[0] not in other:  # most different ones end here
+        return False
+    both = one.append(other)  # of one type
+    hashes = sys.modules["pandas"].util.hash_pandas_object(both, index=False).to_numpy().reshape(2, -1)
+    return bool(np.array_equal(*np.sort(hashes, axis=1)))
