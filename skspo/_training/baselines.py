@@ -21,6 +21,31 @@ from .merge import existing
 QUICK_PRODUCTS = 5e6
 
 
+def nearest_factor(
+    C: np.ndarray, C_hat: np.ndarray, weight: np.ndarray | None = None, possible: np.ndarray | None = None
+) -> float:
+    """Positive number whose product with predictions is nearest to the costs, in least squares; 1 if there is none.
+
+    Parameters
+    ----------
+    C, C_hat : ndarray of shape (n, d)
+        Costs and predictions, both with the offset.
+    weight : ndarray of shape (n,), optional
+    possible : bool ndarray of shape (n, d), optional
+        The costs that exist.
+    """
+    C_hat = C_hat.reshape(C.shape)
+    C_hat = C_hat if possible is None else np.where(possible, C_hat, 0.0)
+    # In units of the largest entries (powers of two: exact), so that squares neither overflow nor vanish.
+    unit, unit_hat = (power_of_two(max(largest(x), SMALLEST)) for x in (C, C_hat))
+    scaled = C_hat / unit_hat
+    weighted = scaled if weight is None else scaled * weight[:, None]
+    product, square = float(np.vdot(weighted, C / unit)), float(np.vdot(weighted, scaled))
+    with np.errstate(over="ignore", under="ignore"):
+        factor = product / square * (unit / unit_hat) if product > 0.0 < square else 1.0
+    return factor if 0.0 < factor < np.inf else 1.0
+
+
 class Baselines(NamedTuple):
     """Least squares and the mean cost of some samples; neither includes the offset."""
 

@@ -32,6 +32,7 @@ from .._utils.deadline import Deadline
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.capabilities import has
+from .baselines import nearest_factor
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
 from .design import LinearDesign, SharedDesign, triangle
 from .fitted import known_in
@@ -232,9 +233,20 @@ class ChunkedObjective(LinearObjective):
         self._n, self._rows, self._every = sum(survey.sizes), rows, ALL
         #: mean of the costs minus the offset, in the user's units and sense
         self.mean_cost = survey.mean
+        self._survey, self._reference = survey.factor, reference
         self._reference_losses["zero"], gram, factor = self._sum(part_start)
         if isinstance(design, SharedDesign):
             design.full_gram, design.triangle = gram, factor.R
+
+    def nearest_factor(self, coef: np.ndarray, intercept: np.ndarray | float) -> float:
+        """Positive number whose product with the predictions of a linear model is nearest to the costs; no pass."""
+        # The rows of the factor have the same sums of squares and products as those of the table of the survey.
+        R, columns = self._survey, np.atleast_2d(coef)
+        p, d = columns.shape[1], columns.shape[0]
+        ones, X, C = R[:, :1], R[:, 1 : p + 1], R[:, p + 1 : p + 1 + d]
+        level = intercept + columns @ self._reference[:p]
+        C_hat = self.region.to_min(ones * level + X @ columns.T) + C - R[:, -d:]
+        return nearest_factor(C, C_hat)
 
     def sampled(self) -> LinearObjective | None:
         """Return the same problem on a sample of the rows, in memory unless it is too large; None if there are few."""

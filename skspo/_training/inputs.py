@@ -21,8 +21,8 @@ from .._utils.warn import warn_once
 from ..losses import check_existing, check_offset, check_weight
 from ..regions.base import Region
 from ..regions.check import same_value
-from .baselines import mean_cost
-from .design import check_blocks
+from .baselines import mean_cost, nearest_factor
+from .design import apply_model, check_blocks
 from .fitted import check_frames, check_metadata, fitted_with, known_in
 from .sparse import as_csr, is_small, to_dense
 
@@ -46,6 +46,12 @@ class TrainingData(NamedTuple):
     offset: np.ndarray | None
     input_attributes: Attributes
     possible: np.ndarray | None = None  # which costs exist, the others are 0; None if each does in all rows or in none
+
+    def nearest_factor(self, coef: np.ndarray, intercept: np.ndarray | float) -> float:
+        """Positive number whose product with the predictions of a linear model is nearest to the costs."""
+        C_hat = apply_model(self.X, coef, intercept)
+        C_hat = C_hat if self.offset is None else C_hat + self.offset
+        return nearest_factor(self.C, C_hat, self.weight, self.possible)
 
     @property
     def mean_cost(self) -> np.ndarray:
@@ -104,7 +110,7 @@ def existing_costs(C: np.ndarray, *regions: Region) -> tuple[np.ndarray, np.ndar
 
 
 #: attributes that not every fit sets
-OPTIONAL = ("feature_names_in_", "cost_names_in_", "cv_predictions_", "_baselines")
+OPTIONAL = ("feature_names_in_", "cost_names_in_", "cv_predictions_", "_baselines", "prediction_factor_")
 
 
 def set_fitted(estimator: object, learned: Attributes, forget: tuple[str, ...] = ()) -> None:

@@ -33,6 +33,28 @@ class DecisionMixin(VersionedState):
 
         def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray: ...
 
+    def predict_rescaled(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predictions in the size of the costs, for reading: ``predict`` times one positive number.
+
+        Training for decisions does not determine the size of predictions: multiplied by a positive number they have the
+        same decisions.  The number here is ``prediction_factor_``, for which the predictions of the training data are
+        nearest to the costs, in least squares.  Decisions are made with ``predict``, in particular if the region has
+        bounds of costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs; it is rescaled together with the rest.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
+        """
+        C_hat = self.predict(X, offset=offset)
+        # Estimators without the factor are trained to predict the costs themselves.
+        return C_hat * getattr(self, "prediction_factor_", 1.0)
+
     @property
     def _trains_on_region(self) -> bool:
         """Whether training depends on the region, and so on ``region_params``."""

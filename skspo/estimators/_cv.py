@@ -160,6 +160,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     objective_, lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
         ``solver_`` is the name of the prior, such as "least_squares", if ``alpha_`` is infinite.
+    prediction_factor_ : float
+        As in :class:`SPOPlusRegressor`.
     region_ : Region
         Validated copy of ``region``.
     n_features_in_ : int
@@ -365,7 +367,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             plain,
             final.outcome.solver,
             data.input_attributes,
-            data.mean_cost,
+            data,
             alpha_=float(alphas[best]),
             alphas_=alphas,
             feature_scale_=objective.design.scale,

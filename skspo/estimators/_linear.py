@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.baselines import Baselines
+from .._training.chunked import ChunkedObjective
 from .._training.design import apply_model
 from .._training.fitted import check_frames, check_metadata
 from .._training.in_memory import InMemoryObjective
@@ -106,7 +107,10 @@ class LinearSPOPlusMixin:
         return tags
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs.
+        """Predict costs, as scores for deciding.
+
+        Their differences matter, and not their size: without a penalty (``alpha=0``) they may be many times as large as
+        the costs, or as small.  ``predict_rescaled`` returns them in the size of the costs.
 
         Parameters
         ----------
@@ -236,14 +240,15 @@ class LinearSPOPlusMixin:
         region: Region,
         solver: str,
         input_attributes: Attributes,
-        mean_cost: np.ndarray | None = None,
+        data: TrainingData | ChunkedObjective | None = None,
         **more: object,
     ) -> None:
-        """Store the fitted attributes; if the mean cost is given, also the baselines."""
+        """Store the fitted attributes; if all training data are given, also the baselines and the factor."""
         coef, intercept = objective.to_user(result.coef)
+        if data is not None:
+            more["_baselines"] = Baselines(data.mean_cost, *objective.least_squares_to_user())
+            more["prediction_factor_"] = data.nearest_factor(coef, intercept)
         bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
-        if mean_cost is not None:
-            more["_baselines"] = Baselines(mean_cost, *objective.least_squares_to_user())
         learned = {
             "coef_": coef,
             "intercept_": intercept,

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._training.baselines import fit_baselines, mean_cost
+from .._training.baselines import fit_baselines, mean_cost, nearest_factor
 from .._training.fitted import check_frames, check_metadata, known_in
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
@@ -108,6 +108,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         Number of epochs.
     n_layers_ : int
         Number of layers, with input and output.
+    prediction_factor_ : float
+        As in :class:`SPOPlusRegressor`.
     region_ : Region
         Validated copy of ``region``.
     n_features_in_ : int
@@ -317,7 +319,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         return self
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs.
+        """Predict costs, as scores for deciding; ``predict_rescaled`` returns them in the size of the costs.
 
         Parameters
         ----------
@@ -408,6 +410,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             "intercepts_": intercepts,
             "n_layers_": len(coefs) + 1,
             "region_": region,
+            "prediction_factor_": network.nearest_factor(),
             "loss_curve_": curve,
             "loss_": curve[-1],
             "best_loss_": best,
@@ -470,6 +473,11 @@ class _Network:
         """Mean cost plus offset, which is added to the output of the network."""
         mean = np.broadcast_to(self.center, data.C.shape)
         return region.to_min(mean if data.offset is None else mean + data.offset) / self.scale
+
+    def nearest_factor(self) -> float:
+        """Positive number whose product with the predictions of the training rows is nearest to the costs."""
+        C_hat = self.region.to_min(self.forward(self.X)[-1].reshape(self.C.shape)) + self.offset
+        return nearest_factor(self.C, C_hat, self.weight)
 
     def copy(self) -> list[np.ndarray]:
         return [p.copy() for p in self.params]

@@ -34,6 +34,7 @@ COLUMNS = (
     ("normalized_spo_loss", "of best cost", "{:.2%}"),
     ("share_optimal", "optimal", "{:.1%}"),
     ("rmse", "RMSE", "{:.4g}"),
+    ("size", "size", "{:.3g}"),
 )
 
 Certificate: TypeAlias = dict[str, str | float]
@@ -41,6 +42,9 @@ Certificate: TypeAlias = dict[str, str | float]
 LEAST_SQUARES, CONSTANT = "least squares", "constant prediction"
 
 check_level = number(above=0.0, below=1.0)
+
+#: the report says that predictions are not costs if their size differs from that of least squares by this factor
+UNLIKE = 2.0
 
 #: decision variables that are printed
 MOST_CHOSEN = 5
@@ -137,6 +141,13 @@ class DecisionReport:
         if ends:
             brackets = ", and in brackets" if any(other in self.intervals for other in self.rows) else ""
             remarks.append(f"Approximate {100 * self.level:g} % intervals (bootstrap): {ends}{brackets}.")
+        ratio = self.rows[name]["size"]
+        usual = self.rows.get(LEAST_SQUARES, {}).get("size") or 1.0  # below 1, by what features do not explain
+        if not np.isnan(ratio) and not usual / UNLIKE <= ratio <= usual * UNLIKE:
+            remarks.append(
+                f"Its predictions are {ratio:.3g} times as large as the costs: they are scores for deciding. "
+                "predict_rescaled returns them in the size of the costs."
+            )
         if self.chosen:
             largest = sorted(self.chosen.items(), key=lambda item: -max(map(abs, item[1])))[:MOST_CHOSEN]
             means = ", ".join(f"{name} {mean:.3g} ({best:.3g})" for name, (mean, best) in largest)
@@ -238,10 +249,11 @@ def decision_report(
     -------
     report : DecisionReport
         Prints as a table.  For each model: the mean regret (SPO loss), its ratio to the mean best cost (normalized SPO
-        loss), the share of samples with an optimal decision, and the root mean squared error of the predicted costs,
-        which may be large for a model that is trained for its decisions.  The intervals of the regret of the model, and
-        of its ratio to that of the baselines, are BCa bootstrap intervals with a fixed seed.  They are approximate and
-        assume samples that were not used for fitting; ten samples or groups are needed.
+        loss), the share of samples with an optimal decision, the root mean squared error of the predicted costs, and
+        the size of the predictions relative to that of the costs (root mean squares).  For a model that is trained for
+        its decisions the last two may be large: its predictions are scores (see ``predict_rescaled``).  The intervals
+        of the regret of the model, and of its ratio to that of the baselines, are BCa bootstrap intervals with a fixed
+        seed.  They are approximate and assume samples that were not used for fitting; ten samples or groups are needed.
 
     See Also
     --------
@@ -258,7 +270,7 @@ def decision_report(
     >>> print(report)
     Decisions on 100 samples, ShortestPath, 12 variables
     <BLANKLINE>
-                         regret  of best cost  optimal  RMSE
+                         regret  of best cost  optimal  RMSE   size
     SPOPlusRegressor ...
     least squares ...
     constant prediction ...
@@ -268,7 +280,7 @@ def decision_report(
     The baselines were fitted to the same data as the model.
     Fit: interior-point, objective ..., lower bound ..., relative gap ...
     >>> sorted(report.to_dict()["models"]["least squares"])
-    ['normalized_spo_loss', 'rmse', 'share_optimal', 'spo_loss']
+    ['normalized_spo_loss', 'rmse', 'share_optimal', 'size', 'spo_loss']
     """
     if (X_train is None) != (C_train is None):
         raise ValueError("X_train and C_train must be given together.")
@@ -409,6 +421,7 @@ def _figures(
         "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
         "share_optimal": float(np.average(optimal, weights=weight)),
         "rmse": _rmse(C_hat - C, weight, possible),
+        "size": _rmse(C_hat, weight, possible) / own if (own := _rmse(C, weight, possible)) > 0 else np.nan,
     }
     return figures, loss, np.abs(z), np.average(np.stack([W_hat, W]), axis=1, weights=weight)
 

@@ -104,6 +104,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Progress of the solver, as in :class:`SPOPlusRegressor`.
     solver_ : str
         Name of the solver used.
+    prediction_factor_ : float
+        As in :class:`SPOPlusRegressor`.
     region_ : Region
         Validated copy of ``region``.
     n_features_in_ : int
@@ -206,7 +208,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             start = objective.from_user(self.coef_, self.intercept_)
         run, options = Run(deadline), SolverOptions("auto", self.tol, None, self.random_state, self.verbose)
         result, solver = minimise_spo(objective, run, solver, options, init=self.init, start=start)
-        self._store(objective, run, result, plain, solver.name, data.input_attributes, data.mean_cost)
+        self._store(objective, run, result, plain, solver.name, data.input_attributes, data)
         message = shortfall(objective, result, solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)

@@ -139,6 +139,8 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         Mean SPO loss of the training data.
     lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the descent on all data, as in :class:`SPORegressor`.
+    prediction_factor_ : float
+        As in :class:`SPOPlusRegressor`.
     region_ : Region
         Validated copy of ``region``.
     n_features_in_ : int
@@ -277,7 +279,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 plain,
                 line.solver.name,
                 data.input_attributes,
-                data.mean_cost,
+                data,
                 step_=step,
                 steps_=steps,
                 alpha_=alpha,

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.chunked import ChunkedObjective
-from .._training.inputs import Attributes, check_training_data, restore_rng_on_failure
+from .._training.inputs import Attributes, TrainingData, check_training_data, restore_rng_on_failure
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
@@ -107,6 +107,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         model, as with a ridge on all coefficients; NaN if there is no bound.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction); inf if there is no bound.
+    prediction_factor_ : float
+        Positive number whose product with the predictions of the training data is nearest to the costs, in least
+        squares (see ``predict_rescaled``); after ``partial_fit`` that of the last chunk.  1 if there is none.
     status_ : str
         Why the solver stopped: "converged" if ``duality_gap_`` is at most ``tol``, "iteration limit", "time limit",
         "numerical limit" if no more progress was possible, "interrupted", or "failed".
@@ -236,7 +239,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         region = data.learn_bounds(region, here)
         with deadline.enforced():
             objective = self._objective(SPOPlusLoss(training_region), data)
-        return self._minimise(objective, Run(deadline), region, data.input_attributes, data.mean_cost)
+        return self._minimise(objective, Run(deadline), region, data.input_attributes, data)
 
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk, in bounded memory.
@@ -292,7 +295,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
-        return self._minimise(objective, Run(deadline), region, input_attributes, objective.mean_cost, depth=2)
+        return self._minimise(objective, Run(deadline), region, input_attributes, objective, depth=2)
 
     def _reads_chunks(self) -> bool:
         """Whether the solver needs only sums over rows."""
@@ -305,7 +308,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         run: Run,
         region: Region,
         input_attributes: Attributes,
-        mean_cost: np.ndarray,
+        data: TrainingData | ChunkedObjective,
         *,
         depth: int = 1,
     ) -> SPOPlusRegressor:
@@ -314,7 +317,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
         result, solver = minimise(objective, run, self._options(), start)
-        self._store(objective, run, result, region, solver.name, input_attributes, mean_cost)
+        self._store(objective, run, result, region, solver.name, input_attributes, data)
         message = shortfall(objective, result, solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2 + depth)
@@ -374,6 +377,13 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             result = Result(stream.average, value, bound, stream.epoch, Status.ITERATION_LIMIT, radius=radius)
             result = certified(objective, result, self.tol)
             self._store(
-                objective, Run(), result, region, "sgd", data.input_attributes, _stream=(coordinates, stream, rng)
+                objective,
+                Run(),
+                result,
+                region,
+                "sgd",
+                data.input_attributes,
+                _stream=(coordinates, stream, rng),
+                prediction_factor_=data.nearest_factor(*objective.to_user(stream.average)),
             )
         return self
