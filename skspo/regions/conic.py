@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._oracles.clarabel import ConicSet
+from ._oracles.clarabel import ConicSet, without_rounding
 from ._oracles.enumeration import inradius_of_simplex
 from .base import CertifiedFloat, Region, directions_of
 
@@ -67,6 +67,6 @@ class ConicRegion(Region):
             return CertifiedFloat(0.0)
         # The k + 1 normals of a regular simplex, so that their decisions are spread around the region.
         spread = np.linalg.svd(np.ones((1, k + 1)))[2][1:].T
-        W = self._solve_directions(spread @ U.T) @ U
+        W = self._solve_directions(without_rounding(spread @ U.T)) @ U
         radius = inradius_of_simplex(W - W[0])
         return CertifiedFloat(2.0 * max(radius - 1e-6 * max(1.0, float(np.abs(W).max())), 0.0), "lower bound")

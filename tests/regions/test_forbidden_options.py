@@ -3,6 +3,7 @@
 import itertools
 from fractions import Fraction
 
+import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from skspo import Knapsack, MixedInteger, Polyhedron, ShortestPath, SolverError
+from skspo import CvxpyRegion, Knapsack, MixedInteger, Polyhedron, ShortestPath, SolverError
 from skspo.regions._oracles.linear_model import usual_cost
 
 sizes = st.sampled_from([1e4, 1e6, 1e8, 1e9, 1e10, 1e12])
@@ -121,6 +122,39 @@ def test_streets_both_ways(seed, M, wall, by_row):
         assert float(exact(c, region.argmin(c[None])[0]) - best) <= 1e-6
     else:
         assert_as_good_as(region, c, best)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds, sizes, st.integers(1, 3))
+def test_convex_region(seed, M, k):
+    """Cones, against the region of the other options."""
+    rng, d = np.random.default_rng(seed), 6
+    c = with_prices(rng, rng.uniform(1, 3, d), M, k)
+    others = c < 100
+    truth = CvxpyRegion(unit_ball, int(others.sum())).argmin(c[others])
+    w = CvxpyRegion(unit_ball, d).argmin(c)
+    assert (w[~others] == 0).all() or M < 1e6
+    assert c @ w <= c[others] @ truth + 1e-5
+
+
+def unit_ball(w):
+    return [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8]
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds, sizes)
+def test_convex_region_that_cannot_avoid_it(seed, M):
+    """The decision is right for the other options, too, or there is an error."""
+    rng, d = np.random.default_rng(seed), 4
+    c = np.append(M, rng.uniform(1, 3, d))
+    region = CvxpyRegion(lambda w: [w >= 0, w[0] == 0.3, cp.sum(w[1:]) == 1, cp.norm(w[1:]) <= 0.8], d + 1)
+    truth = CvxpyRegion(unit_ball, d).argmin(c[1:])
+    try:
+        w = region.argmin(c)
+    except SolverError as error:
+        assert M >= 1e6 and "Costs of very different sizes" in str(error)
+    else:
+        assert c[1:] @ w[1:] <= c[1:] @ truth + 1e-2
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from ..._utils.optional import import_clarabel, is_failure, suppress_failure
 from ..._utils.threads import count_workers
 from .._row_names import row_error, rows_named
 from .cones import Cones, Parameter, cone_size, rows_inside
+from .linear_model import WIDE, much_larger, usual_cost
 
 if TYPE_CHECKING:
     import clarabel
@@ -45,6 +46,12 @@ _FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
 # A solution is accepted only if it is feasible and optimal to these tolerances, which is checked here.
 _OUTSIDE, _NOT_OPTIMAL = 1e-7, 1e-6
 _BLOCK = 1024  # rows that are checked together
+# Costs that are much larger than others are lowered to these multiples of the others: at the first one Clarabel still
+# has seven digits of the others.
+_LOWERED = (1e3, 1e5)
+_ZERO = 1e-7  # amounts that count as zero, relative to the size of the decision
+_USUAL = 1e-3  # largest gap relative to the usual cost if others are much larger, which also happens by chance
+_DIGITS = 1e-10  # accuracy of Clarabel, the first tolerance above
 
 
 def _clarabel_cones(cones: Cones) -> list[object]:
@@ -74,6 +81,11 @@ def _settings(attempt: int) -> clarabel.DefaultSettings:
         settings.time_limit = max(time_left(), 1e-3)
     settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _REDUCED
     return settings
+
+
+def without_rounding(D: np.ndarray) -> np.ndarray:
+    """Directions without the errors of the decisions that they were computed from."""
+    return np.where(np.abs(D) > 1e-7 * np.abs(D).max(axis=1, keepdims=True), D, 0.0)
 
 
 class ConicSet:
@@ -151,6 +163,10 @@ class ConicSet:
             proof &= np.abs((self.A.T @ z.T).T + q).max(axis=1) <= _NOT_OPTIMAL * scale
             cost, bound = np.einsum("ij,ij->i", q, x), -(z @ self.b)
             proof &= np.abs(cost - bound) <= _NOT_OPTIMAL * (scale + np.abs(cost) + np.abs(bound))
+            w, costs = x[:, self.columns], q[:, self.columns]
+            w = np.where(np.abs(w) > _NOT_OPTIMAL * (1.0 + np.abs(w).max(axis=1))[:, None], w, 0.0)
+            gap = np.abs(cost - bound) + np.abs(x).sum(axis=1) * (np.abs((self.A.T @ z.T).T + q).max(axis=1) + _DIGITS)
+            proof &= (gap <= _USUAL * usual_cost(costs, w)) | ~much_larger(costs).any(axis=1)
         return np.where(~inside, "violates the constraints", np.where(~proof, "is not proved to be optimal", ""))
 
     def status(self, c: np.ndarray) -> str:
@@ -170,10 +186,37 @@ class ConicSet:
             Q[:, self.columns] = block / np.where(block.any(axis=1), np.abs(block).max(axis=1), 1.0)[:, None]
             found = [self._solve(solver, q) for q in Q]
             if strict:
-                self._check_solved(Q, found, first + start)
+                lowered = self._lower(solver, Q, found)
+                self._check_solved(lowered, found, first + start)
             W[start : start + _BLOCK] = [x[self.columns] for x, _, _ in found]
             outcomes += [status for _, _, status in found]
         return W, outcomes
+
+    def _lower(
+        self, solver: clarabel.DefaultSolver | None, Q: np.ndarray, found: list[tuple[np.ndarray, np.ndarray, str]]
+    ) -> np.ndarray:
+        """Solve rows with costs that are much larger than others again, with lower ones; return the costs.
+
+        If the decision does not use what was lowered, and nothing is cheaper than that, its full cost cannot make
+        another decision better.
+        """
+        large = much_larger(Q)
+        for i in np.flatnonzero(large.any(axis=1)):
+            q, mask = Q[i], large[i]
+            others = np.abs(q[~mask]).max()
+            j = mask[self.columns]
+            low, high = self.bounding_box
+            bound = np.where(q[self.columns] > 0, low, high)[j]
+            for factor in _LOWERED:
+                lowered = np.where(mask, np.clip(q, -factor * others, factor * others), q) / (factor * others)
+                x, z, status = self._solve(solver, lowered)
+                w = x[self.columns]
+                near = _ZERO * (1.0 + np.abs(w).max())
+                if status in _SOLVED and (np.maximum(np.abs(w[j]), np.abs(bound)) <= near).all():
+                    x[self.columns[j]] = 0.0
+                    found[i], Q = (x, z, status), np.concatenate([Q[:i], lowered[None], Q[i + 1 :]])
+                    break
+        return Q
 
     def _check_solved(self, Q: np.ndarray, found: list[tuple[np.ndarray, np.ndarray, str]], first: int) -> None:
         """Solve rows again that fail the checks, and raise an error if that does not help."""
@@ -189,7 +232,7 @@ class ConicSet:
                 raise row_error(SolverError, first + int(i), text + advice)
             if what:
                 text = f"Clarabel calls a decision for {{row}} optimal, but it {what}. "
-                raise row_error(SolverError, first + int(i), text + advice)
+                raise row_error(SolverError, first + int(i), text + (WIDE if much_larger(Q[[i]]).any() else advice))
 
     def minimise(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Minimise each row of costs, in ``n_jobs`` processes."""
@@ -302,7 +345,8 @@ class ConicSet:
             if candidates.shape[0] == 0:
                 break
             with rows_named("direction {}".format):
-                low, high = self.minimise(candidates), self.minimise(-candidates)
+                D = without_rounding(candidates)
+                low, high = self.minimise(D), self.minimise(-D)
             extent = np.einsum("ij,ij->i", high - low, candidates)
             if (extent <= tol).all():
                 normals = candidates

@@ -45,6 +45,7 @@ TIE = 1e-9  # smaller multipliers, for costs of order one, count as zero
 PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the usual cost
 USUAL = 1e-4  # terms of a cost below this share of the next larger one are a cost of their own
 TINY = 2.0**-1000  # instead of a cost of zero
+JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest
 NOISE = 1e-13  # smaller costs, relative to the largest one, are rounding errors: sums of a few thousand numbers
 FIX = 2.0**-20  # reduced costs above this, for costs of order one, are certain: the tolerance of HiGHS is 1e-10
 ROUNDING = 2.0**-50  # rounding errors of sums, relative to the sum of their absolute terms
@@ -64,12 +65,20 @@ def scale_costs(C: np.ndarray) -> np.ndarray:
     return np.ldexp(C, -_power_of_two(np.abs(C).max(axis=1, initial=0.0))[:, None])
 
 
+def much_larger(C: np.ndarray) -> np.ndarray:
+    """Mask of the costs of each row that are much larger than others; False in rows of ordinary costs."""
+    sizes = np.sort(np.abs(C), axis=1)
+    jumps = (sizes[:, 1:] > JUMP * sizes[:, :-1]) & (sizes[:, :-1] > NOISE * sizes[:, -1:])
+    limit = np.where(jumps, sizes[:, :-1], np.inf).min(axis=1, initial=np.inf)
+    return np.asarray(np.abs(C) > limit[:, None])
+
+
 def usual_cost(C: np.ndarray, W: np.ndarray) -> np.ndarray:
     """What the proof of each decision is relative to: its cost, without costs that are much larger than others."""
     costs, amounts = np.abs(C), np.abs(W)
     largest = amounts.max(axis=1, initial=0.0)[:, None]
     used = amounts > TIE * (1.0 + largest)
-    terms = costs * np.where(used, amounts, largest + (largest == 0))
+    terms = costs * np.where(used, amounts, np.where(largest > TIE, largest, 1.0))
     terms *= costs > NOISE * costs.max(axis=1, initial=0.0)[:, None]
     least = np.where(terms > 0, terms, np.inf).min(axis=1, initial=np.inf)
     for i in np.flatnonzero(least < USUAL * terms.max(axis=1, initial=0.0)):

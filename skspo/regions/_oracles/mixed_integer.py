@@ -35,6 +35,7 @@ from .._row_names import row_error
 from ..polyhedral import InequalityForm
 from .linear_model import (
     DUAL,
+    JUMP,
     NOISE,
     PRIMAL,
     PROVED,
@@ -46,6 +47,7 @@ from .linear_model import (
     bounds_of,
     change_rows,
     failed,
+    much_larger,
     new_model,
     raise_status,
     scale_costs,
@@ -55,7 +57,6 @@ from .linear_model import (
 
 NODES = 200  # linear programs in a search
 FREE = 15  # a search goes on after its first decision if at most so many integers may differ in a better one
-JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest
 SETTLE = 5  # sets of values of columns of large cost that are compared
 APART = 1e-8  # difference of costs that HiGHS can tell, for costs of order one: ten times its gap
 LARGE = 1e4  # coefficients above this multiple of the smallest one are reduced; of those below, HiGHS may miss 1e-5
@@ -91,7 +92,7 @@ def solve_chunk(
         return W
     search, complete = _Search(form, integers), None
     total = np.inf if time_limit is None else float(time_limit)
-    wide = _are_wide(C)
+    wide = np.any(much_larger(C), axis=1).tolist()
     for i, c in enumerate(C):
         check_time()
         start = perf_counter()
@@ -147,13 +148,6 @@ def tighten(form: InequalityForm, integers: np.ndarray) -> InequalityForm:
                 values[k] = np.sign(values[k]) * max(most - room, 0.0)
                 b[i] = room + values[k] * end
     return replace(form, A_ub=A, b_ub=b)
-
-
-def _are_wide(C: np.ndarray) -> np.ndarray:
-    """Rows with costs that are much larger than others."""
-    sizes = np.sort(np.abs(C), axis=1)
-    jumps = (sizes[:, 1:] > JUMP * sizes[:, :-1]) & (sizes[:, :-1] > NOISE * sizes[:, -1:])
-    return np.asarray(jumps.any(axis=1))
 
 
 def _settle(
