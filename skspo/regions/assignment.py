@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from ._cost_bounds import CostBounds
 from ._names import Names, ones_of
 from ._oracles.highs import map_rows, worst_rows
 from ._row_names import row_error
@@ -42,6 +43,8 @@ class Assignment(PolyhedralRegion):
         Number of threads.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Notes
     -----
@@ -63,12 +66,19 @@ class Assignment(PolyhedralRegion):
     n_tasks: int | None = None  # regions that were pickled by version 0.3 have no such parameter
 
     def __init__(
-        self, n: int | None = None, n_tasks: int | None = None, *, n_jobs: int | None = None, sense: str = "min"
+        self,
+        n: int | None = None,
+        n_tasks: int | None = None,
+        *,
+        n_jobs: int | None = None,
+        sense: str = "min",
+        cost_bounds: CostBounds = None,
     ) -> None:
         self.n = n
         self.n_tasks = n_tasks
         self.n_jobs = n_jobs
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     @property
     def n_dim(self) -> int | None:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 
 from .._utils.errors import UnboundedRegionError
+from ._cost_bounds import CostBounds
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, check_norm
 from .capabilities import Memory
 from .polyhedral import StandardForm
@@ -82,6 +83,8 @@ class L1Ball(_Ball):
         Radius r of the ball, positive.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -90,9 +93,10 @@ class L1Ball(_Ball):
     array([[0., 2., 0.]])
     """
 
-    def __init__(self, radius: float = 1.0, *, sense: str = "min") -> None:
+    def __init__(self, radius: float = 1.0, *, sense: str = "min", cost_bounds: CostBounds = None) -> None:
         self.radius = radius
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     def _prepare(self, d: int) -> float:
         return _check_radius(self, self.radius)
@@ -167,6 +171,8 @@ class LqBall(_RoundBall):
         Radius r of the ball, positive.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -175,10 +181,13 @@ class LqBall(_RoundBall):
     array([[-0.6,  0.8]])
     """
 
-    def __init__(self, q: float = 2.0, radius: float = 1.0, *, sense: str = "min") -> None:
+    def __init__(
+        self, q: float = 2.0, radius: float = 1.0, *, sense: str = "min", cost_bounds: CostBounds = None
+    ) -> None:
         self.q = q
         self.radius = radius
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     def _prepare(self, d: int) -> tuple[float, float]:
         try:
@@ -321,6 +330,8 @@ class Ellipsoid(_RoundBall):
         Radius r in the norm of ``Q``, positive.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -337,11 +348,13 @@ class Ellipsoid(_RoundBall):
         radius: float = 1.0,
         *,
         sense: str = "min",
+        cost_bounds: CostBounds = None,
     ) -> None:
         self.Q = Q
         self.center = center
         self.radius = radius
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     @property
     def n_dim(self) -> int | None:

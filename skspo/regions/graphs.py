@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 Node: TypeAlias = Hashable
 Edges: TypeAlias = "Sequence[Sequence[Node]] | np.ndarray | nx.DiGraph"
-#: lower bound of predictions with ``cost_bounds="auto"``, as a share of the mean training cost
-AUTO_SHARE = 0.1
+#: lower bound of predictions with ``cost_bounds="auto"``, as a share of the mean training cost of the edge: the best of
+#: nothing, zero, 0.02 to 0.3 of the mean of the edge or of all edges, and smallest costs (docs/guide/regions.md)
+AUTO_SHARE = 0.2
 BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
 
 

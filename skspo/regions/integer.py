@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
@@ -72,6 +73,8 @@ class MixedInteger(ConstrainedRegion):
         Seconds for each row of costs, after which an error is raised.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
     variable_names : list of str, default=None
         One name for each decision variable, for example those of the columns of a model.
 
@@ -103,6 +106,7 @@ class MixedInteger(ConstrainedRegion):
         n_jobs: int | None = None,
         time_limit: float | None = None,
         sense: str = "min",
+        cost_bounds: CostBounds = None,
         variable_names: Names = None,
     ) -> None:
         self.A_ub = A_ub
@@ -115,6 +119,7 @@ class MixedInteger(ConstrainedRegion):
         self.n_jobs = n_jobs
         self.time_limit = time_limit
         self.sense = sense
+        self.cost_bounds = cost_bounds
         self.variable_names = variable_names
 
     @property
@@ -217,6 +222,8 @@ class Knapsack(PolyhedralRegion):
         Number of threads; used only with HiGHS.
     sense : {"min", "max"}, default="max"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -235,12 +242,14 @@ class Knapsack(PolyhedralRegion):
         integer: bool = True,
         n_jobs: int | None = None,
         sense: str = "max",
+        cost_bounds: CostBounds = None,
     ) -> None:
         self.weights = weights
         self.capacity = capacity
         self.integer = integer
         self.n_jobs = n_jobs
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     @property
     def n_dim(self) -> int | None:

@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
+from ._cost_bounds import CostBounds
 from ._threads import THREAD_NUMBERS
 from .barriers import (
     diagonal_less,
@@ -59,9 +60,10 @@ class _SimplexLevelSet(Region):
     _solve: Callable[[np.ndarray, float, np.ndarray | None], tuple[np.ndarray, np.ndarray, int]]
     _value: Callable[[np.ndarray], np.ndarray]
 
-    def __init__(self, threshold: float | None = None, *, sense: str = "min") -> None:
+    def __init__(self, threshold: float | None = None, *, sense: str = "min", cost_bounds: CostBounds = None) -> None:
         self.threshold = threshold
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     def _thread_numbers(self, d: int) -> int:
         return THREAD_NUMBERS
@@ -138,6 +140,8 @@ class EntropySimplex(_SimplexLevelSet):
         the paper's theory holds.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Notes
     -----
@@ -311,6 +315,8 @@ class LogBarrierSimplex(_SimplexLevelSet):
         in the paper.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Notes
     -----

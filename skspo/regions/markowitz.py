@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.scaling import powers_of_two
+from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import Cones
 from ._oracles.portfolio import PROVED, Face, PortfolioOracle
@@ -57,6 +58,8 @@ class Markowitz(ConicRegion):
         None means 1.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values; predicted returns are values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -75,12 +78,14 @@ class Markowitz(ConicRegion):
         budget: str = "equal",
         n_jobs: int | None = None,
         sense: str = "min",
+        cost_bounds: CostBounds = None,
     ) -> None:
         self.covariance = covariance
         self.max_risk = max_risk
         self.budget = budget
         self.n_jobs = n_jobs
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     @property
     def n_dim(self) -> int | None:

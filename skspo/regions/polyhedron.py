@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, LinearConstraint
 
 from .._utils.errors import InfeasibleRegionError
+from ._cost_bounds import CostBounds
 from ._names import Names, say_variable
 from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error
@@ -242,6 +243,8 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         Number of threads.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
     variable_names : list of str, default=None
         One name for each decision variable, for example those of the columns of a model.
 
@@ -272,6 +275,7 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         constraints: ConstraintsLike = None,
         n_jobs: int | None = None,
         sense: str = "min",
+        cost_bounds: CostBounds = None,
         variable_names: Names = None,
     ) -> None:
         self.A_ub = A_ub
@@ -282,6 +286,7 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         self.constraints = constraints
         self.n_jobs = n_jobs
         self.sense = sense
+        self.cost_bounds = cost_bounds
         self.variable_names = variable_names
 
     def _prepare(self, d: int) -> _PolyhedronData:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
+from ._cost_bounds import CostBounds
 from ._names import list_selected
 from ._row_names import row_error
 from ._threads import THREAD_NUMBERS
@@ -33,6 +34,8 @@ class Simplex(PolyhedralRegion):
     ----------
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -41,8 +44,9 @@ class Simplex(PolyhedralRegion):
     array([[0., 1., 0.]])
     """
 
-    def __init__(self, *, sense: str = "min") -> None:
+    def __init__(self, *, sense: str = "min", cost_bounds: CostBounds = None) -> None:
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     def _thread_numbers(self, d: int) -> int:
         return 4 * THREAD_NUMBERS  # a minimum takes less time than the sorting of other oracles
@@ -149,6 +153,8 @@ class Box(PolyhedralRegion):
         ``region_params={"available": ...}``, are 0.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -157,10 +163,13 @@ class Box(PolyhedralRegion):
     array([[-1.,  1., -1.]])
     """
 
-    def __init__(self, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0, *, sense: str = "min") -> None:
+    def __init__(
+        self, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0, *, sense: str = "min", cost_bounds: CostBounds = None
+    ) -> None:
         self.lower = lower
         self.upper = upper
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     @property
     def n_dim(self) -> int | None:
@@ -303,6 +312,8 @@ class TopK(PolyhedralRegion):
         of shape (n_samples, d).
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
     Examples
     --------
@@ -311,9 +322,10 @@ class TopK(PolyhedralRegion):
     array([[1., 0., 1., 0.]])
     """
 
-    def __init__(self, k: int = 1, *, sense: str = "min") -> None:
+    def __init__(self, k: int = 1, *, sense: str = "min", cost_bounds: CostBounds = None) -> None:
         self.k = k
         self.sense = sense
+        self.cost_bounds = cost_bounds
 
     def _prepare(self, d: int) -> int:
         k = self.k

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._utils.optional import import_cvxpy
 from .._utils.warn import warn_once
+from ._cost_bounds import CostBounds
 from ._names import Names
 from ._oracles.audit import Witness, Witnesses
 from ._oracles.clarabel import ConicSet
@@ -56,6 +57,8 @@ class OracleRegion(_FunctionRegion):
         Number of decision variables; None if the function works for any number of columns.
     sense : {"min", "max"}, default="min"
         Whether the function minimises costs or maximises values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
     on_suboptimal : {"raise", "warn"}, default="raise"
         What to do if the function is found not to be optimal: it returned a decision although another one, which it
         returned before or for another row, is better.  "warn" is for heuristics: there is one warning, and a fit
@@ -96,6 +99,7 @@ class OracleRegion(_FunctionRegion):
         n_dim: int | None = None,
         *,
         sense: str = "min",
+        cost_bounds: CostBounds = None,
         on_suboptimal: str = "raise",
         variable_names: Names = None,
     ) -> None:
@@ -103,6 +107,7 @@ class OracleRegion(_FunctionRegion):
         self.oracle = oracle
         self.n_dim = n_dim
         self.sense = sense
+        self.cost_bounds = cost_bounds
         self.on_suboptimal = on_suboptimal
         self.variable_names = variable_names
 
@@ -251,6 +256,8 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : tuple (lower, upper), default=None
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
     variable_names : list of str, default=None
         One name for each decision variable, for example those of the columns of a model.
 
@@ -285,12 +292,14 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         *,
         n_jobs: int | None = None,
         sense: str = "min",
+        cost_bounds: CostBounds = None,
         variable_names: Names = None,
     ) -> None:
         self.constraints = constraints
         self.n_dim = n_dim
         self.n_jobs = n_jobs
         self.sense = sense
+        self.cost_bounds = cost_bounds
         self.variable_names = variable_names
 
     def _conic(self, n_dim: int | None = None) -> ConicSet:

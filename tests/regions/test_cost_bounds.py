@@ -4,8 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from regions_list import REGIONS
 from scipy.optimize import linprog
+from sklearn.base import clone
 
 import skspo as sk
 from skspo.regions.graphs import ShortestPath
@@ -160,3 +162,54 @@ def test_warning_about_true_costs_exactly_if_a_cycle_pays(seed):
         assert len(caught) == pays
         found.add(bool(pays))
     assert found == {True, False}
+
+
+# -- every region ------------------------------------------------------------------------------------------------------
+
+
+def with_bounds(region, bounds):
+    """Copy of a region with these bounds; those of a product are those of its factors."""
+    if isinstance(region, sk.Product):
+        factors = [with_bounds(factor, bounds) for factor in region.regions]
+        return sk.Product(factors, region.sizes, sense=region.sense)
+    return clone(region).set_params(cost_bounds=bounds)
+
+
+@pytest.mark.parametrize("case", REGIONS, ids=lambda case: case.id)
+def test_every_region_clips_in_the_units_of_the_user(case):
+    region, d = case.region, case.d
+    C = np.random.default_rng(d).normal(size=(6, d))
+    bounded = with_bounds(region, (-0.3, 0.5))
+    clipped = np.clip(C, -0.3, 0.5)
+    if getattr(region, "known_cost", None) is not None:
+        C[:, -1] = clipped[:, -1] = 1.0  # the known cost is not clipped
+    assert_allclose(bounded.decide(C), region.argmin(clipped), atol=1e-9)
+    assert_allclose(bounded.decide(C[0]), region.argmin(clipped[0]), atol=1e-9)
+    assert_array_equal(bounded.argmin(C), region.argmin(C))
+    if hasattr(region, "worst_argmin"):
+        low, true = region.to_min(C), np.random.default_rng(0).normal(size=C.shape)
+        assert_allclose(bounded.decide_worst(low, true), region.worst_argmin(region.to_min(clipped), true), atol=1e-6)
+    assert bounded.clips(d)
+    if not isinstance(region, sk.Product):
+        with pytest.raises(ValueError, match="lower exceeds upper"):
+            with_bounds(region, (1.0, 0.0)).argmin(C)
+
+
+def test_images_and_products_of_paths_clip_inside():
+    """Streets both ways inside an image, or a product, are clipped at zero too."""
+    rng = np.random.default_rng(0)
+    edges = streets(rng, 6, 9)
+    d, paths = len(edges), simple_paths(edges, 0, 1)
+    region = ShortestPath(edges, 0, 1)
+    C = rng.normal(0.6, 1.0, size=(20, d))
+    image = sk.LinearImage(region, np.eye(d)[::-1])
+    assert_array_equal(image.decide(C[:, ::-1])[:, ::-1], region.decide(C))
+    words = image.chosen(C[:, ::-1])
+    assert words == region.chosen(C) and all(len(set(walk)) == len(walk) for walk in words)
+    product = sk.Product([region, sk.TopK(2)], [d, 4])
+    both = np.hstack([C, rng.normal(size=(20, 4))])
+    W = product.decide(both)
+    assert_array_equal(W[:, :d], region.decide(C))
+    assert_array_equal(W[:, d:], sk.TopK(2).argmin(both[:, d:]))
+    assert all(is_simple_path(w, paths) for w in W[:, :d])
+    assert image.clips(d) and product.clips(d + 4) and not sk.Product([sk.TopK(2)], [4]).clips(4)
