@@ -30,6 +30,7 @@ from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
+from ..regions.capabilities import project_visible
 from ..regions.check import check_region
 from ._base import DecisionMixin
 from ._folds import take_rows
@@ -158,7 +159,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             target = view.visible_costs(C)
             if region.clips(d):  # it depends on the whole cost: predictions keep the mean of what is not seen
                 mean = mean_cost(C, weight, None, possible)
-                hidden = mean - view.visible_costs(mean)
+                hidden = mean - project_visible(mean[None], view._always_hidden(d))[0]
         target = target.reshape(shape)
         regressor = LinearRegression() if self.regressor is None else clone(self.regressor)
         fit_params: dict[str, np.ndarray] = {}

@@ -447,6 +447,10 @@ def test_typical_cost_is_that_of_differences_between_open_options():
     assert_allclose(moved.objective_, model.objective_, rtol=1e-6)
 
 
+def test_visible_costs_beside_bounds_of_predictions():
+    _assert_fill_does_not_matter(MODELS["visible"], "streets both ways", count=3)
+
+
 @pytest.mark.parametrize("name", ["simplex", "assignment", "paths"])
 def test_visible_costs_are_orthogonal_to_what_the_open_decisions_share(name):
     region, params, exists = REGIONS[name]
