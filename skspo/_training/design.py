@@ -26,11 +26,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression
 
-from .._utils.deadline import predicted_seconds, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 from ..regions.capabilities import project_visible
 from .merge import existing
-from .regression import quick_regression, ridge_regression
+from .regression import REGRESSION, in_time, quick_regression, ridge_regression
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -46,12 +45,6 @@ INVISIBLE = 1e-10
 
 #: number of products of features per block
 BLOCK_ELEMENTS = 2**22
-
-#: multiplications of scikit-learn's least squares, divided by n p min(n, p)
-REGRESSION = 6.0
-
-#: a least-squares fit that takes at most so many seconds ignores the time limit
-AT_ONCE = 0.1
 
 
 class Standardization(NamedTuple):
@@ -253,9 +246,7 @@ class Design(ABC):
         The unit is a power of two, so the division is exact, and squares neither overflow nor vanish.
         """
         unit = power_of_two(max(largest(features), SMALLEST))
-        n, p = features.shape
-        # Leave time for the fit of the model, which takes at least as long.
-        if quick or predicted_seconds(REGRESSION * n * p * float(min(n, p))) > max(0.3 * time_left(), AT_ONCE):
+        if quick or not in_time(REGRESSION, features):
             return *quick_regression(features / unit, C, weight, self.fit_intercept), unit
         ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
         return ls.coef_, ls.intercept_, unit

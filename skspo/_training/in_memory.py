@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.sparse import csr_array, issparse
 
-from .._utils.deadline import Deadline, TimeIsUp
+from .._utils.deadline import Deadline, TimeIsUp, share_of_time
 from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
@@ -30,6 +30,9 @@ BLOCK_ELEMENTS = 2**17
 #: relative difference below which costs of decisions are equal
 ROUNDING = 4.0 * float(np.finfo(float).eps)
 
+#: share of the time limit for the directions in which decisions never vary, without which a fit is possible, too
+FOR_NORMALS = 0.3
+
 #: largest number of moves of dual decisions
 MAX_MOVES = 50
 
@@ -48,10 +51,14 @@ class Given(NamedTuple):
 def region_normals(region: Region, d: int, known: np.ndarray) -> np.ndarray:
     """Orthonormal directions of coefficients that are not trained, shape (m, d).
 
-    Those in which decisions never vary, and last the unit vectors of known costs, to which the others are orthogonal.
+    Those in which decisions never vary, unless there is no time to find them, and last the unit vectors of known
+    costs, to which the others are orthogonal.
     """
-    with Deadline().enforced():  # without a time limit: it is cached by the region
-        normals = equalities_of(region, d)
+    try:
+        with share_of_time(FOR_NORMALS):
+            normals = equalities_of(region, d)
+    except TimeIsUp:
+        normals = np.zeros((0, d))
     if not known.size:
         return normals
     if normals.size:

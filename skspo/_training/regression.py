@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import numpy as np
 import scipy.linalg
 from sklearn.linear_model import Ridge, RidgeCV
+
+from .._utils.deadline import predicted_seconds, time_left
+
+#: multiplications of scikit-learn's least squares, of normal equations or Ridge, of a factorisation with pivoting, and
+#: of RidgeCV with more samples than features, divided by n p min(n, p); all measured, in units of a matrix product
+REGRESSION, NORMAL_EQUATIONS, ORTHOGONAL, RIDGE_CV = 6.0, 1.3, 5.0, 40.0
+
+#: share of the time that is left that a regression may take
+FOR_REGRESSION = 0.3
+
+#: a regression that takes at most so many seconds ignores the time limit
+AT_ONCE = 0.1
 
 #: candidates for the penalty of the ridge fit, per sample and standardised feature
 RIDGE_ALPHAS = np.logspace(-6.0, 3.0, 19)
@@ -16,13 +30,25 @@ EQUAL_WEIGHTS = 1e-12
 WELL_CONDITIONED = 1e-3
 
 
+def in_time(work: float, X: np.ndarray) -> bool:
+    """Whether a regression of ``work`` n p min(n, p) multiplications fits into the time that it may take.
+
+    The fit of the model, which takes at least as long, needs the rest.
+    """
+    n, p = X.shape
+    return predicted_seconds(work * n * p * float(min(n, p))) <= max(FOR_REGRESSION * time_left(), AT_ONCE)
+
+
 def quick_regression(
     X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool
 ) -> tuple[np.ndarray, np.ndarray | float]:
     """Coefficients and intercept of least squares, faster than scikit-learn's singular value decomposition.
 
-    By normal equations if these are accurate, else by an orthogonal factorisation with pivoting.
+    By normal equations if these are accurate, else by an orthogonal factorisation with pivoting; if there is no time
+    for that, by some steps of an iteration.
     """
+    if not in_time(NORMAL_EQUATIONS, X):
+        return hurried_regression(X, C, weight, fit_intercept)
     C_2d = C[:, None] if C.ndim == 1 else C
     share = weight[:, None] / weight.sum()
     mean, level = (share * X).sum(axis=0), (share * C_2d).sum(axis=0)
@@ -30,11 +56,29 @@ def quick_regression(
         mean, level = np.zeros_like(mean), np.zeros_like(level)
     Z, target = (X - mean) * np.sqrt(share), (C_2d - level) * np.sqrt(share)
     B = normal_equations(Z, target)
+    if B is None and not in_time(ORTHOGONAL, X):
+        return hurried_regression(X, C, weight, fit_intercept)
     if B is None:
         # The same cut-off for the rank as in scikit-learn.
         B = scipy.linalg.lstsq(Z, target, cond=1e-6, lapack_driver="gelsy", check_finite=False)[0]
     intercept = level - mean @ B
     return (B[:, 0], float(intercept[0])) if C.ndim == 1 else (B.T, intercept)
+
+
+def hurried_regression(
+    X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool, alpha: float = 0.0
+) -> tuple[np.ndarray, np.ndarray | float]:
+    """Coefficients and intercept after as many steps of LSQR, from zero, as fit into the time."""
+    n, p = X.shape
+    start = perf_counter()
+    X.T @ (X @ np.ones(p))
+    seconds = (perf_counter() - start) * (C.size / n)
+    steps = int(min(FOR_REGRESSION * max(time_left(), 0.0) / max(seconds, 1e-9), n))
+    if not steps:
+        return np.zeros((*C.shape[1:], p)), (weight / weight.sum()) @ C * float(fit_intercept)
+    model = Ridge(alpha, fit_intercept=fit_intercept, solver="lsqr", max_iter=steps)
+    model.fit(X, C, sample_weight=n * weight)
+    return model.coef_, model.intercept_
 
 
 def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
@@ -84,6 +128,16 @@ def ridge_regression(
     # None for equal weights: scikit-learn is faster then.  Penalties are in units of one sample.
     weights = None if np.ptp(weight) <= EQUAL_WEIGHTS * weight.max() else n * weight
     alphas = n * RIDGE_ALPHAS
-    chosen = RidgeCV(alphas, fit_intercept=fit_intercept).fit(Z, visible, sample_weight=weights).alpha_
-    fit = Ridge(chosen, fit_intercept=fit_intercept).fit(Z, C, sample_weight=weights)
-    return np.reshape(fit.coef_, (d, -1)), np.broadcast_to(fit.intercept_, d)
+    step = 1
+    while step < n and not in_time(RIDGE_CV, Z[::step]):
+        step *= 2
+    rows = slice(None, None, step)  # all, or as many as fit into the time; penalties grow with the number of rows
+    search = RidgeCV(alphas / step, fit_intercept=fit_intercept)
+    search.fit(Z[rows], visible[rows], sample_weight=None if weights is None else weights[rows])
+    chosen = search.alpha_ * step
+    if in_time(NORMAL_EQUATIONS, Z):
+        fit = Ridge(chosen, fit_intercept=fit_intercept).fit(Z, C, sample_weight=weights)
+        coef, intercept = fit.coef_, fit.intercept_
+    else:
+        coef, intercept = hurried_regression(Z, C, weight, fit_intercept, chosen)
+    return np.reshape(coef, (d, -1)), np.broadcast_to(intercept, d)

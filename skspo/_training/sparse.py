@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, lsqr
 
+from .._utils.deadline import time_left
 from .._utils.scaling import power_of_two, powers_of_two
 from .design import LinearDesign, Standardization
 
@@ -139,9 +140,10 @@ class SparseDesign(LinearDesign):
             rmatvec=lambda r: transposed @ r.ravel() - mean * float(root @ r.ravel()),
             dtype=np.float64,
         )
-        coef = np.array(
-            [lsqr(centred, root * (c - l), atol=LSQR_TOL, btol=LSQR_TOL)[0] for c, l in zip(C.T, level, strict=True)]
-        )
+        coef = np.zeros((C.shape[1], features.shape[1]))
+        for j, (c, l) in enumerate(zip(C.T, level, strict=True)):
+            if time_left() > 0:
+                coef[j] = lsqr(centred, root * (c - l), atol=LSQR_TOL, btol=LSQR_TOL)[0]
         intercept = level - coef @ mean
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit

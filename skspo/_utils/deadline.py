@@ -94,6 +94,21 @@ def check_time(seconds: float = 0.0) -> None:
         raise TimeIsUp(deadline.message)
 
 
+@contextmanager
+def share_of_time(part: float) -> Iterator[None]:
+    """Allow a ``with`` block a part of the time that the current fit has left: ``TimeIsUp`` does not end the fit."""
+    deadline = _enforced.get()
+    with Deadline().enforced() if deadline is None else deadline.share(part).enforced():
+        yield
+
+
+def end_time() -> None:
+    """End the time of the current fit: something that it needs was not finished."""
+    deadline = _enforced.get()
+    if deadline is not None:
+        deadline.at, deadline.reached = min(deadline.at, perf_counter()), True
+
+
 def time_left() -> float:
     """Seconds that the current fit has left; infinity without a limit."""
     deadline = _enforced.get()

@@ -294,7 +294,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, training_region = self._check_regions(
-            data.C, region_params, surrogate_region=self.surrogate_region
+            data.C, region_params, surrogate_region=self.surrogate_region, deadline=deadline
         )
         data = data.within(region, training_region)
         plain = data.learn_bounds(plain, region)

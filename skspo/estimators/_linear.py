@@ -20,12 +20,13 @@ from .._training.inputs import Attributes, TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
+from .._utils.deadline import Deadline
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import is_dask
 from ..losses import Loss
 from ..regions.base import Region
-from ..regions.check import check_region
+from ..regions.check import check_region, view_in_time
 from ..solvers import Result, Solver, Status, history_of
 from ..solvers.driver import SolverOptions
 
@@ -162,11 +163,24 @@ class LinearSPOPlusMixin:
         region_params: RegionParams | None = None,
         n_jobs: int | None = None,
         surrogate_region: Region | str | None = None,
+        *,
+        deadline: Deadline,
     ) -> tuple[Region, Region, Region]:
         """Region to be stored, region of these samples for decisions, and region of these samples for training.
 
-        Oracles that are solvers get ``n_jobs`` if they have none, the others that many threads.
+        Oracles that are solvers get ``n_jobs`` if they have none, the others that many threads.  If there is no time
+        to prepare them, the deadline has passed, and no decision is made in them before the fit ends.
         """
+        with deadline.enforced():
+            return self._checked_regions(C, region_params, n_jobs, surrogate_region)
+
+    def _checked_regions(
+        self,
+        C: np.ndarray,
+        region_params: RegionParams | None,
+        n_jobs: int | None,
+        surrogate_region: Region | str | None,
+    ) -> tuple[Region, Region, Region]:
         n, d = C.shape
         region = check_region(self.region, n_dim=d)
         regions = [region]
@@ -191,7 +205,7 @@ class LinearSPOPlusMixin:
         views = []
         for r in regions:
             try:
-                views.append(r.with_rows(region_params, n, d).with_threads(threads))
+                views.append(view_in_time(r, region_params, n, d).with_threads(threads))
             except (TypeError, ValueError) as error:
                 if r is not region:
                     error.add_note("This is about surrogate_region, which gets the same region_params.")

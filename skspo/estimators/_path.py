@@ -296,7 +296,7 @@ def spo_plus_path(
     integer(1)("n_alphas", n_alphas)
     run = Run(Deadline(time_limit))
     data = check_training_data(model, X, C, sample_weight, offset, region_params, reset=True)
-    _, region, _ = model._check_regions(data.C, region_params)
+    _, region, _ = model._check_regions(data.C, region_params, deadline=run.deadline)
     data = data.within(region)
     with run.deadline.enforced():
         objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)

@@ -197,7 +197,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         self._check_params()
         deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs)
+        plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs, deadline=deadline)
         data = data.within(region)
         plain = data.learn_bounds(plain, region)
         solver = self._choose_solver(region)

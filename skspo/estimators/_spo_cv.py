@@ -244,7 +244,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         steps = self._check_steps()
         deadline = Deadline(self.time_limit)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        plain, region, _ = self._check_regions(data.C, region_params)
+        plain, region, _ = self._check_regions(data.C, region_params, deadline=deadline)
         data = data.within(region)
         plain = data.learn_bounds(plain, region)
         splits = cv_splits(self.cv, data.X, data.C, data.weight)
@@ -355,7 +355,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
     @staticmethod
     def _between(line: _Line, step: float) -> Result:
         """Result of a part of the way, with its own objective."""
-        if step == 1.0:
+        if step == 1.0 or line.objective.undecided:
             return line.result
         Theta = line.at(step)
         value = line.objective.value(Theta)

@@ -234,7 +234,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        region, here, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
+        region, here, training_region = self._check_regions(
+            data.C, region_params, self.n_jobs, self.surrogate_region, deadline=deadline
+        )
         data = data.within(here, training_region)
         region = data.learn_bounds(region, here)
         with deadline.enforced():
@@ -283,7 +285,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
 
     def _fit_rows(self, rows: Rows, input_attributes: Attributes, deadline: Deadline) -> SPOPlusRegressor:
         d = rows.first()[1].shape[1]
-        region, _, training_region = self._check_regions(np.empty((0, d)), None, self.n_jobs, self.surrogate_region)
+        region, _, training_region = self._check_regions(
+            np.empty((0, d)), None, self.n_jobs, self.surrogate_region, deadline=deadline
+        )
         if rows.in_parallel:
             training_region = training_region.with_threads(1)
         objective = ChunkedObjective(
@@ -358,7 +362,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
                 "have the same ones, and the same shared. To start anew, use fit or a new estimator."
             )
-        region, here, training_region = self._check_regions(data.C, region_params, self.n_jobs, self.surrogate_region)
+        region, here, training_region = self._check_regions(
+            data.C, region_params, self.n_jobs, self.surrogate_region, deadline=Deadline()
+        )
         data = data.within(here, training_region)
         region = data.learn_bounds(region, here, None if first else self)
         running = self.__dict__.get("_stream")

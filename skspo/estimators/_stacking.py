@@ -36,7 +36,7 @@ from .._utils.types import RandomState, RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
-from ..regions.check import check_region
+from ..regions.check import check_region, view_in_time
 from ._base import DecisionMixin
 from ._folds import Splitter, cv_splits
 from ._report import DecisionReport, decision_report, figures_of
@@ -327,8 +327,9 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         d = 1 if C.ndim == 1 else C.shape[1]
         if self.shared:
             check_blocks(n_features, d)
-        region = check_region(self.region, n_dim=d)
-        view = region.with_rows(region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
+        with deadline.enforced():
+            region = check_region(self.region, n_dim=d)
+            view = view_in_time(region, region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
         shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view)
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
         given = check_weight(sample_weight, X)

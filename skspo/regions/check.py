@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from .._utils.deadline import TimeIsUp, end_time
+from .._utils.types import RegionParams
 from .._utils.warn import warn_once
 from .base import Region
 from .simplex import Box
@@ -43,8 +45,20 @@ def check_region(region: Region | None, n_dim: int) -> Region:
     names, region = vars(region).get("_row_names"), clone(region)
     if names is not None:
         region._row_names = names
-    region._data(n_dim)
+    try:
+        region._data(n_dim)
+    except TimeIsUp:  # it is prepared when it is used after the fit, which has no time left
+        end_time()
     return region
+
+
+def view_in_time(region: Region, region_params: RegionParams | None, n_rows: int, n_dim: int) -> Region:
+    """``region.with_rows``; if there is no time for it, the region itself, and the time of the fit ends."""
+    try:
+        return region.with_rows(region_params, n_rows, n_dim)
+    except TimeIsUp:
+        end_time()
+        return region
 
 
 def warn_no_region() -> None:

@@ -13,7 +13,7 @@ from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
-from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
+from ._oracles.highs import check_bounded, coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat
@@ -38,8 +38,10 @@ MAX_CELLS = 2**22  # with more cells per row, branch and bound is used instead o
 class _MixedIntegerData(NamedTuple):
     form: InequalityForm
     integers: np.ndarray
-    low: np.ndarray  # of the linear relaxation
-    high: np.ndarray
+
+    def rounded(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the relaxation, those of integers rounded to integers."""
+        return np.where(self.integers, np.ceil(low - 1e-6), low), np.where(self.integers, np.floor(high + 1e-6), high)
 
 
 class MixedInteger(ConstrainedRegion):
@@ -144,13 +146,12 @@ class MixedInteger(ConstrainedRegion):
         if limit is not None and not (isinstance(limit, numbers.Real) and limit > 0):
             raise ValueError(f"MixedInteger: time_limit must be a positive number or None, got {limit!r}.")
         integers = np.array(np.broadcast_to(kinds == 1, (d,)))
-        low, high = coordinate_bounds(form, self._names(d))
+        check_bounded(form, self._names(d))
         if integers.any():
             # The linear relaxation is feasible; check that it contains an integer point.
             with rows_named(lambda _: "costs of zero"):
                 solve_rows(form, np.zeros((1, d)), integrality=integers, time_limit=self.time_limit)
-            low[integers], high[integers] = np.ceil(low[integers] - 1e-6), np.floor(high[integers] + 1e-6)
-        return _MixedIntegerData(form, integers, low, high)
+        return _MixedIntegerData(form, integers)
 
     def _argmin(self, C: np.ndarray, data: _MixedIntegerData) -> np.ndarray:
         return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, time_limit=self.time_limit)
@@ -164,14 +165,16 @@ class MixedInteger(ConstrainedRegion):
         return Polyhedron(**{name: params[name] for name in Polyhedron._get_param_names()})
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Orthonormal rows E with E w constant: given equalities and fixed decisions; others may be implied."""
+        """Orthonormal rows E with E w constant: given equalities, and given bounds that are equal."""
         data = self._data(self.resolve_dim(n_dim))
-        return given_equalities(data.form.A_eq, data.low == data.high)
+        low, high = data.rounded(data.form.lower, data.form.upper)
+        return given_equalities(data.form.A_eq, low == high)
 
     def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
         """Diagonal of a box around the linear relaxation, an upper bound."""
         data = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(float(np.linalg.norm(data.high - data.low)), "upper bound")
+        low, high = data.rounded(*coordinate_bounds(data.form))
+        return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
 
 
 class _RowMixedInteger(RowPolyhedron):

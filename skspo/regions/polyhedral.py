@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
+from .._utils.deadline import CLOCKS_DIFFER, check_time, predicted_seconds, time_left
 from .._utils.errors import InfeasibleRegionError, SolverError
 from ._oracles.enumeration import diameter_of_points, enumerate_vertices, width_of_points
 from .base import CertifiedFloat, Region
@@ -173,7 +174,11 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
     A_eq = sp.hstack([form.A_eq, sp.csr_array((k, m)), -form.b_eq[:, None]], format="csr") if k else None
     bounds = [(None, None)] * d + [(0.0, 1.0)] * m + [(1.0, None)]
     cost = np.concatenate([np.zeros(d), -np.ones(m), [0.0]])
-    res = linprog(cost, A_ub=A_ub, b_ub=np.zeros(m), A_eq=A_eq, b_eq=np.zeros(k) if k else None, bounds=bounds)
+    limit = {"time_limit": max(time_left(), 0.0)} if time_left() < np.inf else {}
+    b_eq = np.zeros(k) if k else None
+    res = linprog(cost, A_ub=A_ub, b_ub=np.zeros(m), A_eq=A_eq, b_eq=b_eq, bounds=bounds, options=limit)
+    if res.status == 1:
+        check_time(CLOCKS_DIFFER)
     if res.status == 2:
         raise InfeasibleRegionError("The region is empty: no decision satisfies all constraints at once.")
     if res.x is None or res.status != 0 or not np.isfinite(res.x).all() or not res.x[-1] > 0.5:
@@ -186,6 +191,7 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
         raise SolverError("HiGHS reported a point as optimal that violates the constraints of the region.")
     equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
     if equal.shape[0]:
+        check_time(predicted_seconds(4.0 * equal.shape[0] * d * d))  # multiplications, at least
         _, sv, Vt = np.linalg.svd(equal, full_matrices=True)
         rank = int((sv > 1e-10 * max(sv[0], 1e-300)).sum())
         normals, directions = Vt[:rank], Vt[rank:].T

@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint
 from .._utils.errors import InfeasibleRegionError
 from ._cost_bounds import CostBounds
 from ._names import Names, say_variable
-from ._oracles.highs import coordinate_bounds, solve_rows, worst_rows
+from ._oracles.highs import check_bounded, solve_rows, worst_rows
 from ._row_names import row_error
 from .base import Region
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion, largest_values
@@ -197,8 +197,7 @@ class ConstrainedRegion(Region):
         return InequalityForm.build(d, *_stack(upper), *_stack(equal), *bounds)
 
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
-        form = self._data(d).form
-        return form.lower, form.upper
+        return _read_bounds(self.label, d, self.bounds, self._names(d))  # no program is solved for them
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Bounds may vary by sample, and so may the right-hand sides ``b_ub`` and ``b_eq``, if they are given."""
@@ -211,8 +210,6 @@ class ConstrainedRegion(Region):
 
 class _PolyhedronData(NamedTuple):
     form: InequalityForm
-    low: np.ndarray  # the given bounds, or the smallest and largest values where none is given
-    high: np.ndarray
 
 
 class Polyhedron(ConstrainedRegion, PolyhedralRegion):
@@ -291,7 +288,8 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
 
     def _prepare(self, d: int) -> _PolyhedronData:
         form = self._form(d)
-        return _PolyhedronData(form, *coordinate_bounds(form, self._names(d)))
+        check_bounded(form, self._names(d))
+        return _PolyhedronData(form)
 
     def _argmin(self, C: np.ndarray, data: _PolyhedronData) -> np.ndarray:
         return solve_rows(data.form, C, n_jobs=self.n_jobs)
@@ -306,16 +304,6 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return the constraints as they were given, without inequalities that bounds leave loose."""
         return self._data(self.resolve_dim(n_dim)).form.without_loose()
-
-    def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest box around the region; sides without a given bound were computed by ``_prepare``."""
-        d = self.resolve_dim(n_dim)
-        form, low, high = self._data(d)
-        low, high, eye = low.copy(), high.copy(), np.eye(d)
-        below, above = np.isfinite(form.lower), np.isfinite(form.upper)
-        low[below] = self._solve_directions(eye[below])[:, below].diagonal()
-        high[above] = self._solve_directions(-eye[above])[:, above].diagonal()
-        return low, high
 
 
 def split_rows(name: str, form: InequalityForm, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -365,7 +353,7 @@ class RowPolyhedron(RowPolyhedral):
 
     def _solve(self, C: np.ndarray, **options: Any) -> np.ndarray:
         """Solve each row with its own constraints."""
-        form, rows = self.region._data(C.shape[1]).form, self.rows
+        form, rows = self._plain_form(C.shape[1]), self.rows
         n, rhs, bounds = C.shape[0], None, None
         if "b_ub" in rows or "b_eq" in rows:
             plain = {"b_ub": form.b_ub, "b_eq": form.b_eq}

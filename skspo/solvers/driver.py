@@ -112,7 +112,14 @@ def minimise(
         found = minimise_on_rows(rows_of(objective), run, options, start, kept, tol)
         if found is not None:
             return found
-    solvers = make_solvers(objective, run, **options._asdict())
+    try:
+        with run.deadline.enforced():
+            check_decided(objective, run)  # the choice may prepare the region
+            solvers = make_solvers(objective, run, **options._asdict())
+    except TimeIsUp as error:
+        name = "sgd" if options.solver == "auto" else options.solver  # sgd needs nothing of the region
+        Theta = objective.least_squares if start is None else start
+        return unknown(Theta, str(error)), SOLVERS[name]() if isinstance(name, str) else name
     return run_solvers(objective, run, solvers, start)
 
 

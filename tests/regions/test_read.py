@@ -295,7 +295,7 @@ def test_large_sparse_models_stay_sparse():
     chain = sp.diags_array([np.ones(d), np.ones(d - 1)], offsets=[0, 1])
     region = read_region({"c": np.ones(d), "constraints": LinearConstraint(chain, ub=1), "bounds": Bounds(0, 1)})
     image = read_region({"c": np.ones(d), "constraints": LinearConstraint(chain, ub=1), "bounds": Bounds(0, 1)}, [0, 7])
-    assert sp.issparse(region._data(d).form.A_ub) and sp.issparse(image.matrix)
+    assert sp.issparse(region.inequality_form(d).A_ub) and sp.issparse(image.matrix)
     assert_array_equal(image.argmin(image.extend([-1.0, -1.0])), [1, 1, 0])
 
 

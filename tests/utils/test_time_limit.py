@@ -9,10 +9,13 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from clock_problems import ASSETS, CLASSES, GRID, PATHS, Clock
 from marks import rest_is_slow
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge, RidgeCV
 from small_sets import cheapest
 
 from skspo import (
@@ -21,20 +24,25 @@ from skspo import (
     Knapsack,
     LqBall,
     Markowitz,
+    MixedInteger,
     OracleRegion,
+    Polyhedron,
     ShortestPath,
     Simplex,
     SPOPlusLoss,
     SPOPlusRegressor,
     SPOPlusRegressorCV,
     SPORegressor,
+    SPORegressorCV,
     spo_plus_path,
 )
 from skspo._training.chunked import ChunkedObjective
 from skspo._training.in_memory import InMemoryObjective
+from skspo._training.regression import hurried_regression
 from skspo._training.run import Run
 from skspo._utils.deadline import Deadline, StepTimer
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
+from skspo.regions._oracles.linear_model import LinearModel
 from skspo.regions.base import Region
 from skspo.solvers import InteriorPointSolver, make_solvers
 from skspo.solvers.interior_point.state import State
@@ -366,6 +374,94 @@ def test_a_path_of_many_models(clock):
         assert 0 <= gaps[k] <= 1
 
 
+# -- before the solver -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [SPOPlusRegressor, SPORegressor, SPOPlusRegressorCV, SPORegressorCV])
+@pytest.mark.parametrize("cls", [Polyhedron, MixedInteger])
+def test_preparing_a_region_counts(make, cls, clock, monkeypatch):
+    """The fit ends, and the region is prepared when it is used."""
+    X, C = ASSETS
+    clock.count(monkeypatch, LinearModel, "run", 10.0)
+    before = clock.now
+    region = cls(np.ones((1, 5)), [2.0], bounds=[(0, 1), *[(0, None)] * 4])
+    with pytest.warns(ConvergenceWarning, match="was reached"):
+        model = make(region, time_limit=15).fit(X, C)
+    assert clock.now - before <= 60.0  # two programs of 10 s, and a second for each oracle call of a fold
+    assert model.objective_ == np.inf and model.lower_bound_ == 0.0
+    assert_array_equal(model.decide(X), region.argmin(model.predict(X)))
+
+
+def test_preparing_the_region_of_each_row_counts(clock, monkeypatch):
+    X, C = ASSETS
+    clock.count(monkeypatch, LinearModel, "run", 10.0)
+    rows = {"b_ub": np.full((60, 1), 1.5)}
+    with pytest.warns(ConvergenceWarning, match="time_limit=5 s was reached"):
+        model = SPOPlusRegressor(Polyhedron(np.ones((1, 5)), [2.0]), time_limit=5).fit(X, C, region_params=rows)
+    assert model.objective_ == np.inf
+    assert (model.decide(X, region_params=rows).sum(axis=1) <= 1.5 + 1e-9).all()
+
+
+def test_without_time_for_equalities_the_rest_goes_on(clock, monkeypatch):
+    X, C = ASSETS
+    region = Polyhedron(A_eq=np.ones((1, 5)), b_eq=[1.0])
+    free = SPOPlusRegressor(region).fit(X, C)
+    monkeypatch.setattr("skspo.regions.polyhedral.predicted_seconds", lambda multiplications: 31.0)
+    model = SPOPlusRegressor(region, time_limit=100).fit(X, C)  # at most 30 s for equalities
+    assert model.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(free.objective_, rel=1e-5)
+
+
+def test_hurried_regression(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(300, 40)) + 1.0, rng.uniform(0.5, 1.5, 300)
+    C = X @ rng.normal(size=(40, 3)) + rng.normal(size=(300, 3))
+    weight /= weight.sum()
+    for alpha in (0.0, 30.0):
+        expected = Ridge(alpha).fit(X, C, sample_weight=300 * weight)
+        coef, intercept = hurried_regression(X, C, weight, True, alpha)
+        assert_allclose(coef, expected.coef_, atol=2e-3)
+        assert_allclose(intercept, expected.intercept_, atol=1e-2)
+    monkeypatch.setattr("skspo._training.regression.time_left", lambda: 0.0)
+    coef, intercept = hurried_regression(X, C, weight, True)
+    assert_array_equal(coef, np.zeros((3, 40)))
+    assert_allclose(intercept, weight @ C)
+
+
+def test_the_ridge_prior_in_a_hurry(monkeypatch):
+    """The penalty is chosen on some of the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 60))
+    C = X @ rng.normal(size=(60, 4)) + 5.0 * rng.normal(size=(400, 4))
+    free = SPOPlusRegressor(Simplex(), prior="ridge", alpha=10.0).fit(X, C)
+    sizes, search = [], RidgeCV.fit
+    monkeypatch.setattr(
+        RidgeCV, "fit", lambda self, Z, *args, **kw: sizes.append(len(Z)) or search(self, Z, *args, **kw)
+    )
+    # On this machine the search takes 40 x 400 x 60 x 60 / 5e6 = 11.5 s.
+    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 5e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SPOPlusRegressor(Simplex(), prior="ridge", alpha=10.0, time_limit=10).fit(X, C)
+    assert sizes == [100]
+    assert 0.0 <= model.lower_bound_ <= model.objective_
+    assert model.objective_ == pytest.approx(free.objective_, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", ["ridge", "zero", "least_squares"])
+def test_priors_keep_the_limit(prior):
+    # Without checks, ridge took 13 s, and 50 s for twice as many rows.
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(2500, 2000)), rng.normal(size=(2500, 3))
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SPOPlusRegressor(Simplex(), prior=prior, alpha=0.1, time_limit=1.0).fit(X, C)
+    assert time.perf_counter() - start <= 8.0  # 1.6 s; the rest is for a busy machine
+    assert 0.0 <= model.lower_bound_ <= model.objective_ < np.inf
+
+
 # -- with the real clock -----------------------------------------------------------------------------------------------
 
 LARGE = {
@@ -378,8 +474,25 @@ LARGE = {
         ShortestPath.grid(20, 20),
         make_shortest_path(300, 5, (20, 20), degree=6, noise=0.5, random_state=0),
     ),
+    "market split": lambda: (market_split(), make_portfolio(30, 4, 40, random_state=0)),  # no one can solve it
+    "equality": lambda: (  # its relative interior point takes 6 s
+        Polyhedron(*many_rows(2000), A_eq=np.ones((1, 2000)), b_eq=[200.0]),
+        make_portfolio(50, 5, 2000, random_state=0),
+    ),
     "assets": lambda: (Markowitz(np.eye(300) + 0.1, 0.4), make_portfolio(100, 5, 300, degree=6, random_state=0)),
 }
+
+
+def market_split(m=5, n=40):
+    rng = np.random.default_rng(3)
+    A = rng.integers(0, 100, (m, n))
+    return MixedInteger(A_eq=A, b_eq=A @ rng.integers(0, 2, n), bounds=(0, 1))
+
+
+def many_rows(d):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((d // 2, d), density=5 / d, rng=rng, format="csr")
+    return A + sp.csr_array((np.full(d, 0.5), (np.arange(d) % (d // 2), np.arange(d))), shape=A.shape), np.ones(d // 2)
 
 
 @pytest.mark.parametrize("name", rest_is_slow(LARGE, 1))

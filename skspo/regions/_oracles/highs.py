@@ -40,6 +40,7 @@ from .linear_model import (
 from .mixed_integer import solve_chunk, tighten
 
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
+RAY = 1e-6  # a larger direction of a cone, of size one, is not a violation of its constraints by tolerances of 1e-10
 BLOCK = 1024  # rows whose proofs are checked together
 
 
@@ -163,47 +164,88 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
     return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
 
 
-def coordinate_bounds(
-    form: InequalityForm, names: Names = None, columns: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def coordinate_bounds(form: InequalityForm, columns: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Finite bounds of every decision: the given ones, or the smallest and largest value where there is none.
 
     Parameters
     ----------
     form : InequalityForm
-    names : list of str, default=None
-        Names of the decisions, for error messages.
+        Nonempty and bounded.
     columns : ndarray of shape (d,), default=None
         Mask of the decisions whose bounds are wanted; None means all.
 
     Returns
     -------
     low, high : ndarray of shape (d,)
-
-    Raises
-    ------
-    ValueError
-        If the region is empty or unbounded.
     """
     low, high = form.lower.copy(), form.upper.copy()
     model = LinearModel(scale_constraints(form))
     for bound, sign in ((low, 1.0), (high, -1.0)):
         missing = ~np.isfinite(bound) & (True if columns is None else columns)
-        for j in np.flatnonzero(missing):
-            c = np.zeros(low.size)
-            c[j] = sign
-            status = model.run(c)
+        for j in map(int, np.flatnonzero(missing)):
+            check_time()
+            bound[j] = model.minimise(_direction(low.size, j, sign), f"the bounds of w[{j}]")[j]
+    return low, high
+
+
+def check_bounded(form: InequalityForm, names: Names = None) -> None:
+    """Raise an error if a polyhedron is empty or unbounded.
+
+    It is bounded if and only if it has no ray r, that is A_ub r <= 0, A_eq r = 0, r_j >= 0 where there is a lower and
+    r_j <= 0 where there is an upper bound.  One or two linear programs look for a ray with -1 <= r <= 1; what they find
+    is confirmed along the coordinates, because small coefficients make long edges look like rays.
+
+    Parameters
+    ----------
+    form : InequalityForm
+    names : list of str, default=None
+        Names of the decisions, for error messages.
+    """
+    check_time()
+    scaled = scale_constraints(form)
+    model = LinearModel(scaled)  # an error if the region is empty
+    below, above = np.isfinite(form.lower), np.isfinite(form.upper)
+    while not (below & above).all():
+        check_time()
+        r = _ray(scaled, below, above)
+        if r is None:
+            return
+        for j in map(int, np.flatnonzero(np.abs(r) > 0.5 * np.abs(r).max())):
+            check_time()
+            sign = -np.sign(r[j])
+            status = model.run(_direction(r.size, j, sign))
             if status == Status.kUnbounded:
-                side = "below" if sign > 0 else "above"
                 raise UnboundedRegionError(
-                    f"The region is unbounded: {say_variable(names, int(j))} has no limit {side}. "
+                    f"The region is unbounded: {say_variable(names, j)} has no limit "
+                    f"{'below' if sign > 0 else 'above'}. "
                     "A region must be bounded, otherwise some costs have no best decision: add bounds."
                 )
-            what = f"the bounds of {say_variable(names, int(j))}"
             if status != Status.kOptimal:
-                raise_status(model.highs, status, what)
-            bound[j] = model.minimise(c, what)[j]
-    return low, high
+                raise_status(model.highs, status, f"the bounds of {say_variable(names, j)}")
+            (below if sign > 0 else above)[j] = True
+
+
+def _direction(d: int, j: int, sign: float) -> np.ndarray:
+    c = np.zeros(d)
+    c[j] = sign
+    return c
+
+
+def _ray(form: InequalityForm, below: np.ndarray, above: np.ndarray) -> np.ndarray | None:
+    """Direction in which decisions can go without end; None if there is none."""
+    m, k = form.A_ub.shape[0], form.A_eq.shape[0]
+    low, high = np.where(below, 0.0, -1.0), np.where(above, 0.0, 1.0)
+    model = LinearModel(InequalityForm(form.A_ub, np.zeros(m), form.A_eq, np.zeros(k), low, high))
+    # No term of this cost is positive.  If their sum is never negative, the rays are a subspace of the free decisions,
+    # and are all orthogonal to a random direction only if there are none.
+    cost = form.A_ub.T @ np.ones(m) - (high == 1.0) * (low == 0.0) + (low == -1.0) * (high == 0.0)
+    free = (~below & ~above) * np.random.default_rng(0).normal(size=below.size)
+    for c in (cost, free):
+        if c.any():
+            r, _ = model.optimum(c, "a direction without end")
+            if np.abs(r).max() > RAY:
+                return r
+    return None
 
 
 def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray, integers: np.ndarray | None = None) -> np.ndarray:
