@@ -51,6 +51,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, check_training_data
 from .._training.run import Run
 from .._utils.deadline import Deadline
+from .._utils.frames import check_index
 from .._utils.params import BOOL, Check, integer, number, optional
 from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams
@@ -58,7 +59,7 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
-from ._folds import Fold, Splitter, cv_splits, fit_folds, held_out_predictions, protected
+from ._folds import Fold, Splitter, codes_of, cv_splits, fit_folds, held_out_predictions, protected
 from ._linear import LinearSPOPlusMixin
 from ._path import Path, Point, alpha_grid, warn_about
 
@@ -99,7 +100,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
         one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
     cv : int, cross-validation generator, iterable or None, default=None
-        As everywhere in scikit-learn; None means five folds, or as many as there are samples.
+        As everywhere in scikit-learn; None means five folds, or as many as there are samples.  With ``groups`` in
+        ``fit``, None and numbers mean folds of whole groups.
     scoring : {"spo_plus_loss", "spo_loss"}, scorer name, callable or None, default=None
         The criterion.  "spo_plus_loss" is the total SPO+ loss of the held-out samples of all folds; "spo_loss" is their
         total SPO loss: the goal, but noisier (see Notes).  None means "spo_plus_loss", unless the SPO loss of another
@@ -258,6 +260,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         region_params: RegionParams | None = None,
+        groups: ArrayLike | None = None,
     ) -> SPOPlusRegressorCV:
         """Choose the penalty by cross-validation and fit the model to all data.
 
@@ -273,12 +276,16 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             Known part of the costs: the cost is the offset plus what the model is to predict.
         region_params : dict of array-like, or the like, optional
             Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        groups : array-like of shape (n_samples,), optional
+            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
+            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
+            groups, not samples.
 
         Returns
         -------
         self : SPOPlusRegressorCV
         """
-        return self._fit(X, y, sample_weight, offset, region_params)
+        return self._fit(X, y, sample_weight, offset, region_params, groups)
 
     def _fit(
         self,
@@ -287,11 +294,13 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         region_params: RegionParams | None = None,
+        groups: ArrayLike | None = None,
         transform_fold: TransformFold | None = None,
     ) -> SPOPlusRegressorCV:
         """Fit; ``transform_fold`` returns the features of both parts of a fold, if they are not rows of X."""
         self._check_params()
         deadline = Deadline(self.time_limit)
+        check_index(X=X, groups=groups)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, training_region = self._check_regions(
             data.C, region_params, surrogate_region=self.surrogate_region, deadline=deadline
@@ -303,7 +312,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
-        splits = cv_splits(self.cv, data.X, data.C, data.weight)
+        splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
         jobs = effective_n_jobs(self.n_jobs)
         with deadline.enforced():
             # Folds are fitted at the same time and get the region without threads.
@@ -338,7 +347,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             # Ties, up to rounding, go to the larger alpha.
             best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
             if self.scoring is None and not any(fold.inexact for fold in folds):
-                best = protected(best, folds, table.n_fitted)
+                best = protected(best, folds, table.n_fitted, codes_of(groups, splits))
             path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
             activity.update("fit to all data")
             (final,) = path.extend(alphas[best : best + 1], deadline)

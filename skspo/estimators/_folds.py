@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from numbers import Integral
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, check_cv
+from sklearn.utils import check_consistent_length
 
 from .._training.design import apply_model
 from .._training.fitted import known_in
@@ -51,11 +53,18 @@ def cv_splits(
 ) -> Splits:
     """Training and held-out rows of each fold; None means five folds, or as many as there are samples.
 
+    With groups, None and numbers mean folds of whole groups.
     ``scored``: held-out losses are averaged with the weights, which then must not all be zero.
     """
     n = X.shape[0]
     if n < 2:
         raise ValueError(f"Cross-validation needs at least 2 samples to hold some out, got n_samples={n}.")
+    check_consistent_length(X, groups)
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        n_groups = len(np.unique(np.asarray(groups)))
+        if n_groups < 2:
+            raise ValueError("Cross-validation needs at least 2 groups to hold some out, got 1.")
+        cv = GroupKFold(min(5, n_groups) if cv is None else int(cv))
     splits = list((KFold(min(5, n)) if cv is None else check_cv(cv)).split(X, C, groups))
     if not any(len(test) for _, test in splits):
         raise ValueError("cv holds no sample out. Use another cv.")
@@ -213,7 +222,17 @@ class Fold:
         return Scores(spo, spo_plus, self.score(point, spo, spo_plus, self.held_out), regret)
 
 
-def excess_regret(regret: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def codes_of(groups: ArrayLike | None, splits: Splits) -> list[np.ndarray] | None:
+    """Number of the group of each held-out sample of each fold; None without groups."""
+    if groups is None:
+        return None
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    return [codes[test] for _, test in splits]
+
+
+def excess_regret(
+    regret: np.ndarray, weight: np.ndarray, codes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean regret of each candidate above the lowest one, and the standard error of this difference.
 
     All candidates have the same samples, so these are paired differences.
@@ -224,25 +243,33 @@ def excess_regret(regret: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, n
         Regret of each sample and candidate.
     weight : ndarray of shape (m,)
         Not all zero.
+    codes : ndarray of int, shape (m,), optional
+        Number of the group of each sample: groups are independent, and not samples.
     """
     share = weight / weight.sum()
     best = int(np.argmin(share @ regret))
     difference = regret - regret[:, [best]]
     mean = share @ difference
-    return mean, np.sqrt((share**2) @ (difference - mean) ** 2)
+    terms = share[:, None] * (difference - mean)
+    if codes is not None:
+        samples, terms = terms, np.zeros((codes.max() + 1, terms.shape[1]))
+        np.add.at(terms, codes, samples)
+    return mean, np.sqrt(np.square(terms).sum(axis=0))
 
 
-def protected(best: int, folds: list[Fold], n_fitted: int) -> int:
+def protected(best: int, folds: list[Fold], n_fitted: int, codes: list[np.ndarray] | None = None) -> int:
     """Return the candidate chosen by the SPO+ loss, unless its decisions are significantly worse than another's."""
-    parts = []
-    for fold in folds:
+    parts, own = [], []
+    for k, fold in enumerate(folds):
         known = [scores.regret for scores in fold.scores[:n_fitted] if scores is not None]
         if len(known) == n_fitted:  # otherwise there was no time, or nothing was held out
             weight = fold.held_out.weight
             parts.append((np.stack(known, axis=1), np.ones(len(known[0])) if weight is None else weight))
+            own += [] if codes is None else [codes[k]]
     if not any(weight.any() for _, weight in parts):
         return best
-    excess, error = excess_regret(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+    regret, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
+    excess, error = excess_regret(regret, weights, np.concatenate(own) if own else None)
     return int(np.argmin(excess)) if excess[best] > SIGNIFICANT * error[best] else best
 
 

@@ -28,6 +28,7 @@ from .._training.inputs import TrainingData, check_training_data, learn_region, 
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
+from .._utils.frames import check_index
 from .._utils.params import Check, integer, one_of
 from .._utils.progress import Activity, silent
 from .._utils.threads import count_workers
@@ -38,7 +39,7 @@ from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimise_spo
 from ._base import DecisionMixin
 from ._cv import SPOPlusRegressorCV
-from ._folds import Splitter, cv_splits, excess_regret
+from ._folds import Splitter, codes_of, cv_splits, excess_regret
 from ._linear import LinearSPOPlusMixin, shortfall
 from ._path import Path
 from ._spo import SPORegressor
@@ -220,6 +221,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         region_params: RegionParams | None = None,
+        groups: ArrayLike | None = None,
     ) -> SPORegressorCV:
         """Choose the step by cross-validation and fit the model to all data.
 
@@ -235,6 +237,10 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
             Known part of the costs: the cost is the offset plus what the model is to predict.
         region_params : dict of array-like, or the like, optional
             Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        groups : array-like of shape (n_samples,), optional
+            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
+            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
+            groups, not samples.
 
         Returns
         -------
@@ -243,11 +249,12 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         self._check_params()
         steps = self._check_steps()
         deadline = Deadline(self.time_limit)
+        check_index(X=X, groups=groups)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, deadline=deadline)
         data = data.within(region)
         plain = data.learn_bounds(plain, region)
-        splits = cv_splits(self.cv, data.X, data.C, data.weight)
+        splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
         rng = check_random_state(self.random_state)
         done: list[bool] = []
         activity = Activity(type(self).__name__, self.verbose, len(splits) + 1, "fits")
@@ -268,7 +275,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 folds.append(held_out)
                 activity.advance()
                 activity.update("descent on the folds" if activity.done < len(splits) else "fit to all data")
-            cv_results, chosen = _judge(steps, folds)
+            cv_results, chosen = _judge(steps, folds, codes_of(groups, splits))
             step = float(steps[chosen])
             line = self._line(region.with_threads(effective_n_jobs(self.n_jobs)), data, alpha, seeds[-1], deadline)
             result = self._between(line, step)
@@ -400,13 +407,16 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         return _HeldOut(np.maximum(regret, 0.0) if here.fault is None else regret, weight)
 
 
-def _judge(steps: np.ndarray, folds: list[_HeldOut]) -> tuple[dict[str, np.ndarray], int]:
+def _judge(
+    steps: np.ndarray, folds: list[_HeldOut], codes: list[np.ndarray] | None = None
+) -> tuple[dict[str, np.ndarray], int]:
     """Table of the cross-validation, and the number of the chosen step."""
     regret, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     if not weight.any():  # nothing was held out, or there was no time: the smallest step is chosen
         regret, weight = np.zeros((1, len(steps))), np.ones(1)
     mean = np.average(regret, axis=0, weights=weight)
-    excess, error = excess_regret(regret, weight)
+    own = [] if codes is None else [code for code, fold in zip(codes, folds, strict=True) if len(fold.weight)]
+    excess, error = excess_regret(regret, weight, np.concatenate(own) if own else None)
     chosen = int(np.flatnonzero(excess <= N_ERRORS * error + 1e-9 * np.abs(mean).max())[0])
     empty = np.zeros(len(steps))
     splits = np.array([np.average(r, axis=0, weights=a) if a.any() else empty for r, a in folds])

@@ -337,7 +337,14 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         view = learn_region(view, C, given, possible)
         weight = relative_weight(given)
         # Members get the weights as they are: their size matters next to a penalty.
-        data = Rows(X, C.reshape(shape), given, check_offset(offset, (n, d)), known)
+        data = Rows(
+            X,
+            C.reshape(shape),
+            given,
+            check_offset(offset, (n, d)),
+            known,
+            None if groups is None else np.asarray(groups),
+        )
         rng = check_random_state(self.random_state)
         members = self._members(n, n_features, d, region, int(rng.randint(2**31 - 1)))
         splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, C, given, groups) if len(b)]

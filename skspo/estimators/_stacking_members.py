@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from inspect import signature
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -150,10 +151,11 @@ class Rows(NamedTuple):
     weight: np.ndarray | None
     offset: np.ndarray | None  # (n, d)
     region_params: np.ndarray | None
+    groups: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Rows:
         """Some of the samples."""
-        known = (None if array is None else array[rows] for array in (self.weight, self.offset, self.region_params))
+        known = (None if array is None else array[rows] for array in self[2:])
         return Rows(take_rows(self.X, rows), self.C[rows], *known)
 
 
@@ -237,11 +239,10 @@ def fit_member(member: Member, data: Rows, limit: float = np.inf, *, by_fold: bo
 def _fit(fit: Callable[..., object], name: str, X: ArrayLike, data: Rows) -> None:
     """Call ``fit`` with what is known about the samples."""
     known = data._asdict()
-    given = {
-        argument: known[field]
-        for argument, field in (("sample_weight", "weight"), ("offset", "offset"), ("region_params", "region_params"))
-        if known[field] is not None
-    }
+    fields = {"sample_weight": "weight", "offset": "offset", "region_params": "region_params"}
+    if "groups" in signature(fit).parameters:  # it cross-validates
+        fields["groups"] = "groups"
+    given = {argument: known[field] for argument, field in fields.items() if known[field] is not None}
     with _named(name):
         fit(X, data.C, **given)
 
