@@ -22,7 +22,7 @@ from ._utils.warn import warn_once
 from .losses import SPOPlusLoss, check_costs, check_existing, check_offset, check_weight
 from .regions.base import Region
 from .regions.capabilities import CAPABILITIES, has
-from .regions.check import check_region, warn_no_region
+from .regions.check import check_not_labels, check_region, warn_no_region
 from .regions.simplex import Box
 
 #: best costs below this share of the largest cost times the largest entry of the decision are set to zero
@@ -368,6 +368,8 @@ def _prepare(
     rows = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "offset": offset}
     check_frames(None, region, region_params=region_params, **rows)
     C, C_hat = check_costs(y_true, y_pred, may_miss=True)
+    if np.ndim(y_true) == 1:
+        check_not_labels(region, C.shape[:1], "y_true")
     known = check_offset(offset, C.shape)
     C_hat = C_hat if known is None else C_hat + known
     region = check_region(region, n_dim=C.shape[1]).with_rows(region_params, *C.shape)

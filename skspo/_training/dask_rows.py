@@ -22,6 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from ..data.chunks import Chunk, is_dask
 from ..regions._row_names import ALL_ROWS
+from ..regions.check import check_not_labels
 from .design import check_blocks
 from .in_memory import InMemoryObjective
 from .inputs import Attributes, feature_attributes, frame_attributes
@@ -219,6 +220,7 @@ def _input_attributes(estimator: object, X: object, y: object, offset: object) -
         )
     if X.ndim != 2 or y.ndim not in (1, 2):
         raise ValueError(f"X must have two dimensions and y one or two, got {X.ndim} and {y.ndim}.")
+    check_not_labels(getattr(estimator, "region", None), y.shape)
     noted = copy(estimator)
     validate_data(noted, _example(X), skip_check_array=True, reset=True)
     attributes = feature_attributes(noted) | frame_attributes(estimator, X, y, reset=True, offset=offset)

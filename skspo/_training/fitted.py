@@ -166,11 +166,13 @@ def decision_names(estimator: object, region: Region, d: int) -> np.ndarray | No
 
 def known_in(region: object, y: Any) -> np.ndarray:
     """Indices of the costs that the region knows to be 1 (``LinearImage.extend``), and that are 1 in the data."""
-    shape = np.shape(y)
-    if not isinstance(region, Region) or len(shape) != 2 or region.n_dim != shape[1]:
-        return np.zeros(0, dtype=np.intp)
-    known = np.array(region._known_costs(shape[1]), dtype=np.intp)
-    return known[(np.asarray(y)[:, known] == 1.0).all(axis=0)] if known.size else known
+    d = region.n_dim if isinstance(region, Region) else None
+    known = np.zeros(0, dtype=np.intp)
+    if isinstance(region, Region) and d is not None:
+        known = np.array(region._known_costs(d), dtype=np.intp)
+    if not known.size or np.shape(y)[1:] != (d,):
+        return known[:0]
+    return known[(np.asarray(y)[:, known] == 1.0).all(axis=0)]
 
 
 # -- offset and region_params ------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from .._utils.types import RegionParams
 from .._utils.warn import warn_once
 from ..losses import check_existing, check_offset, check_weight
 from ..regions.base import Region
-from ..regions.check import same_value
+from ..regions.check import check_not_labels, same_value
 from .baselines import mean_cost, nearest_factor
 from .design import apply_model, check_blocks
 from .fitted import check_frames, check_metadata, fitted_with, known_in
@@ -195,6 +195,7 @@ def check_training_data(
             ),
         )
         check_consistent_length(X_arr, C)
+    check_not_labels(getattr(estimator, "region", None), C.shape)
     attributes |= feature_attributes(noted) | {"_y_is_1d": C.ndim == 1}
     C = C.reshape(X_arr.shape[0], -1)
     if getattr(estimator, "shared", False):

@@ -36,7 +36,7 @@ from .._utils.types import RandomState, RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
-from ..regions.check import check_region, view_in_time
+from ..regions.check import check_not_labels, check_region, view_in_time
 from ._base import DecisionMixin
 from ._folds import Splitter, cv_splits
 from ._report import DecisionReport, decision_report, figures_of
@@ -324,6 +324,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             C = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
         check_consistent_length(X, C, groups)
         n, n_features = np.shape(X)
+        check_not_labels(self.region, C.shape)
         d = 1 if C.ndim == 1 else C.shape[1]
         if self.shared:
             check_blocks(n_features, d)

@@ -31,7 +31,7 @@ from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.capabilities import project_visible
-from ..regions.check import check_region
+from ..regions.check import check_not_labels, check_region
 from ._base import DecisionMixin
 from ._folds import take_rows
 
@@ -143,6 +143,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
             given = check_array(y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="y")
         shape = given.shape
+        check_not_labels(self.region, shape)
         C = given.reshape(len(given), -1)
         d = C.shape[1]
         region = check_region(self.region, n_dim=d)

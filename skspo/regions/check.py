@@ -61,6 +61,32 @@ def view_in_time(region: Region, region_params: RegionParams | None, n_rows: int
         return region
 
 
+def check_not_labels(region: object, shape: tuple[int, ...], name: str = "y") -> None:
+    """Raise an error if costs of this shape have one dimension, and the region with one variable has one decision only.
+
+    Class labels would be read as costs, and every model would have a perfect score.  A column of shape (n_samples, 1)
+    gives a warning: it may be a problem of one alternative.
+    """
+    if shape[1:] not in ((), (1,)) or not isinstance(region, Region) or region.n_dim not in (None, 1):
+        return
+    hint = (
+        f"If {name} are class labels, use CostSensitiveClassifier. Otherwise {name} must have one column of costs for "
+        "each decision variable, shape (n_samples, d); MultiOutputRegressor and RegressorChain pass one column at a "
+        "time, and these estimators need no such wrapper."
+    )
+    try:
+        low, high = region.argmin(np.array([[1.0], [-1.0]]))
+    except (TypeError, ValueError) as error:
+        error.add_note(hint)
+        raise
+    if low == high:
+        what = "one dimension" if len(shape) == 1 else "one column"
+        message = f"{name} has {what}, and {region.label} with one variable has one decision only, {low[0]:g}. {hint}"
+        if len(shape) == 1:
+            raise ValueError(message)
+        warn_once(message)
+
+
 def warn_no_region() -> None:
     """Warn that the unit Box is used, which is rarely intended."""
     warn_once(

@@ -50,6 +50,7 @@ ESTIMATORS = [
 
 
 @pytest.mark.filterwarnings("ignore:No region was given")
+@pytest.mark.filterwarnings("ignore:y has one column")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
