@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import Any, NamedTuple, TypeAlias
@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._utils.frames import column_names
+from .._utils.interrupts import check_interrupt, interrupts_arrive
 from .._utils.scaling import check_largest, relative_weight
 from .._utils.types import RegionParams
 from .._utils.warn import warn_once
@@ -115,19 +116,24 @@ OPTIONAL = ("feature_names_in_", "cost_names_in_", "cv_predictions_", "_baseline
 
 def set_fitted(estimator: object, learned: Attributes, forget: tuple[str, ...] = ()) -> None:
     """Replace the fitted attributes in one step, so that an interrupt cannot leave half of them."""
+    check_interrupt()
     kept = {name: value for name, value in vars(estimator).items() if name not in (*OPTIONAL, *forget)}
     estimator.__dict__ = kept | learned
 
 
 @contextmanager
-def restore_rng_on_failure(rng: np.random.RandomState, stored: Callable[[], bool]) -> Iterator[None]:
-    """Restore the state of a generator if a fit fails, so that a second try draws the same numbers."""
-    state = rng.get_state()
+def restore_rng_on_failure(estimator: object, rng: object) -> Iterator[None]:
+    """Restore a ``RandomState`` if a fit fails, so that a second try draws the same numbers; Ctrl-C is not lost.
+
+    Nothing is restored once ``set_fitted`` has replaced the attributes.
+    """
+    state, before = rng.get_state() if isinstance(rng, np.random.RandomState) else None, vars(estimator)
     try:
-        yield
+        with interrupts_arrive():
+            yield
     except BaseException:
-        if not stored():
-            rng.set_state(state)
+        if state is not None and vars(estimator) is before:
+            rng.set_state(state)  # type: ignore[attr-defined]
         raise
 
 

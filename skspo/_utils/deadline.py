@@ -22,6 +22,8 @@ from typing import Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from .interrupts import check_interrupt, interrupts_arrive
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -70,10 +72,11 @@ class Deadline:
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Make ``check_time`` raise ``TimeIsUp`` after this deadline, in a ``with`` block."""
+        """Make ``check_time`` raise ``TimeIsUp`` after this deadline, in a ``with`` block; Ctrl-C is not lost there."""
         token = _enforced.set(self)
         try:
-            yield
+            with interrupts_arrive():
+                yield
         finally:
             _enforced.reset(token)
 
@@ -87,7 +90,8 @@ _enforced: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def check_time(seconds: float = 0.0) -> None:
-    """Raise ``TimeIsUp`` if the current fit has at most ``seconds`` left."""
+    """Raise ``TimeIsUp`` if the current fit has at most ``seconds`` left, ``KeyboardInterrupt`` if it was lost."""
+    check_interrupt()
     deadline = _enforced.get()
     if deadline is not None and deadline.at != np.inf and deadline.left() <= seconds:
         deadline.reached = True
@@ -181,6 +185,7 @@ class StepTimer:
 
     def late(self) -> bool:
         """Whether to stop; must be called once per step."""
+        check_interrupt()
         if self.before == np.inf:
             return False
         left = self.deadline.left()

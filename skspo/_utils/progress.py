@@ -23,6 +23,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import Generic, ParamSpec, TextIO, TypeVar
 
+from .interrupts import check_interrupt
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -152,6 +154,7 @@ class Activity:
         now : bool
             Whether to show it at once, because nothing else will be shown for some time.
         """
+        check_interrupt()
         self.text, self.left = text, left
         if self.verbose:
             chain = self._chain()

@@ -48,7 +48,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, check_training_data
+from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
 from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.frames import check_index
@@ -339,7 +339,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             for k, (train, test) in enumerate(splits)
         ]
         criterion = {"pooled": self._pooled, "guarded": self.scoring is None}
-        with Activity(type(self).__name__, self.verbose, n_fits + 1, "fits") as activity:
+        activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
+        with activity, restore_rng_on_failure(self, self.random_state):
             folds, table = fit_folds(
                 folds, alphas, deadline, self.n_jobs, self.patience, **criterion, activity=activity
             )

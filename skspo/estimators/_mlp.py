@@ -219,6 +219,19 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         plain = data.learn_bounds(plain, region)
         region, data = self._merge(region, data)
         rng = check_random_state(self.random_state)
+        with restore_rng_on_failure(self, rng):
+            stopped = self._train(plain, region, data, rng)
+        if not stopped:
+            warnings.warn(
+                f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
+                "learning_rate_init.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _train(self, plain: Region, region: Region, data: TrainingData, rng: np.random.RandomState) -> bool:
+        """Train until the loss does not improve any more, which is returned, or for ``max_iter`` epochs."""
         again = self.warm_start and hasattr(self, "coefs_")
         train, test = self._split(data.X.shape[0], rng)
         network = _Network(self, region.take(train), data.take(train), rng, self if again else None)
@@ -261,14 +274,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         if held_out is not None:
             more["validation_losses_"] = validation
         self._store(network, plain, data.input_attributes, curve, best, **more)
-        if not stopped:
-            warnings.warn(
-                f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
-                "learning_rate_init.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
+        return stopped
 
     def partial_fit(
         self,
@@ -309,8 +315,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         plain = data.learn_bounds(plain, region, None if first else self)
         region, data = self._merge(region, data)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
-        network = _Network(self, region, data, rng, None if first else self)
-        with restore_rng_on_failure(rng, lambda: self.__dict__.get("_adam") is network.adam):
+        with restore_rng_on_failure(self, rng):
+            network = _Network(self, region, data, rng, None if first else self)
             loss = network.epoch(rng)
             curve = [*getattr(self, "loss_curve_", []), loss]
             self._store(

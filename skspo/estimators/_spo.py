@@ -8,7 +8,7 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
-from .._training.inputs import check_training_data
+from .._training.inputs import check_training_data, restore_rng_on_failure
 from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
@@ -207,8 +207,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         if self.warm_start and self._fits(data.C.shape[1], data.X.shape[1]):
             start = objective.from_user(self.coef_, self.intercept_)
         run, options = Run(deadline), SolverOptions("auto", self.tol, None, self.random_state, self.verbose)
-        result, solver = minimise_spo(objective, run, solver, options, init=self.init, start=start)
-        self._store(objective, run, result, plain, solver.name, data.input_attributes, data)
+        with restore_rng_on_failure(self, self.random_state):
+            result, solver = minimise_spo(objective, run, solver, options, init=self.init, start=start)
+            self._store(objective, run, result, plain, solver.name, data.input_attributes, data)
         message = shortfall(objective, result, solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)

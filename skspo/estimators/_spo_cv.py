@@ -256,9 +256,8 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         plain = data.learn_bounds(plain, region)
         splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
         rng = check_random_state(self.random_state)
-        done: list[bool] = []
         activity = Activity(type(self).__name__, self.verbose, len(splits) + 1, "fits")
-        with activity, restore_rng_on_failure(rng, lambda: bool(done)):
+        with activity, restore_rng_on_failure(self, rng):
             seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=len(splits) + 1)]
             alpha = self._penalty(plain, data, region_params, splits, seeds[-1], deadline)
             jobs = count_workers(self.n_jobs, len(splits))
@@ -292,7 +291,6 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 alpha_=alpha,
                 cv_results_=cv_results,
             )
-            done.append(True)
             regret = float(cv_results["mean_test_spo_loss"][chosen])
             activity.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
         message = shortfall(line.objective, result, line.solver)

@@ -320,8 +320,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         start = None
         if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
-        result, solver = minimise(objective, run, self._options(), start)
-        self._store(objective, run, result, region, solver.name, input_attributes, data)
+        with restore_rng_on_failure(self, self.random_state):
+            result, solver = minimise(objective, run, self._options(), start)
+            self._store(objective, run, result, region, solver.name, input_attributes, data)
         message = shortfall(objective, result, solver)
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2 + depth)
@@ -376,7 +377,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         coordinates, stream, rng = running
         stream = deepcopy(stream)  # if the pass fails, the old state is unchanged
         stream.rate = 0.1 * stream.first_rate / np.sqrt(1.0 + stream.epoch)
-        with restore_rng_on_failure(rng, lambda: self.__dict__.get("_stream", (None, None))[1] is stream):
+        with restore_rng_on_failure(self, rng):
             SGDSolver().run_epoch(objective, stream, rng)
             bound, radius = NO_BOUND if objective.inexact else ZERO_BOUND
             value = objective.value(stream.average)
