@@ -131,7 +131,9 @@ class LocalRows(Rows):
         start = 0
         for chunk in self._chunks():
             region = template.region.numbered(ALL_ROWS[start:])
-            W = region.solve_min(region.to_min(chunk.arrays(region).y))
+            C = region.to_min(chunk.arrays(region).y)
+            region.check_true_costs(C)
+            W = region.solve_min(C)
             start += len(W)
             # Decisions of many regions are 0 or 1; one byte is enough for them.
             small = W.astype(np.int8) if np.abs(W).max(initial=0.0) <= 127 else W

@@ -41,7 +41,8 @@ class Survey(NamedTuple):
     weight: float
     size: float  # Frobenius norm of the visible part of sqrt(weight) C
     largest: np.ndarray  # of |X|, by feature
-    mean: np.ndarray  # of the costs minus the offset, in the user's sense
+    mean: np.ndarray  # of the costs minus the offset, and of the costs, (2, d), in the user's sense
+    least: np.ndarray  # smallest cost of each variable, to be minimised
 
     def __add__(self, other: Survey) -> Survey:  # type: ignore[override]
         """Survey of both parts."""
@@ -56,6 +57,7 @@ class Survey(NamedTuple):
             float(np.hypot(self.size, other.size)),
             np.maximum(self.largest, other.largest),
             (1.0 - share) * self.mean + share * other.mean,
+            np.minimum(self.least, other.least),
         )
 
 
@@ -88,8 +90,9 @@ def survey_chunk(chunk: Chunk, reference: np.ndarray, normals: np.ndarray, regio
         targets = [target.reshape(-1, 1) for target in targets]
         X = X.reshape(n * d, -1)
     table = np.concatenate([np.ones((rows.shape[0], 1)), rows, *targets], axis=1) * root[:, None]
-    mean = mean_cost(y, weight, offset) if weight.any() else np.zeros(d)
-    return Survey((n,), triangle(table), float(weight.sum()), size, np.abs(X).max(axis=0, initial=0.0), mean)
+    means = np.array([mean_cost(y, weight, known) if weight.any() else np.zeros(d) for known in (offset, None)])
+    largest_X = np.abs(X).max(axis=0, initial=0.0)
+    return Survey((n,), triangle(table), float(weight.sum()), size, largest_X, means, C.min(axis=0, initial=np.inf))
 
 
 def _column_norms(rows: np.ndarray) -> np.ndarray:

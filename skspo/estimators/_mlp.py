@@ -547,7 +547,11 @@ class _Network:
         C = region.to_min(data.C) / self.scale
         C_hat[:, self.known] = C[:, self.known]
         W = region.solve_min(region.to_min(data.C)) if self.loss.needs_decisions else None
-        return float(np.average(self.loss.value_min(region, C, C_hat, W), weights=data.weight)) * self.unit()
+        if isinstance(self.loss, SPOLoss):  # decisions of ``decide``, which clips
+            losses = np.einsum("ij,ij->i", C, region.decide_min(C_hat * self.scale) - W)
+        else:
+            losses = self.loss.value_min(region, C, C_hat, W)
+        return float(np.average(losses, weights=data.weight)) * self.unit()
 
 
 def _glorot(sizes: list[int], activation: str, rng: np.random.RandomState) -> list[np.ndarray]:
