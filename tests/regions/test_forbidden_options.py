@@ -104,6 +104,22 @@ def test_polyhedron_that_cannot_avoid_it(seed, M, equal):
 
 
 @some
+@given(seeds, st.integers(0, 14), st.booleans())
+def test_costs_of_every_size(seed, digits, dense):
+    """Costs that are spread over many powers of ten are never refused; the truth is found by sorting."""
+    rng, d = np.random.default_rng(seed), 9
+    c = rng.normal(size=d) * 10.0 ** -rng.uniform(0, digits, d)
+    c[rng.random(d) < 0.4] = rng.uniform(1, 3)
+    amount, order = rng.integers(1, d - 1) + 0.5, np.argsort(c, kind="stable")
+    best = np.zeros(d)
+    best[order] = np.clip(amount - np.arange(d), 0.0, 1.0)
+    more = rng.uniform(0, 1, (4, d)) if dense else np.ones((1, d))  # constraints that do not bind
+    region = Polyhedron(more, more.sum(axis=1), A_eq=np.ones((1, d)), b_eq=[amount], bounds=(0, 1))
+    w = region.argmin(c)
+    assert float(exact(c, w) - exact(c, best)) <= 1e-6 * usual_cost(c[None], best[None])[0]
+
+
+@some
 @given(seeds, sizes, st.booleans(), st.booleans())
 def test_streets_both_ways(seed, M, wall, by_row):
     """Closed streets, also where there is no way around them."""

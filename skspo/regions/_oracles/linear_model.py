@@ -324,10 +324,12 @@ class LinearModel:
             if gap <= PROVED:
                 break
             bound = np.where(r > 0, self.lower, self.upper)
-            fixed = np.isfinite(bound) & ((np.abs(r) > FIX * size) | (fixed & (w == bound)))
+            # Only what is at its bound here: a small multiplier may have been set to zero above.
+            fixed = (np.abs(w - bound) <= TIE) & ((np.abs(r) > FIX * size) | fixed)
             size = float(np.ldexp(1.0, _power_of_two(np.abs(r[~fixed]).max(initial=0.0))))
             lower, upper = np.where(fixed, bound, self.lower), np.where(fixed, bound, self.upper)
-            self._set_bounds(lower, upper, np.where(total < 0, self.row_upper, self.row_lower))
+            active = (total < 0) & (self.row_upper - self.A @ w <= TIE)
+            self._set_bounds(lower, upper, np.where(active, self.row_upper, self.row_lower))
             self.highs.changeColsCost(self.columns.size, self.columns, np.where(fixed, 0.0, r / size))
             self.highs.run()
             if self.highs.getModelStatus() != Status.kOptimal:

@@ -53,10 +53,12 @@ from .linear_model import (
     scale_costs,
     set_options,
     set_seconds,
+    usual_cost,
 )
 
 NODES = 200  # linear programs in a search
 FREE = 15  # a search goes on after its first decision if at most so many integers may differ in a better one
+COARSE = 1e-6  # with smaller usual costs, 1e-9 of the largest is more than a thousandth
 SETTLE = 5  # sets of values of columns of large cost that are compared
 APART = 1e-8  # difference of costs that HiGHS can tell, for costs of order one: ten times its gap
 LARGE = 1e4  # coefficients above this multiple of the smallest one are reduced; of those below, HiGHS may miss 1e-5
@@ -122,7 +124,12 @@ def solve_chunk(
                 own = replace(form, lower=lower, upper=upper)
                 if side is not None:
                     own = replace(own, b_ub=side[:k], b_eq=side[k : k + form.b_eq.size])
-                W[i] = _settle(own, c, integers, capped, W[i], left, first + i)
+                settled = _settle(own, c, integers, capped, W[i], left, first + i)
+                if settled is not None:
+                    W[i] = settled
+                elif usual_cost(c[None], W[[i]])[0] < COARSE:
+                    text = "HiGHS cannot prove that its decision for {row} is optimal. " + WIDE
+                    raise row_error(SolverError, first + i, text)
     return W
 
 
@@ -158,8 +165,8 @@ def _settle(
     w: np.ndarray,
     left: Callable[[], float],
     row: int,
-) -> np.ndarray:
-    """Best decision with the given values of the columns of large cost, and proof that all other values are worse."""
+) -> np.ndarray | None:
+    """Best decision with the given values of the columns of large cost, if all other values are proved to be worse."""
 
     def solve(form: InequalityForm, c: np.ndarray) -> np.ndarray:
         try:
@@ -188,7 +195,7 @@ def _settle(
             return best
         if c @ (w - best) > APART * (1.0 + float(np.abs(c) @ np.abs(w))):
             return best
-    raise row_error(SolverError, row, "HiGHS cannot prove that its decision for {row} is optimal. " + WIDE)
+    return None
 
 
 def _lower_costs(
