@@ -218,7 +218,9 @@ def check_metadata(estimator: object, method: str, **given: object) -> None:
         _check_region_of_fit(model, method)
     for name, value in given.items():
         now = value is not None
-        intended = name == "region_params" and (method in ("decide", "chosen") or not model._trains_on_region)
+        intended = name == "region_params" and (
+            (method in ("decide", "chosen") and model._predicts_all_costs) or not model._trains_on_region
+        )
         if (name in fit) == now or (now and intended):
             continue
         what = f"{type(model).__name__} was fitted {'without' if now else 'with'} {name}, but {method} was called "

@@ -25,6 +25,7 @@ from ..regions.check import check_not_labels, same_value
 from .baselines import mean_cost, nearest_factor
 from .design import apply_model, check_blocks
 from .fitted import check_frames, check_metadata, fitted_with, known_in
+from .seen import Seen
 from .sparse import as_csr, is_small, to_dense
 
 #: attributes of a fitted estimator, by name
@@ -111,7 +112,7 @@ def existing_costs(C: np.ndarray, *regions: Region) -> tuple[np.ndarray, np.ndar
 
 
 #: attributes that not every fit sets
-OPTIONAL = ("feature_names_in_", "cost_names_in_", "cv_predictions_", "_baselines", "prediction_factor_")
+OPTIONAL = ("feature_names_in_", "cost_names_in_", "cv_predictions_", "_baselines", "prediction_factor_", "_seen")
 
 
 def set_fitted(estimator: object, learned: Attributes, forget: tuple[str, ...] = ()) -> None:
@@ -212,6 +213,8 @@ def check_training_data(
             X_arr = to_dense(X_arr, type(estimator).__name__)
         elif is_small(X_arr):
             X_arr = X_arr.toarray()
+    seen, before = Seen.of(X_arr, C), None if reset else getattr(estimator, "_seen", None)
+    attributes["_seen"] = seen if before is None else seen | before
     known = check_offset(offset, C.shape)
     check_largest(X=X_arr.data if issparse(X_arr) else X_arr, offset=known)
     return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, attributes)

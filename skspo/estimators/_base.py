@@ -60,6 +60,11 @@ class DecisionMixin(VersionedState):
         """Whether training depends on the region, and so on ``region_params``."""
         return True
 
+    @property
+    def _predicts_all_costs(self) -> bool:
+        """Whether decisions in another region than that of training can be made with the predictions."""
+        return True
+
     def decide(
         self,
         X: ArrayLike,

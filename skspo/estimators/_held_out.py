@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._training.fitted import fitted_region, innermost
+from .._training.seen import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_upper
 from .._utils.params import integer, number, one_of
 from .._utils.types import Predictor, RandomState, RegionParams
@@ -87,6 +88,8 @@ class HeldOutRisk:
         Where decisions were made.
     assumptions : list of str
         What the proved bounds rest on.
+    training_share : float
+        Share of samples that a model was fitted to, as far as features and costs show it; NaN if it is not known.
     """
 
     name: str
@@ -111,6 +114,7 @@ class HeldOutRisk:
     n_groups: int
     region: Region
     assumptions: list[str]
+    training_share: float = np.nan
 
     def __str__(self) -> str:
         title = f"Held-out risk of {self.name}, {self.n_samples:,} samples"
@@ -130,7 +134,7 @@ class HeldOutRisk:
         ]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         percent = f"{100 * self.level:g} %"
-        lines = [f"{title}, {describe_region(self.region)}"]
+        lines = [f"{title}, {describe_region(self.region)}", *filter(None, [say_training_share(self.training_share)])]
         for label, value, ends in table:
             lines.append(f"  {label:<{widths[0]}}  {value:>{widths[1]}}  {ends}".rstrip())
         if np.isnan(self.interval.low):
@@ -326,6 +330,7 @@ def held_out_risk(
         n_samples=len(terms) if groups is None else len(C_arr) if weight is None else int(np.count_nonzero(weight)),
         n_groups=len(terms),
         region=region,
+        training_share=float(np.fmax.reduce([training_share(model, X, C_arr) for model in models])),
         assumptions=_assumptions(len(terms), region, reason, weight is not None, groups is not None) if proved else [],
     )
 

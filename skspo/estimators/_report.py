@@ -19,6 +19,7 @@ from .._training.fitted import (
     metadata_checked,
 )
 from .._training.inputs import existing_costs
+from .._training.seen import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.params import number
 from .._utils.scaling import SMALLEST
@@ -74,6 +75,8 @@ class DecisionReport:
         :func:`~skspo.held_out_risk`).  NaN where there is none.
     level : float
         Level of these intervals.
+    training_share : float
+        Share of samples that the model was fitted to, as far as features and costs show it; NaN if it is not known.
     chosen : dict of str to (float, float)
         Mean of each decision variable over the samples, in the decisions of the model and in the best ones in
         hindsight, by its name; empty if neither the costs of ``fit`` nor the region were given names.  The largest
@@ -91,11 +94,13 @@ class DecisionReport:
         intervals: dict[str, Interval] | None = None,
         level: float = 0.95,
         chosen: dict[str, tuple[float, float]] | None = None,
+        training_share: float = np.nan,
     ) -> None:
         self.rows = rows
         self.chosen = {} if chosen is None else chosen
         self.intervals = {} if intervals is None else intervals
         self.level = level
+        self.training_share = training_share
         self.n_samples = n_samples
         self.region = region
         self.certificate = certificate
@@ -107,8 +112,8 @@ class DecisionReport:
         Returns
         -------
         report : dict
-            "models" (figures by model), "n_samples", "region" (as text), "certificate", "intervals", "level" and
-            "chosen".
+            "models" (figures by model), "n_samples", "region" (as text), "certificate", "intervals", "level",
+            "chosen" and "training_share".
         """
         return {
             "models": {name: dict(row) for name, row in self.rows.items()},
@@ -118,6 +123,7 @@ class DecisionReport:
             "intervals": {name: tuple(interval) for name, interval in self.intervals.items()},
             "level": self.level,
             "chosen": dict(self.chosen),
+            "training_share": self.training_share,
         }
 
     def _table(self) -> list[tuple[str, list[str]]]:
@@ -153,6 +159,7 @@ class DecisionReport:
             means = ", ".join(f"{name} {mean:.3g} ({best:.3g})" for name, (mean, best) in largest)
             more = "" if len(largest) == len(self.chosen) else f"; {len(self.chosen) - len(largest)} more in chosen"
             remarks.append(f"Mean decisions (and best in hindsight): {means}{more}.")
+        remarks += filter(None, [say_training_share(self.training_share)])
         remarks.append(self.note)
         if self.certificate:
             remarks.append(
@@ -344,6 +351,7 @@ def decision_report(
         note=note,
         intervals=_intervals(list(losses)[1:], terms, level),
         level=float(level),
+        training_share=training_share(estimator, X, C_arr),
         chosen={} if names is None else {str(x): (float(a), float(b)) for x, a, b in zip(names, *means, strict=True)},
     )
 

@@ -280,6 +280,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 break
         else:
             raise ValueError("There are no rows in the chunks: at least one is needed.")
+        input_attributes.pop("_seen")  # that of one chunk
         with LocalRows(data) as rows:
             return self._fit_rows(rows, input_attributes, deadline)
 

@@ -26,6 +26,7 @@ from .._training.inputs import (
     learn_region,
     set_fitted,
 )
+from .._training.seen import seen_or_none
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
@@ -331,6 +332,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         with deadline.enforced():
             region = check_region(self.region, n_dim=d)
             view = view_in_time(region, region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
+        attributes["_seen"] = seen_or_none(X, C.reshape(n, d))
         shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view)
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
         given = check_weight(sample_weight, X)

@@ -19,6 +19,7 @@ from .._training.baselines import mean_cost, quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
+    Attributes,
     check_ndim,
     existing_costs,
     feature_attributes,
@@ -26,6 +27,7 @@ from .._training.inputs import (
     learn_region,
     set_fitted,
 )
+from .._training.seen import seen_or_none
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
@@ -145,6 +147,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         shape = given.shape
         check_not_labels(self.region, shape)
         C = given.reshape(len(given), -1)
+        hashes = seen_or_none(X, C)
         d = C.shape[1]
         region = check_region(self.region, n_dim=d)
         view = region.with_rows(region_params, *C.shape)
@@ -185,7 +188,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         # Attributes are set only now: a fit that fails does not change an earlier model.
         noted = copy(self)
         validate_data(noted, X, skip_check_array=True)
-        learned = {"regressor_": regressor, "region_": region}
+        learned: Attributes = {"regressor_": regressor, "region_": region, "_seen": hashes}
         learned["_target_shape"] = shape[1:]  # some regressors drop a single column
         learned["_hidden_mean"] = hidden
         n_features = getattr(noted, "n_features_in_", None)
@@ -196,6 +199,10 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     @property
     def _trains_on_region(self) -> bool:
         return self.costs == "visible"
+
+    @property
+    def _predicts_all_costs(self) -> bool:
+        return self.costs != "visible"
 
     def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predict costs with the fitted regressor; if ``costs="visible"``, up to a component that no decision sees.
