@@ -199,7 +199,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors, one column per decision variable.
+            Cost vectors, one column per decision variable.  They may be NaN where the
+            decision is always 0, see :meth:`Region.possible`.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples.
         offset : array-like of shape (n_samples, d) or (d,), optional

@@ -182,7 +182,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         X : array-like of shape (n_samples, n_features)
             Features.
         y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors (C in the documentation), one column per decision variable.
+            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
+            decision is always 0, see :meth:`Region.possible`.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples.
         offset : array-like of shape (n_samples, d) or (d,), optional

@@ -230,7 +230,8 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         X : array-like of shape (n_samples, n_features)
             Features.
         y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors (C in the documentation), one column per decision variable.
+            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
+            decision is always 0, see :meth:`Region.possible`.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples, in training and in held-out losses.
         offset : array-like of shape (n_samples, d) or (d,), optional

@@ -212,7 +212,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Both need ``solver="auto"``,
             "bundle" or "lbfgs".
         y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors (C in the documentation), one column per decision variable.
+            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
+            decision is always 0, see :meth:`Region.possible`.
         sample_weight : array-like of shape (n_samples,), optional
             Nonnegative weights of the samples; below 1e-280 of the largest they count as zero.
         offset : array-like of shape (n_samples, d) or (d,), optional

@@ -77,6 +77,7 @@ def _regions():
     ends = np.where(np.arange(N) % 3 == 0, "s", "a")
     yield "streets both ways", sk.ShortestPath(STREETS, "s", "t"), {"source": ends}, _leaves_s(ends)
     yield "dead edges", sk.ShortestPath(EDGES, "b", "f"), None, np.arange(D) >= 2
+    yield "image", sk.LinearImage(sk.Simplex(), np.eye(D)[::-1]), {"available": available}, available[:, ::-1]
     product = sk.Product([sk.ShortestPath([*EDGES[:5], ("d", "g")], "a", "d"), sk.Simplex()], [6, 3])
     yield "product", product, None, np.arange(D) != 5
 
