@@ -246,6 +246,8 @@ class SPOLoss(Loss):
 
     .. math:: \ell(\hat c, c) = c^\top w^*(\hat c) - c^\top w^*(c)
 
+    Predictions are not clipped to the region's ``cost_bounds``; :func:`skspo.spo_loss` clips them.
+
     On polyhedra it is piecewise constant and has no useful gradient.  On regions with a ``derivative`` it has a
     gradient, except at predictions that cost the same for all decisions.
 

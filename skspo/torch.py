@@ -50,7 +50,8 @@ class SPOPlusLoss(torch.nn.Module):
 
     The oracle runs on the CPU in double precision and solves the whole batch at once; value and gradient come back in
     the precision and on the device of the predictions.  The gradient in the predicted costs is
-    :math:`2 (w^*(c) - w^*(2 \hat c - c))`, a subgradient where the loss has a kink.
+    :math:`2 (w^*(c) - w^*(2 \hat c - c))`, a subgradient where the loss has a kink.  Decide with
+    ``region.decide(C_hat)``, which clips predictions to the ``cost_bounds`` of the region; training does not clip.
 
     Parameters
     ----------

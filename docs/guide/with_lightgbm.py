@@ -17,7 +17,7 @@ data = lightgbm.Dataset(X, label=np.arange(len(X)), init_score=linear.predict(X)
 parameters = {"objective": LightGBMObjective(region, C), "num_class": C.shape[1], "learning_rate": 0.02}
 booster = lightgbm.train({**parameters, "num_leaves": 8, "verbose": -1}, data, num_boost_round=40)
 C_hat = linear.predict(X_new) + booster.predict(X_new, raw_score=True)
-routes = region.argmin(C_hat)
+routes = region.decide(C_hat)
 # [end of lightgbm]
 print(f"least squares: {normalized_spo_loss(C_new, linear.predict(X_new), region):.1%}")
 print(f"with trees for the decisions: {normalized_spo_loss(C_new, C_hat, region):.1%}")

@@ -103,9 +103,10 @@ class ShortestPath(PolyhedralRegion):
 
     On an acyclic graph the region is the convex hull of all paths, and the best one is found by dynamic programming,
     for all rows at once and for costs of any sign.  On a graph with cycles it is the flow polytope, one unit from
-    source to target with :math:`0 \le w \le 1`, and a linear program: if costs may be negative, an optimal
-    decision can contain cycles of negative cost next to the path.  Edges that no walk from source to target uses are
-    fixed at 0.
+    source to target with :math:`0 \le w \le 1`, and a linear program: the best flow is a path, and all cycles whose
+    costs are negative and that pay beside it.  It never contains a cycle of cost zero.  Training uses this polytope,
+    with costs of any sign; decisions are made with predictions clipped to ``cost_bounds``, which are paths if the lower
+    bounds are not negative.  Edges that no walk from source to target uses are fixed at 0.
 
     Parameters
     ----------
@@ -118,6 +119,12 @@ class ShortestPath(PolyhedralRegion):
         Number of threads; used only if the graph has a cycle.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
+    cost_bounds : "auto", tuple (lower, upper) or None, default="auto"
+        Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.  "auto"
+        is for graphs with cycles; without cycles it is None.  ``fit`` of an estimator then stores lower bounds in its
+        ``region_``: a fifth of the mean training cost of each edge, or None if a training cost is negative.  Without a
+        fit the lower bound is zero, and a metric that is given a negative true cost does not clip.  With "auto" or
+        bounds, there is a warning if the true costs of a cycle are negative, so that the best decision contains it.
 
     Examples
     --------
