@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_non_negative
 
-from ._utils.frames import check_columns, check_index
+from ._utils.frames import check_columns, check_index, check_values, column_names
 from .regions._names import known_names
 from .regions.base import Region
 from .regions.capabilities import Memory, has
@@ -89,7 +89,7 @@ class Loss:
         C, C_hat = check_costs(C_true, C_pred, self.region, may_miss=True)
         # Losses that do not need decisions need no region.
         region = check_region(self.region if self.needs_decisions else self.region or Box(), n_dim=C.shape[1])
-        C = check_existing(C, region, name="y_true")[0]
+        C = check_existing(C, region, name="y_true", names=column_names(C_true))[0]
         if W_true is not None:
             W_true = check_array(W_true, dtype=np.float64, input_name="W_true")
             if W_true.shape != C.shape:
@@ -110,6 +110,8 @@ def check_costs(
     checked for NaN and infinity: ``check_existing`` does it, with the region.
     """
     given = {"y_true": C_true, "y_pred": C_pred}
+    for name, value in given.items():
+        check_values(name, value)
     check_columns(given, None, known_names(region, C_true, C_pred) if isinstance(region, Region) else None)
     check_index(**given)
     arrays = []
@@ -126,7 +128,9 @@ def check_costs(
     return arrays[0], arrays[1]
 
 
-def check_existing(C: np.ndarray, *regions: Region, name: str = "y") -> tuple[np.ndarray, np.ndarray | None]:
+def check_existing(
+    C: np.ndarray, *regions: Region, name: str = "y", names: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Replace costs that no decision can use by 0; an error if another one is not a finite number.
 
     Parameters
@@ -136,6 +140,8 @@ def check_existing(C: np.ndarray, *regions: Region, name: str = "y") -> tuple[np
         Regions of these samples.  A cost exists if its decision variable can be nonzero in one of them.
     name : str
         Name of the costs in the error.
+    names : ndarray of shape (d,), optional
+        Names of the columns in the error.
 
     Returns
     -------
@@ -151,11 +157,12 @@ def check_existing(C: np.ndarray, *regions: Region, name: str = "y") -> tuple[np
         row, column = (int(k) for k in np.argwhere(~finite)[0])
         number = int(finite.size - np.count_nonzero(finite))
         what = "NaN" if np.isnan(C[row, column]) else "infinity or a value too large for dtype('float64')"
+        label = "" if names is None else f" ({names[column]!r})"
         more = f" (and in {number - 1} other places)" if number > 1 else ""
         raise ValueError(
-            f"Input {name} contains {what} in row {row}, column {column}{more}. A cost may be missing only where no "
-            "decision can use it: an option that is not available (region_params), an edge on no path from source to "
-            "target, a variable with the bounds 0 and 0."
+            f"Input {name} contains {what} in row {row}, column {column}{label}{more}. A cost may be missing only "
+            "where no decision can use it: an option that is not available (region_params), an edge on no path from "
+            "source to target, a variable with the bounds 0 and 0."
         )
     return (C, None) if possible is None else (np.where(possible, C, 0.0), possible)
 

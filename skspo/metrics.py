@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from ._training.fitted import check_frames, check_metadata, metadata_checked
 from ._utils.cost_matrix import read_cost_matrix, read_costs
-from ._utils.frames import check_index
+from ._utils.frames import check_index, column_names
 from ._utils.scaling import relative_weight
 from ._utils.types import RegionParams
 from ._utils.warn import warn_once
@@ -373,7 +373,7 @@ def _prepare(
     known = check_offset(offset, C.shape)
     C_hat = C_hat if known is None else C_hat + known
     region = check_region(region, n_dim=C.shape[1]).with_rows(region_params, *C.shape)
-    C = check_existing(C, region, name="y_true")[0]
+    C = check_existing(C, region, name="y_true", names=column_names(y_true))[0]
     costs = region.to_min(C)
     region.check_true_costs(costs)
     if (costs < 0).any():  # what was not known of the costs before they came

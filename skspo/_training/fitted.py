@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._utils.frames import Known, check_columns, check_index
+from .._utils.frames import Known, check_columns, check_index, check_values
 from .._utils.types import RegionParams
 from .._utils.warn import warn_once
 from ..regions._names import known_names
@@ -136,6 +136,9 @@ def check_frames(
     fitted = innermost(model)
     columns: dict[str, list[Any]] = getattr(fitted, "_columns_in", {})
     by_row, by_column = row_frames(region_params)
+    for what, data in given.items():
+        if what not in ("X", "groups") or isinstance(data, list | tuple):  # features may be text for pipelines
+            check_values(what, data)
     check_index(**given, **by_row)
     if region is None:
         region = getattr(deciding_model(model), "region_", None)

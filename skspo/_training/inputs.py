@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from .._utils.frames import column_names
+from .._utils.frames import check_values, column_names
 from .._utils.interrupts import check_interrupt, interrupts_arrive
 from .._utils.scaling import check_largest, relative_weight
 from .._utils.types import RegionParams
@@ -68,7 +68,7 @@ class TrainingData(NamedTuple):
 
     def within(self, *regions: Region) -> TrainingData:
         """The same with 0 for costs that no decision of these regions can use; an error if others are missing."""
-        C, possible = existing_costs(self.C, *regions)
+        C, possible = existing_costs(self.C, *regions, names=self.input_attributes.get("cost_names_in_"))
         check_largest(y=C)
         return self._replace(C=C, possible=possible)
 
@@ -89,7 +89,9 @@ def learn_region(
     return region.learn_bounds(some, mean_cost(some, weight, None, possible))
 
 
-def existing_costs(C: np.ndarray, *regions: Region) -> tuple[np.ndarray, np.ndarray | None]:
+def existing_costs(
+    C: np.ndarray, *regions: Region, names: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
     """``check_existing`` for training: warn about costs that exist in no row, although others are missing in some rows.
 
     Returns
@@ -98,7 +100,7 @@ def existing_costs(C: np.ndarray, *regions: Region) -> tuple[np.ndarray, np.ndar
     possible : bool ndarray of shape (n, d), or None
         None also if every cost exists in all rows or in none: its regression on zeros is then zero.
     """
-    C, possible = check_existing(C, *regions)
+    C, possible = check_existing(C, *regions, names=names)
     if possible is None or (possible == possible[:1]).all():
         return C, None
     never = np.flatnonzero(~possible.any(axis=0))
@@ -187,6 +189,7 @@ def check_training_data(
     attributes = frame_attributes(
         estimator, X, y, reset=reset, sample_weight=sample_weight, offset=offset, region_params=region_params
     )
+    check_values("X", X)
     # On a copy: if the fit fails, an earlier model is unchanged.
     noted = copy(estimator)
     accepted = "csr" if get_tags(estimator).input_tags.sparse else False

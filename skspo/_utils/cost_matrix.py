@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .frames import check_values
+
 #: so many labels are listed in an error
 LISTED = 10
 
@@ -65,10 +67,12 @@ def read_costs(costs: Any, n: int, labels: np.ndarray) -> np.ndarray:
 
 def _numbers(name: str, values: Any) -> np.ndarray:
     """Array of finite numbers."""
+    check_values(name, values)
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers, got {values!r}.") from None
+        shown = repr(values) if np.ndim(values) == 0 else f"an array of shape {np.shape(values)}"
+        raise ValueError(f"{name} must be an array of numbers, got {shown}.") from None
     if not np.isfinite(numbers).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
         raise ValueError(f"{name} must be finite, got {numbers[place]} at {place}.")

@@ -10,6 +10,7 @@ so that this is an error.  Rules, for every argument of every method:
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -66,6 +67,67 @@ def index_of(data: object) -> pd.Index | None:
         return pd.Index(data[INDEX]) if INDEX in (data.dtype.names or ()) else None
     index = getattr(data, "index", None)
     return index if isinstance(index, pd.Index) else None
+
+
+def check_values(what: str, data: Any) -> None:
+    """Raise an error that names the column if a frame or an array of objects holds text or dates.
+
+    Missing values, such as None, are left to later checks: some of them are allowed.
+    """
+    if isinstance(data, list | tuple) and any(column_labels(part) is not None for part in data):
+        raise ValueError(
+            f"{what} is a list of data frames. Join them to one frame first, for example with pandas.concat({what})."
+        )
+    labels, types = column_labels(data), getattr(data, "dtypes", None)
+    if types is not None and labels is not None and not is_lazy(data):
+        for j, (label, dtype) in enumerate(zip(labels, types, strict=True)):
+            if not _is_number(dtype):
+                _check_entries(f"column {label!r} of {what}", data.iloc[:, j] if hasattr(data, "iloc") else data[:, j])
+    elif isinstance(data, np.ndarray) and data.ndim == 2 and not _is_number(data.dtype):
+        for j, column in enumerate(data.T):
+            _check_entries(f"column {j} of {what}", column)
+    elif getattr(data, "ndim", 0) == 1 and not _is_number(getattr(data, "dtype", None)) and not is_lazy(data):
+        _check_entries(what, data)
+
+
+def is_lazy(data: object) -> bool:
+    """Whether the argument is a dask collection; does not import dask."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def _is_number(dtype: Any) -> bool:
+    """Whether values of a type of NumPy, pandas or polars are numbers or booleans."""
+    if hasattr(dtype, "is_numeric"):
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "O") in "biufc"
+
+
+def _check_entries(where: str, column: Any) -> None:
+    """Raise an error about the first entry that is text or a date."""
+    for row, value in enumerate(np.asarray(column).tolist() if hasattr(column, "tolist") else list(column)):
+        if isinstance(value, str | bytes) and not _reads_as_number(value):
+            problem = f"could not convert string to float: {value!r} in row {row}"
+        elif _is_date(value, column):
+            problem = f"{np.asarray(column)[row]} in row {row} is a date or a duration"
+        elif type(value).__name__ == "NAType":  # of pandas, in a column of objects
+            raise ValueError(f"{where} must hold numbers: {value} in row {row}. Use NaN, or a type such as Float64.")
+        else:
+            continue
+        raise ValueError(f"{where} must hold numbers: {problem}. Encode it as numbers first.")
+
+
+def _reads_as_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date(value: object, column: Any) -> bool:
+    """Whether an entry of a column is a date, a time or a duration."""
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    return kind in ("M", "m") or isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.datetime64)
 
 
 def check_columns(frames: Mapping[str, object], known: Known | None, *others: Known | None) -> Known | None:

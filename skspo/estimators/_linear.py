@@ -21,6 +21,7 @@ from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
 from .._utils.deadline import Deadline
+from .._utils.frames import check_values
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import is_dask
@@ -124,6 +125,7 @@ class LinearSPOPlusMixin:
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_values("X", X)
         check_frames(self, X=X, offset=offset)
         check_metadata(self, "predict", offset=offset)
         if is_dask(X):

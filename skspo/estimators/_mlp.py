@@ -21,6 +21,7 @@ from .._training.fitted import check_frames, check_metadata, known_in
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
+from .._utils.frames import check_values
 from .._utils.params import BOOL, VERBOSE, Check, check_params, integer, is_integer, number, one_of
 from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams
@@ -339,6 +340,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         """
         check_is_fitted(self)
+        check_values("X", X)
         check_frames(self, X=X, offset=offset)
         check_metadata(self, "predict", offset=offset)
         X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)

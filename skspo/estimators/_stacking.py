@@ -29,6 +29,7 @@ from .._training.inputs import (
 from .._training.seen import seen_or_none
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
+from .._utils.frames import column_names
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.scaling import relative_weight
@@ -334,7 +335,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             region = check_region(self.region, n_dim=d)
             view = view_in_time(region, region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
         attributes["_seen"] = seen_or_none(X, C.reshape(n, d))
-        shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view)
+        shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view, names=column_names(y))
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
         given = check_weight(sample_weight, X)
         view.check_true_costs(view.to_min(C))

@@ -28,6 +28,7 @@ from .._training.inputs import (
     set_fitted,
 )
 from .._training.seen import seen_or_none
+from .._utils.frames import column_names
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
@@ -151,7 +152,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         d = C.shape[1]
         region = check_region(self.region, n_dim=d)
         view = region.with_rows(region_params, *C.shape)
-        C, possible = existing_costs(C, view)
+        C, possible = existing_costs(C, view, names=column_names(y))
         weight = check_weight(sample_weight, X)
         view.check_true_costs(view.to_min(C))
         region = learn_region(region, C, weight, possible)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from .._utils.frames import Known, check_columns, column_labels, index_of
+from .._utils.frames import Known, check_columns, check_values, column_labels, index_of
 
 if TYPE_CHECKING:
     from .base import Region
@@ -53,6 +53,7 @@ def check_variables(region: Region, **frames: object) -> None:
 
 def read_costs(region: Region, C: ArrayLike) -> tuple[np.ndarray, bool]:
     """Validated rows of costs, and whether a single vector was given."""
+    check_values("C", C)
     check_variables(region, C=C)
     C_arr = np.asarray(C)
     one_row = C_arr.ndim == 1

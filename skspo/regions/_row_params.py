@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._utils.frames import COLUMNS, INDEX, check_index, column_labels, index_of
+from .._utils.frames import COLUMNS, INDEX, check_index, check_values, column_labels, index_of
 from .._utils.types import RegionParams
 from ._names import check_variables
 from ._row_names import RowNames, row_error
@@ -137,6 +137,8 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
     given = {key: value for key, value in given.items() if key not in EXTRA}
     by_row, by_column = row_frames(region_params)
     check_index(**by_row)
+    for key in by_column.keys() & region._rows_by_variable:
+        check_values(f"region_params[{key!r}]", by_column[key])
     by_variable = {key: frame for key, frame in by_column.items() if key in region._rows_by_variable}
     check_variables(region._region_of_rows, **{f"region_params[{key!r}]": by_variable[key] for key in by_variable})
     if not shapes:
@@ -169,7 +171,10 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
         fine = ~np.isnan(array) if key in region._rows_may_be_infinite else np.isfinite(array)
         if not fine.all():
             row = int(np.argmin(fine.reshape(n, -1).all(axis=1)))
-            raise row_error(ValueError, row, f"region_params: {key} must be finite, got {array[row]} in {{row}}.")
+            entries = np.atleast_1d(array[row])
+            j = int(np.argmin(np.atleast_1d(fine[row])))
+            where = f"{{row}}, column {j}" if entries.size > 1 else "{row}"
+            raise row_error(ValueError, row, f"region_params: {key} must be finite, got {entries[j]} in {where}.")
         if key == "available":
             rows[key] = _read_mask(array, (n, *shape))
             continue

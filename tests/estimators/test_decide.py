@@ -357,7 +357,7 @@ CASES = [
         r"inconsistent numbers of samples: \[9, 40\]",
     ),
     ("cv-costs-3d", lambda: cross_val_decide(MODEL, X, C[:, :, None]), ValueError, r"y must have shape"),
-    ("cv-costs-nan", lambda: cross_val_decide(MODEL, X, C * np.nan), ValueError, "C contains NaN"),
+    ("cv-costs-nan", lambda: cross_val_decide(MODEL, X, C * np.nan), ValueError, "y contains NaN in row 0"),
     ("cv-n_jobs", lambda: cross_val_decide(MODEL, X, C, n_jobs=0), ValueError, "n_jobs must be None or an integer"),
     (
         "cv-params-length",
