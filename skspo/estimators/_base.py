@@ -162,13 +162,16 @@ class DecisionMixin(VersionedState):
     ) -> float:
         """Minus the normalized SPO loss: 0 is as good as knowing the costs.
 
-        It is a number without units, also if all best costs are zero (see :func:`normalized_spo_loss`).
+        It is a number without units, also if all best costs are zero (see :func:`normalized_spo_loss`).  Larger is
+        better for both senses of the region: with ``sense="max"``, which is the default of :class:`Knapsack` and of no
+        other region, predictions and ``y`` are values, and decisions maximize them.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples, d)
-            True costs, offset included.  A data frame must have the columns of ``fit``, in the same order.
+            True costs (values, if the region maximizes), offset included.  A data frame must have the columns of
+            ``fit``, in the same order.
         sample_weight : array-like of shape (n_samples,), optional
         offset : array-like of shape (n_samples, d) or (d,), optional
             Known part of the costs: the cost is the offset plus what the model predicts.

@@ -57,7 +57,7 @@ def row_params(**params: ArrayLike) -> np.ndarray:
     >>> with sklearn.config_context(enable_metadata_routing=True):
     ...     model.set_fit_request(region_params=True).set_score_request(region_params=True)
     ...     search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3).fit(X, C, region_params=rows)
-    SPOPlusRegressor(region=Knapsack(capacity=8, weights=[3, 4, 5]))
+    SPOPlusRegressor(region=Knapsack(capacity=8, sense='max', weights=[3, 4, 5]))
     """
     arrays = {name: _as_column(value) for name, value in params.items()}
     if not arrays or any(array.ndim == 0 for array in arrays.values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from typing import Any, NamedTuple
 
@@ -224,7 +225,7 @@ class Knapsack(PolyhedralRegion):
     n_jobs : int, default=None
         Number of threads; used only with HiGHS.
     sense : {"min", "max"}, default="max"
-        Whether the predicted numbers are costs or values.
+        Whether the predicted numbers are costs or values.  All other regions have the default "min".
     cost_bounds : tuple (lower, upper), default=None
         Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
 
@@ -382,6 +383,17 @@ class Knapsack(PolyhedralRegion):
             return super().diameter(n_dim)
         low, high = self.bounding_box(n_dim)
         return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
+
+
+# scikit-learn prints parameters that differ from the default of the signature.  No other region maximizes by default:
+# its sense is always printed.
+_signature = inspect.signature(Knapsack.__init__)
+vars(Knapsack.__init__)["__signature__"] = _signature.replace(
+    parameters=[
+        parameter.replace(default=parameter.empty) if name == "sense" else parameter
+        for name, parameter in _signature.parameters.items()
+    ]
+)
 
 
 class _RowKnapsack(RowPolyhedral):

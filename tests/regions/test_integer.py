@@ -1,5 +1,6 @@
 """Knapsack and MixedInteger, against enumeration and scipy."""
 
+import inspect
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ from brute_force import assert_best, quick, seeds
 from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from sklearn.base import clone
 
 import skspo as sk
 from skspo.regions._oracles import mixed_integer
@@ -234,3 +236,20 @@ def test_training_ignores_costs_along_equalities_of_integer_decisions():
     E = models[0].region_.equalities(4)
     assert len(E) == 3
     assert_allclose(E @ models[0].coef_, E @ models[1].coef_, atol=1e-8)  # set by least squares
+
+
+def test_the_sense_of_a_knapsack_is_shown():
+    """No other region maximizes by default."""
+    for sense in ("max", "min"):
+        region = sk.Knapsack([3, 4, 5], 8, **({} if sense == "max" else {"sense": sense}))
+        for shown in (region, clone(region), sk.SPOPlusRegressor(region, alpha=0.5), sk.Product([region], sense=sense)):
+            assert f"Knapsack(capacity=8, sense='{sense}', weights=[3, 4, 5])" in repr(shown)
+        rng = np.random.default_rng(0)
+        X, C = rng.normal(size=(20, 2)), rng.normal(size=(20, 3))
+        model = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C)
+        assert ("maximised" in str(model.report(X, C))) == (sense == "max")
+        assert ("maximised" in str(sk.held_out_risk(model, X, C, n_resamples=100))) == (sense == "max")
+    assert "Knapsack" in sk.SPOPlusRegressor.score.__doc__ and 'sense="max"' in sk.SPOPlusRegressor.score.__doc__
+    names = [name for name in sk.regions.__all__ if hasattr(getattr(sk.regions, name), "get_params")]
+    defaults = {name: inspect.signature(getattr(sk.regions, name)).parameters.get("sense") for name in names}
+    assert [name for name, sense in defaults.items() if sense is not None and sense.default != "min"] == ["Knapsack"]
