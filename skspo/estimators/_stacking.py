@@ -53,7 +53,19 @@ from ._stacking_members import (
     make_tasks,
     predict_member,
 )
-from ._stacking_weights import STACK, HeldOut, choose_weights, compare, scales, share_of_stack, spreads
+from ._stacking_weights import (
+    STACK,
+    HeldOut,
+    best_two_stage,
+    choose_weights,
+    compare,
+    cross_fitted,
+    draw_weights,
+    scales,
+    share_of_stack,
+    spreads,
+    standard_errors,
+)
 
 
 class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -386,13 +398,18 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         )
         names = [member.name for member in members]
         clusters = None if groups is None else np.asarray(groups)[rows]
-        candidates = choose_weights(held, names, self.weights, rng, deadline, clusters)
-        results, best = compare(held, candidates, [member.two_stage for member in members], clusters)
+        draws, two_stage = draw_weights(len(names), rng), [member.two_stage for member in members]
+        candidates = choose_weights(held, names, self.weights, draws, deadline, clusters)
+        best = best_two_stage(candidates.mean(held.weight), two_stage)
         share, weights = 1.0, candidates.weights[-1]
         if self.guard and best is not None:
-            share = share_of_stack(results["mean_gain"][-1], results["se_gain"][-1])
+            gain = (candidates.regrets[best] - candidates.regrets[-1])[None]
+            (error,) = standard_errors(gain, held.weight, clusters)
+            share = share_of_stack(float(np.average(gain[0], weights=held.weight)), float(error))
             weights = share * weights + (1.0 - share) * np.eye(len(names))[best]
         chosen = STACK if share > 0 or best is None else names[best]
+        judged = cross_fitted(held, names, self.weights, draws, deadline, clusters, two_stage)
+        results = compare(held, candidates, *judged, clusters)
         seconds["weights"] = perf_counter() - choice
         learned = {
             "estimators_": [models[k] for k in fitted],

@@ -10,6 +10,9 @@ of the weights, and the best of many candidates is partly luck: its exact minimi
 has a lower regret on the held-out samples and a higher one on new samples.  So candidates are averaged, each with the
 relative likelihood that it is as good as the best one, and the result is averaged with the weights that minimise the
 SPO+ loss, which is convex and less noisy.
+
+The regret of weights on the samples that chose them is too low, and so is that of the best two-stage member.  What is
+reported of both is cross-fitted: the choice is made again without a part of the samples, and judged on this part.
 """
 
 from __future__ import annotations
@@ -39,6 +42,9 @@ RIDGE = 1e-3
 #: decimals of the SPO+ weights: further ones are noise, and may depend on the solver
 DECIMALS = 2
 
+#: parts of the held-out samples in cross-fitting, as many as there are folds by default
+N_PARTS = 5
+
 #: name of the weights that were chosen, among the candidates
 STACK = "stack"
 
@@ -53,6 +59,11 @@ class HeldOut(NamedTuple):
     region: Region  # region of these samples
     best: np.ndarray  # (n, d) optimal decisions
     spread: np.ndarray  # (m,) of the members
+
+    def take(self, rows: np.ndarray) -> HeldOut:
+        """Some of the samples."""
+        offset, weight = (None if array is None else array[rows] for array in (self.offset, self.weight))
+        return HeldOut(self.P[:, rows], self.C[rows], offset, weight, self.region.take(rows), self.best[rows])
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """Prediction of the stack, offset included."""
@@ -83,7 +94,7 @@ def choose_weights(
     held: HeldOut,
     names: list[str],
     kind: str,
-    rng: np.random.RandomState,
+    draws: np.ndarray,
     deadline: Deadline,
     groups: np.ndarray | None = None,
 ) -> Candidates:
@@ -96,7 +107,8 @@ def choose_weights(
         Names of the members.
     kind : {"decisions", "spo+", "least_squares", "equal"}
         How to choose the weights of the stack.
-    rng : RandomState
+    draws : ndarray of shape (n_draws, n_members)
+        Random weights, see ``draw_weights``.
     deadline : Deadline
         After it, no further random weights are tried.
     groups : ndarray of shape (n,), optional
@@ -110,7 +122,7 @@ def choose_weights(
         clipped = np.maximum(surrogate, 0.0) if (surrogate > 0).any() else equal
         if held.offset is None:
             clipped = clipped / clipped.sum()
-        draws = rng.dirichlet(np.full(m, CONCENTRATION), size=DRAWS)
+        draws = draws.copy()
         draws[::2] = 0.5 * (draws[::2] + clipped)
         tried += [("SPO+ weights", clipped), *((f"random weights {k}", draw) for k, draw in enumerate(draws))]
     regrets: list[np.ndarray] = []
@@ -133,6 +145,48 @@ def choose_weights(
     return Candidates(
         [*(name for name, _ in tried), STACK], np.vstack([W, chosen]), np.vstack([*regrets, held.regret(chosen)])
     )
+
+
+def draw_weights(n_members: int, rng: np.random.RandomState) -> np.ndarray:
+    """Random weights that add up to one."""
+    return rng.dirichlet(np.full(n_members, CONCENTRATION), size=DRAWS)
+
+
+def cross_fitted(
+    held: HeldOut,
+    names: list[str],
+    kind: str,
+    draws: np.ndarray,
+    deadline: Deadline,
+    groups: np.ndarray | None,
+    two_stage: list[bool],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Regret of each sample, by weights that were chosen without its part, and by the best two-stage member there.
+
+    Groups are not divided.  NaN if there is only one group, no time, or no two-stage member.
+    """
+    n = len(held.C)
+    stack, baseline = np.full(n, np.nan), np.full(n, np.nan)
+    unit = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    part = unit * N_PARTS // (unit.max() + 1)
+    for k in np.unique(part):
+        rest, rows = np.flatnonzero(part != k), np.flatnonzero(part == k)
+        if not rest.size or deadline.left() <= 0:
+            continue
+        others = None if groups is None else groups[rest]
+        candidates = choose_weights(held.take(rest), names, kind, draws, deadline, others)
+        judged = held.take(rows)
+        stack[rows] = judged.regret(candidates.weights[-1])
+        best = best_two_stage(candidates.mean(None if held.weight is None else held.weight[rest]), two_stage)
+        if best is not None:
+            baseline[rows] = judged.regret(np.eye(len(names))[best])
+    return stack, baseline
+
+
+def best_two_stage(mean: np.ndarray, two_stage: list[bool]) -> int | None:
+    """Number of the member with the lowest mean regret of those that ignore decisions; None without any."""
+    numbers = np.flatnonzero(two_stage)
+    return int(numbers[np.argmin(mean[numbers])]) if numbers.size else None
 
 
 def likelihoods(regrets: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
@@ -230,17 +284,19 @@ def unit(held: HeldOut, weights: np.ndarray) -> float:
 
 
 def compare(
-    held: HeldOut, candidates: Candidates, two_stage: list[bool], groups: np.ndarray | None
-) -> tuple[dict[str, Any], int | None]:
-    """Means and standard errors of the held-out regrets, and the best two-stage member."""
-    regrets = candidates.regrets
-    mean = candidates.mean(held.weight)
+    held: HeldOut,
+    candidates: Candidates,
+    stack: np.ndarray,
+    baseline: np.ndarray,
+    groups: np.ndarray | None,
+) -> dict[str, Any]:
+    """Means and standard errors of the held-out regrets; those of the stack and the baseline are cross-fitted."""
+    regrets = np.vstack([candidates.regrets[:-1], stack])
+    mean = np.average(regrets, axis=1, weights=held.weight)
     optimal = np.abs(np.einsum("ij,ij->i", held.C, held.best))
     size = float(np.average(optimal, weights=held.weight))
-    first = [k for k, is_two_stage in enumerate(two_stage) if is_two_stage]
-    best = min(first, key=lambda k: mean[k]) if first else None
-    gains = np.full_like(regrets, np.nan) if best is None else regrets[best] - regrets
-    results = {
+    gains = baseline - regrets
+    return {
         "candidate": np.array(candidates.names, dtype=object),
         "weights": candidates.weights,
         "mean_test_spo_loss": mean,
@@ -250,7 +306,6 @@ def compare(
         "se_gain": standard_errors(gains, held.weight, groups),
         "rank_test_spo_loss": 1 + (mean[:, None] > mean).sum(axis=1),
     }
-    return results, best
 
 
 def standard_errors(values: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
