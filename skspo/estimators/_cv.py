@@ -59,7 +59,7 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
-from ._folds import Fold, Splitter, codes_of, cv_splits, fit_folds, held_out_predictions, protected
+from ._folds import Fold, Splitter, choose, choose_without, codes_of, cv_splits, fit_folds, held_out_predictions
 from ._linear import LinearSPOPlusMixin
 from ._path import Path, Point, alpha_grid, warn_about
 
@@ -297,8 +297,13 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         region_params: RegionParams | None = None,
         groups: ArrayLike | None = None,
         transform_fold: TransformFold | None = None,
+        nested: bool = False,
     ) -> SPOPlusRegressorCV:
-        """Fit; ``transform_fold`` returns the features of both parts of a fold, if they are not rows of X."""
+        """Fit, for a stack.
+
+        ``transform_fold`` returns the features of both parts of a fold, if they are not rows of X.  ``nested``: store
+        held-out predictions of the penalty that is chosen without the fold, too.
+        """
         self._check_params()
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
@@ -346,10 +351,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 folds, alphas, deadline, self.n_jobs, self.patience, **criterion, activity=activity
             )
             mean = table.mean(table.scores)
-            # Ties, up to rounding, go to the larger alpha.
-            best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
-            if self.scoring is None and not any(fold.inexact for fold in folds):
-                best = protected(best, folds, table.n_fitted, codes_of(groups, splits))
+            guarded, codes = self.scoring is None, codes_of(groups, splits)
+            best = choose(folds, table, guarded=guarded, codes=codes)
             path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
             activity.update("fit to all data")
             (final,) = path.extend(alphas[best : best + 1], deadline)
@@ -370,7 +373,10 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         }
         more = {}
         if self.store_cv_predictions:
-            more["cv_predictions_"] = held_out_predictions(data, splits, folds, best)
+            more["cv_predictions_"] = held_out_predictions(data, splits, folds, [best] * len(folds))
+        if nested:
+            choices = choose_without(splits, folds, table, best, guarded=guarded, codes=codes)
+            more["_nested_predictions"] = held_out_predictions(data, splits, folds, choices)
         self._store(
             final.objective,
             final.run,

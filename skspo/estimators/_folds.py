@@ -295,6 +295,29 @@ class Table(NamedTuple):
         return self._replace(scores=scores, spo=spo, spo_plus=spo_plus, n_fitted=n_fitted)
 
 
+def choose(folds: list[Fold], table: Table, *, guarded: bool, codes: list[np.ndarray] | None) -> int:
+    """Best candidate; ``guarded``: unless another has significantly better decisions (see ``protected``)."""
+    mean = table.mean(table.scores)
+    # Ties, up to rounding, go to the larger alpha.
+    best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
+    exact = guarded and not any(fold.inexact for fold in folds)
+    return protected(best, folds, table.n_fitted, codes) if exact else best
+
+
+def choose_without(
+    splits: Splits, folds: list[Fold], table: Table, best: int, *, guarded: bool, codes: list[np.ndarray] | None
+) -> list[int]:
+    """For each fold, the best candidate of the folds that hold out other samples; ``best`` if there are none."""
+    choices = []
+    for _, test in splits:
+        others = [k for k, (_, other) in enumerate(splits) if table.size[k] > 0 and not np.isin(other, test).any()]
+        scores, spo, spo_plus, size = (values[others] for values in table[:4])
+        rest = table._replace(scores=scores, spo=spo, spo_plus=spo_plus, size=size)
+        own = None if codes is None else [codes[k] for k in others]
+        choices.append(choose([folds[k] for k in others], rest, guarded=guarded, codes=own) if others else best)
+    return choices
+
+
 def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> Table:
     """Table of what the folds have so far; ``guarded``: scores are SPO losses if an oracle is not optimal."""
     n_fitted = len(folds[0].outcomes)
@@ -409,11 +432,14 @@ def fit_folds(
             size = step if deadline.left() > 0 else n_left
 
 
-def held_out_predictions(data: TrainingData, splits: Splits, folds: list[Fold], best: int) -> np.ndarray:
-    """Predictions of each sample by the models of the folds that hold it out: their mean, or NaN if there are none."""
+def held_out_predictions(data: TrainingData, splits: Splits, folds: list[Fold], choices: list[int]) -> np.ndarray:
+    """Predictions of each sample by the models of the folds that hold it out: their mean, or NaN if there are none.
+
+    ``choices`` has the number of the model of each fold.
+    """
     total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
-    for (_, test), fold in zip(splits, folds, strict=True):
-        np.add.at(total, test, apply_model(fold.held_out.X, *fold.models[best]))
+    for (_, test), fold, k in zip(splits, folds, choices, strict=True):
+        np.add.at(total, test, apply_model(fold.held_out.X, *fold.models[k]))
         np.add.at(count, test, 1.0)
     with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
         total /= count[:, None]

@@ -369,7 +369,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         tasks = list(make_tasks(members, splits))
         progress = Activity("stack", self.verbose, len(tasks), "fits")
         with progress:
-            predictions, models, seconds = self._fit_members(members, tasks, data, d, deadline, progress)
+            predictions, nested, models, seconds = self._fit_members(members, tasks, data, d, deadline, progress)
         fitted = [k for k in range(len(members)) if models[k] is not None]
         if len(fitted) < len(members):
             late = ", ".join(repr(members[k].name) for k in range(len(members)) if k not in fitted)
@@ -380,6 +380,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
                 stacklevel=2,
             )
         members, P = [members[k] for k in fitted], np.stack([predictions[k] for k in fitted])
+        P_nested = np.stack([nested.get(k, predictions[k]) for k in fitted]) if nested else P
 
         choice = perf_counter()
         rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
@@ -396,6 +397,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             here.solve_min(here.to_min(costs)),
             spread,
         )
+        judged = held._replace(P=P_nested[:, rows] / spread[:, None, None])
         names = [member.name for member in members]
         clusters = None if groups is None else np.asarray(groups)[rows]
         draws, two_stage = draw_weights(len(names), rng), [member.two_stage for member in members]
@@ -408,8 +410,8 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             share = share_of_stack(float(np.average(gain[0], weights=held.weight)), float(error))
             weights = share * weights + (1.0 - share) * np.eye(len(names))[best]
         chosen = STACK if share > 0 or best is None else names[best]
-        judged = cross_fitted(held, names, self.weights, draws, deadline, clusters, two_stage)
-        results = compare(held, candidates, *judged, clusters)
+        fitted_across = cross_fitted(held, judged, names, self.weights, draws, deadline, clusters, two_stage)
+        results = compare(judged, candidates, *fitted_across, clusters)
         seconds["weights"] = perf_counter() - choice
         learned = {
             "estimators_": [models[k] for k in fitted],
@@ -448,11 +450,15 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         d: int,
         deadline: Deadline,
         progress: Activity,
-    ) -> tuple[list[np.ndarray], list[BaseEstimator | None], dict[str, float]]:
-        """Held-out predictions (NaN where there are none), models of all rows (None without time), and seconds."""
+    ) -> tuple[list[np.ndarray], dict[int, np.ndarray], list[BaseEstimator | None], dict[str, float]]:
+        """Held-out predictions (NaN where there are none), models of all rows (None without time), and seconds.
+
+        The second result has the nested predictions of the members that choose a penalty on the folds.
+        """
         n = len(data.C)
         predictions = [np.zeros((n, d)) for _ in members]
         counts = [np.zeros(n) for _ in members]
+        nested: dict[int, np.ndarray] = {}
         models: list[BaseEstimator | None] = [None] * len(members)
         seconds = {member.name: 0.0 for member in members}
         jobs = count_workers(self.n_jobs, len(tasks))
@@ -472,13 +478,16 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
                 held_out = np.isfinite(fit.predictions).all(axis=1)
                 np.add.at(predictions[k], fit.rows[held_out], fit.predictions[held_out])
                 np.add.at(counts[k], fit.rows[held_out], 1.0)
+            if fit.nested is not None:
+                nested[k] = fit.nested
             if fit.model is not None:
                 models[k] = fit.model
             progress.advance()
             progress.update(task.label)
             Activity("", self.verbose).finish(f"{fit.seconds:.1f} s")
         with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-            return [P / count[:, None] for P, count in zip(predictions, counts, strict=True)], models, seconds
+            means = [P / count[:, None] for P, count in zip(predictions, counts, strict=True)]
+        return means, nested, models, seconds
 
     # -- use -----------------------------------------------------------------------------------------------------------
 

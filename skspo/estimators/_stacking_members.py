@@ -167,6 +167,7 @@ class Fitted(NamedTuple):
     rows: np.ndarray | None = None  # rows that were held out
     predictions: np.ndarray | None = None  # of these rows, less the offset
     model: BaseEstimator | None = None
+    nested: np.ndarray | None = None  # predictions by penalties that were chosen without the fold, if they differ
 
 
 class Task(NamedTuple):
@@ -193,8 +194,8 @@ class Task(NamedTuple):
             return Fitted(self.number, 0.0)
         limit = self.part * max(deadline.left(), 1e-3)
         if self.member.chooses_once:
-            held_out, model = _fit_with_folds(self.member, data, self.splits, limit)
-            return Fitted(self.number, perf_counter() - start, np.arange(len(data.C)), held_out, model)
+            held_out, nested, model = _fit_with_folds(self.member, data, self.splits, limit)
+            return Fitted(self.number, perf_counter() - start, np.arange(len(data.C)), held_out, model, nested)
         if self.fold is None:
             return Fitted(self.number, perf_counter() - start, model=fit_member(self.member, data, limit))
         train, test = self.splits[self.fold]
@@ -218,7 +219,7 @@ def make_tasks(members: list[Member], splits: Splits) -> Iterator[Task]:
 def fit_member(member: Member, data: Rows, limit: float = np.inf, *, by_fold: bool = False) -> BaseEstimator:
     """Fit both parts of a member; an estimator without a time limit of its own gets this one.
 
-    ``by_fold``: the estimator is a ``SPOPlusRegressorCV``, and in its folds the transformer is fitted again.
+    ``by_fold``: the estimator is a ``SPOPlusRegressorCV``, whose held-out predictions are those of the member.
     """
     X, transformer = data.X, None
     if member.transformer is not None:
@@ -228,8 +229,9 @@ def fit_member(member: Member, data: Rows, limit: float = np.inf, *, by_fold: bo
     if np.isfinite(limit) and model.get_params(deep=False).get("time_limit", 0) is None:
         model.set_params(time_limit=limit)
     fit = model.fit
-    if by_fold and transformer is not None:
-        fit = partial(model._fit, transform_fold=partial(member.transform_fold, data))
+    if by_fold:  # the transformer is fitted again in every fold
+        transform_fold = None if transformer is None else partial(member.transform_fold, data)
+        fit = partial(model._fit, transform_fold=transform_fold, nested=True)
     _fit(fit, member.name, X, data)
     if "time_limit" in model.get_params(deep=False):
         model.set_params(time_limit=member.estimator.get_params(deep=False)["time_limit"])
@@ -257,16 +259,22 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-def _fit_with_folds(member: Member, data: Rows, splits: Splits, limit: float) -> tuple[np.ndarray, BaseEstimator]:
-    """Fit ``SPOPlusRegressorCV`` on the folds of the stack: held-out predictions, less the offset, and the model."""
+def _fit_with_folds(
+    member: Member, data: Rows, splits: Splits, limit: float
+) -> tuple[np.ndarray, np.ndarray, BaseEstimator]:
+    """Fit ``SPOPlusRegressorCV`` on the folds of the stack.
+
+    Returns held-out predictions, less the offset, of the chosen penalty, and of those that are chosen without the fold,
+    and the model.
+    """
     own = member.estimator.get_params(deep=False)
     chosen: Any = clone(member.estimator).set_params(cv=splits, store_cv_predictions=True)
     model: Any = fit_member(member._replace(estimator=chosen), data, limit, by_fold=True)
     last: Any = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    held_out = last.__dict__.pop("cv_predictions_")
+    both = [last.__dict__.pop(name).reshape(len(data.C), -1) for name in ("cv_predictions_", "_nested_predictions")]
     last.set_params(cv=own["cv"], store_cv_predictions=own["store_cv_predictions"])
-    held_out = held_out.reshape(len(data.C), -1)
-    return held_out if data.offset is None else held_out - data.offset, model
+    held_out, nested = both if data.offset is None else (P - data.offset for P in both)
+    return held_out, nested, model
 
 
 def _fitted_pipeline(transformer: BaseEstimator, model: BaseEstimator) -> Pipeline:

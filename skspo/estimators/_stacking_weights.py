@@ -63,7 +63,8 @@ class HeldOut(NamedTuple):
     def take(self, rows: np.ndarray) -> HeldOut:
         """Some of the samples."""
         offset, weight = (None if array is None else array[rows] for array in (self.offset, self.weight))
-        return HeldOut(self.P[:, rows], self.C[rows], offset, weight, self.region.take(rows), self.best[rows])
+        region, best = self.region.take(rows), self.best[rows]
+        return HeldOut(self.P[:, rows], self.C[rows], offset, weight, region, best, self.spread)
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """Prediction of the stack, offset included."""
@@ -154,6 +155,7 @@ def draw_weights(n_members: int, rng: np.random.RandomState) -> np.ndarray:
 
 def cross_fitted(
     held: HeldOut,
+    judged: HeldOut,
     names: list[str],
     kind: str,
     draws: np.ndarray,
@@ -164,6 +166,18 @@ def cross_fitted(
     """Regret of each sample, by weights that were chosen without its part, and by the best two-stage member there.
 
     Groups are not divided.  NaN if there is only one group, no time, or no two-stage member.
+
+    Parameters
+    ----------
+    held : HeldOut
+        For the choice.
+    judged : HeldOut
+        The same samples; of a member that chooses its penalty on held-out samples, the predictions are those of the
+        penalty that is chosen without the fold.
+    names, kind, draws, deadline, groups
+        See ``choose_weights``.
+    two_stage : list of bool
+        Which members ignore decisions.
     """
     n = len(held.C)
     stack, baseline = np.full(n, np.nan), np.full(n, np.nan)
@@ -175,11 +189,11 @@ def cross_fitted(
             continue
         others = None if groups is None else groups[rest]
         candidates = choose_weights(held.take(rest), names, kind, draws, deadline, others)
-        judged = held.take(rows)
-        stack[rows] = judged.regret(candidates.weights[-1])
+        part_judged = judged.take(rows)
+        stack[rows] = part_judged.regret(candidates.weights[-1])
         best = best_two_stage(candidates.mean(None if held.weight is None else held.weight[rest]), two_stage)
         if best is not None:
-            baseline[rows] = judged.regret(np.eye(len(names))[best])
+            baseline[rows] = part_judged.regret(np.eye(len(names))[best])
     return stack, baseline
 
 
@@ -284,26 +298,28 @@ def unit(held: HeldOut, weights: np.ndarray) -> float:
 
 
 def compare(
-    held: HeldOut,
+    judged: HeldOut,
     candidates: Candidates,
     stack: np.ndarray,
     baseline: np.ndarray,
     groups: np.ndarray | None,
 ) -> dict[str, Any]:
-    """Means and standard errors of the held-out regrets; those of the stack and the baseline are cross-fitted."""
-    regrets = np.vstack([candidates.regrets[:-1], stack])
-    mean = np.average(regrets, axis=1, weights=held.weight)
-    optimal = np.abs(np.einsum("ij,ij->i", held.C, held.best))
-    size = float(np.average(optimal, weights=held.weight))
+    """Means and standard errors of the held-out regrets; those of members, stack and baseline are cross-fitted."""
+    weight, m = judged.weight, len(judged.P)
+    members = [judged.regret(alone) for alone in np.eye(m)]
+    regrets = np.vstack([*members, candidates.regrets[m:-1], stack])
+    mean = np.average(regrets, axis=1, weights=weight)
+    optimal = np.abs(np.einsum("ij,ij->i", judged.C, judged.best))
+    size = float(np.average(optimal, weights=weight))
     gains = baseline - regrets
     return {
         "candidate": np.array(candidates.names, dtype=object),
         "weights": candidates.weights,
         "mean_test_spo_loss": mean,
-        "se_test_spo_loss": standard_errors(regrets, held.weight, groups),
+        "se_test_spo_loss": standard_errors(regrets, weight, groups),
         "mean_test_normalized_spo_loss": mean / size if size > 0 else np.full_like(mean, np.nan),
-        "mean_gain": np.average(gains, axis=1, weights=held.weight),
-        "se_gain": standard_errors(gains, held.weight, groups),
+        "mean_gain": np.average(gains, axis=1, weights=weight),
+        "se_gain": standard_errors(gains, weight, groups),
         "rank_test_spo_loss": 1 + (mean[:, None] > mean).sum(axis=1),
     }
 

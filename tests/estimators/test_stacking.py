@@ -40,6 +40,7 @@ from skspo.estimators._stacking_members import default_members
 from skspo.estimators._stacking_weights import (
     HeldOut,
     choose_weights,
+    draw_weights,
     least_squares_weights,
     likelihoods,
     share_of_stack,
@@ -96,10 +97,22 @@ def test_held_out_regrets_are_those_of_cross_val_predict(paths):
         assert results["se_test_spo_loss"][k] == pytest.approx(losses.std(ddof=1) / np.sqrt(len(C)), rel=1e-6)
     best = int(np.argmin(results["mean_test_spo_loss"][:2]))
     assert model.best_two_stage_ == ["ridge", "tree"][best]
+    # Gains are differences to one baseline.
     assert_allclose(
-        results["mean_gain"], results["mean_test_spo_loss"][best] - results["mean_test_spo_loss"], atol=1e-12
+        results["mean_gain"] + results["mean_test_spo_loss"], results["mean_gain"][0] + results["mean_test_spo_loss"][0]
     )
     assert results["candidate"][-1] == "stack" and model.n_held_out_ == len(C)
+
+
+def spread_predictions(X, C):
+    """Held-out predictions of MEMBERS, divided by their spreads."""
+    P = np.stack(
+        [
+            held_out(clone(member).set_params(region=GRID) if i == 2 else member, X, C)
+            for i, (_, member) in enumerate(MEMBERS)
+        ]
+    )
+    return P / np.stack([GRID.visible_costs(part).std() for part in P])[:, None, None]
 
 
 def test_weights_by_decisions(paths):
@@ -107,13 +120,7 @@ def test_weights_by_decisions(paths):
     X, C, _, _ = paths
     model = SPOStackingRegressor(GRID, MEMBERS, random_state=0).fit(X, C)
     results, k = model.cv_results_, list(model.cv_results_["candidate"]).index("SPO+ weights")
-    P = np.stack(
-        [
-            held_out(clone(member).set_params(region=GRID) if i == 2 else member, X, C)
-            for i, (_, member) in enumerate(MEMBERS)
-        ]
-    )
-    P /= np.stack([GRID.visible_costs(part).std() for part in P])[:, None, None]
+    P = spread_predictions(X, C)
     regrets = np.stack([spo_loss(C, np.tensordot(v, P, 1), GRID, per_sample=True) for v in results["weights"][:-1]])
     worse = regrets - regrets[regrets.mean(axis=1).argmin()]
     error = worse.std(axis=1, ddof=1) / np.sqrt(len(C))
@@ -256,9 +263,12 @@ def test_guard_mixes_with_the_two_stage_member_by_confidence(paths):
     assert model.score(X_test, C_test) > TwoStageRegressor(DummyRegressor(), GRID).fit(X, C).score(X_test, C_test)
     # In between: a convex combination.
     model = SPOStackingRegressor(GRID, MEMBERS, random_state=0).fit(X, C)
-    z = model.cv_results_["mean_gain"][-1] / model.cv_results_["se_gain"][-1]
+    P, alone = spread_predictions(X, C), np.eye(3)[["ridge", "tree", "spo+"].index(model.best_two_stage_)]
+    both = (alone, model.cv_results_["weights"][-1])
+    regrets = [spo_loss(C, np.tensordot(weights, P, 1), GRID, per_sample=True) for weights in both]
+    gain = regrets[0] - regrets[1]  # of the samples that have chosen the weights
+    z = gain.mean() / (gain.std(ddof=1) / np.sqrt(len(C)))
     assert model.stack_share_ == pytest.approx(max(0.0, 2 * norm.cdf(z) - 1))
-    alone = np.eye(3)[["ridge", "tree", "spo+"].index(model.best_two_stage_)]
     share = model.stack_share_
     assert_allclose(model.weights_, share * model.cv_results_["weights"][-1] + (1 - share) * alone)
     assert SPOStackingRegressor(GRID, MEMBERS, guard=False, random_state=0).fit(X, C).stack_share_ == 1.0
@@ -453,7 +463,7 @@ def test_no_time_for_random_weights(paths):
     P = np.random.default_rng(0).normal(size=(2, len(C), C.shape[1]))
     held = HeldOut(P, C, None, None, region, region.argmin(C), np.ones(len(P)))
     late = Deadline(0.0)
-    candidates = choose_weights(held, ["a", "b"], "decisions", np.random.RandomState(0), late)
+    candidates = choose_weights(held, ["a", "b"], "decisions", draw_weights(2, np.random.RandomState(0)), late)
     assert candidates.names[:2] == ["a", "b"] and candidates.names[-1] == "stack" and len(candidates.names) < 10
     assert np.isfinite(candidates.regrets).all()
 
