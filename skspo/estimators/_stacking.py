@@ -127,12 +127,15 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     chosen_ : str
         "stack", or the name of the member that is used alone, because of ``guard``.
     stack_share_ : float
-        Share of the stack, between 0 and 1; the rest is that of the best two-stage member.  1 without ``guard``.
+        Share of the stack, between 0 and 1; the rest is that of the best two-stage member.  1 without ``guard``.  It
+        is from the gain on the samples that have chosen the weights, not from the one that is reported.
     cv_results_ : dict of ndarrays
-        Candidates for the weights, the stack last: "candidate" (names); "weights" (one row per candidate);
-        "mean_test_spo_loss" and "se_test_spo_loss", mean and standard error over held-out samples;
+        Candidates for the weights, the stack (without ``guard``) last: "candidate" (names); "weights" (one row per
+        candidate); "mean_test_spo_loss" and "se_test_spo_loss", mean and standard error over held-out samples;
         "mean_test_normalized_spo_loss"; "mean_gain" and "se_gain", by how much the regret of the best two-stage member
         is larger, with the standard error of the paired difference (NaN without such a member); "rank_test_spo_loss".
+        Figures of the members, the stack and the best two-stage member are cross-fitted (see Notes; NaN if there was
+        no time, or only one group).  Those of other candidates are of the samples that have chosen the weights.
     best_two_stage_ : str or None
         Name of the best member that was not trained for decisions.
     n_held_out_ : int
@@ -158,8 +161,12 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     -----
     All steps of all members are fitted again for every fold, searches included: what predicts a sample has not seen its
     costs.  Only the penalty of a member that is a :class:`SPOPlusRegressorCV` without a ``cv`` of its own, also at the
-    end of a pipeline, is chosen once, on the folds of the stack, which takes a sixth of the time.  Its held-out
-    predictions are those of the chosen penalty, which makes them a little too good.
+    end of a pipeline, is chosen once, on the folds of the stack, which takes a sixth of the time.
+
+    The best of many weights is partly luck, and so are the best two-stage member and the best penalty: on the samples
+    that have chosen them their regrets are too low.  Therefore the regrets and gains that are reported are cross-fitted:
+    for each of five parts of the held-out samples, weights and member are chosen on the other parts, and penalties
+    without the fold.  The weights and ``guard`` of the stack itself are from all held-out samples.
 
     Examples
     --------

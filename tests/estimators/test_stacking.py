@@ -40,6 +40,8 @@ from skspo.estimators._stacking_members import default_members
 from skspo.estimators._stacking_weights import (
     HeldOut,
     choose_weights,
+    compare,
+    cross_fitted,
     draw_weights,
     least_squares_weights,
     likelihoods,
@@ -239,6 +241,67 @@ def test_penalty_is_chosen_once_on_the_folds_of_the_stack(paths):
         assert stack.cv_results_["mean_test_spo_loss"][0] == pytest.approx(loss, rel=0.02)
     fitted = stack.named_estimators_["linear"].steps[-1][1]
     assert fitted.cv is None and not fitted.store_cv_predictions and not hasattr(fitted, "cv_predictions_")
+
+
+# -- what is reported --------------------------------------------------------------------------------------------------
+
+
+def noise(seed, m=3, n=40):
+    """Predictions and costs that have nothing in common."""
+    rng = np.random.RandomState(seed)
+    P, C = rng.normal(size=(m, n, 4)), rng.normal(size=(n, 4))
+    return HeldOut(P, C, None, None, Simplex().with_rows(None, n, 4), Simplex().argmin(C), np.ones(m)), rng
+
+
+def test_the_reported_gain_in_noise_is_zero():
+    """No decision is better than another, but the best of many weights seems to be."""
+    names, two_stage, apparent, reported = list("abcde"), [True] + 4 * [False], [], []
+    for seed in range(40):
+        held, rng = noise(seed, m=5, n=30)
+        draws = draw_weights(5, rng)
+        candidates = choose_weights(held, names, "decisions", draws, Deadline(None))
+        apparent.append((candidates.regrets[0] - candidates.regrets[-1]).mean())
+        judged = cross_fitted(held, held, names, "decisions", draws, Deadline(None), None, two_stage)
+        results = compare(held, candidates, *judged, None)
+        reported.append(results["mean_gain"][-1])
+        assert results["mean_test_spo_loss"][0] - reported[-1] == pytest.approx(results["mean_test_spo_loss"][-1])
+    luck = np.array(apparent) - reported
+    assert luck.mean() > 3 * luck.std() / np.sqrt(40)
+    assert abs(np.mean(reported)) < 2 * np.std(reported) / np.sqrt(40)
+
+
+def test_cross_fitting_does_not_divide_groups():
+    held, rng = noise(0)
+    draws, names, two_stage = draw_weights(3, rng), ["a", "b", "c"], [True, True, False]
+    one = cross_fitted(held, held, names, "decisions", draws, Deadline(None), None, two_stage)
+    assert np.isfinite(one).all()
+    thrice = held.take(np.repeat(np.arange(40), 3))
+    groups = np.repeat(np.arange(40), 3)
+    three = cross_fitted(thrice, thrice, names, "decisions", draws, Deadline(None), groups, two_stage)
+    assert_allclose(three, np.repeat(one, 3, axis=1))
+    # Nothing can be chosen without the only group, or without time.
+    for deadline, groups in ((Deadline(None), np.zeros(40)), (Deadline(0.0), None)):
+        assert np.isnan(cross_fitted(held, held, names, "equal", draws, deadline, groups, two_stage)).all()
+
+
+def test_reported_figures_of_a_member_are_of_penalties_that_are_chosen_without_the_fold(paths):
+    X, C = paths[0][:40], paths[1][:40]
+    alphas, folds = np.geomspace(30.0, 0.03, 12), list(KFold(4).split(X))
+    options = {"cv": folds, "patience": None, "scoring": "spo_plus_loss", "cv_tol": 1e-6}
+    alone = SPOPlusRegressorCV(GRID, alphas=alphas, **options).fit(X, C)
+    scores = np.stack([alone.cv_results_[f"split{k}_test_score"] for k in range(4)])
+    each = [
+        SPOPlusRegressorCV(GRID, alphas=[a], store_cv_predictions=True, **options).fit(X, C).cv_predictions_
+        for a in alphas
+    ]
+    choices = [np.delete(scores, k, axis=0).mean(axis=0).argmax() for k in range(4)]
+    assert set(choices) != {int(scores.mean(axis=0).argmax())}  # otherwise this test says nothing
+    nested = np.concatenate([each[a][test] for a, (_, test) in zip(choices, folds, strict=True)])
+    member = SPOPlusRegressorCV(alphas=alphas, **(options | {"cv": None}))
+    stack = SPOStackingRegressor(GRID, [("ridge", Ridge()), ("spo+", member)], cv=folds, random_state=0).fit(X, C)
+    assert stack.cv_results_["mean_test_spo_loss"][1] == pytest.approx(spo_loss(C, nested, GRID), rel=1e-3)
+    assert stack.named_estimators_["spo+"].alpha_ == alone.alpha_
+    assert not any("nested" in name for name in vars(stack.named_estimators_["spo+"]))
 
 
 # -- guard -------------------------------------------------------------------------------------------------------------
