@@ -239,7 +239,7 @@ class Design(ABC):
         """Theta of coefficients for features in this unit; constant columns are moved into the intercept or dropped."""
 
     def _regression(
-        self, features: np.ndarray, C: np.ndarray, weight: np.ndarray, quick: bool = False
+        self, features: np.ndarray, C: np.ndarray, weight: np.ndarray, quick: bool = False, n_fits: int = 1
     ) -> tuple[np.ndarray, Intercept, float]:
         """Coefficients and intercept of least squares for features in units of the largest one, and this unit.
 
@@ -247,7 +247,7 @@ class Design(ABC):
         """
         unit = power_of_two(max(largest(features), SMALLEST))
         if quick or not in_time(REGRESSION, features):
-            return *quick_regression(features / unit, C, weight, self.fit_intercept), unit
+            return *quick_regression(features / unit, C, weight, self.fit_intercept, n_fits), unit
         ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
         return ls.coef_, ls.intercept_, unit
 
@@ -307,17 +307,18 @@ class LinearDesign(Design):
         return np.linalg.solve(gram, ((weight * C).T @ self.Z)[:, :, None])[:, :, 0]
 
     def _by_rows(
-        self, possible: np.ndarray | None, fit: Callable[[Self, slice | np.ndarray, Any], np.ndarray]
+        self, possible: np.ndarray | None, fit: Callable[[Self, slice | np.ndarray, Any, int], np.ndarray]
     ) -> np.ndarray:
         """Theta of regressions, one for each set of costs that exist in the same rows; 0 for those that never do.
 
-        ``fit`` gets the map for these rows, the rows and the columns.
+        ``fit`` gets the map for these rows, the rows, the columns, and the number of regressions that are left.
         """
         if possible is None:
-            return fit(self, slice(None), slice(None))
-        Theta = np.zeros((possible.shape[1], self.n_coef))
-        for rows, columns in existing(possible):
-            Theta[columns] = fit(self.thinned(rows, self.weight[rows] / self.weight[rows].sum()), rows, columns)
+            return fit(self, slice(None), slice(None), 1)
+        Theta, sets = np.zeros((possible.shape[1], self.n_coef)), list(existing(possible))
+        for done, (rows, columns) in enumerate(sets):
+            some = self.thinned(rows, self.weight[rows] / self.weight[rows].sum())
+            Theta[columns] = fit(some, rows, columns, len(sets) - done)
         return Theta
 
     def least_squares(
@@ -325,13 +326,14 @@ class LinearDesign(Design):
     ) -> np.ndarray:
         """One regression per cost."""
         return self._by_rows(
-            possible, lambda some, i, j: some._fit_costs(X[i], C[i][:, j], standardized, possible is not None)
+            possible,
+            lambda some, i, j, n_fits: some._fit_costs(X[i], C[i][:, j], standardized, possible is not None, n_fits),
         )
 
-    def _fit_costs(self, X: Any, C: np.ndarray, standardized: bool, quick: bool) -> np.ndarray:
+    def _fit_costs(self, X: Any, C: np.ndarray, standardized: bool, quick: bool, n_fits: int) -> np.ndarray:
         """Theta of the least-squares fit to all of C."""
         features = self.Z[:, : self.n_features] if standardized else X
-        coef, intercept, unit = self._regression(features, C, self.weight, quick)
+        coef, intercept, unit = self._regression(features, C, self.weight, quick, n_fits)
         intercept = np.broadcast_to(intercept, C.shape[1])
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit
@@ -345,8 +347,9 @@ class LinearDesign(Design):
         visible = project_visible(C, self.normals, possible)
         p, fit_intercept = self.n_features, self.fit_intercept
 
-        def fit(some: Self, i: slice | np.ndarray, j: Any) -> np.ndarray:
-            coef, intercept = ridge_regression(some.Z[:, :p], C[i][:, j], visible[i][:, j], some.weight, fit_intercept)
+        def fit(some: Self, i: slice | np.ndarray, j: Any, n_fits: int) -> np.ndarray:
+            costs = C[i][:, j], visible[i][:, j]
+            coef, intercept = ridge_regression(some.Z[:, :p], *costs, some.weight, fit_intercept, n_fits)
             return np.column_stack([coef, intercept]) if fit_intercept else coef
 
         return self._by_rows(possible, fit)

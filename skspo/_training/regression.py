@@ -30,25 +30,25 @@ EQUAL_WEIGHTS = 1e-12
 WELL_CONDITIONED = 1e-3
 
 
-def in_time(work: float, X: np.ndarray) -> bool:
-    """Whether a regression of ``work`` n p min(n, p) multiplications fits into the time that it may take.
+def in_time(work: float, X: np.ndarray, n_fits: int = 1) -> bool:
+    """Whether ``n_fits`` regressions of ``work`` n p min(n, p) multiplications fit into the time that they may take.
 
     The fit of the model, which takes at least as long, needs the rest.
     """
     n, p = X.shape
-    return predicted_seconds(work * n * p * float(min(n, p))) <= max(FOR_REGRESSION * time_left(), AT_ONCE)
+    return predicted_seconds(n_fits * work * n * p * float(min(n, p))) <= max(FOR_REGRESSION * time_left(), AT_ONCE)
 
 
 def quick_regression(
-    X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool
+    X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool, n_fits: int = 1
 ) -> tuple[np.ndarray, np.ndarray | float]:
     """Coefficients and intercept of least squares, faster than scikit-learn's singular value decomposition.
 
     By normal equations if these are accurate, else by an orthogonal factorisation with pivoting; if there is no time
-    for that, by some steps of an iteration.
+    for that, by some steps of an iteration.  ``n_fits`` regressions of this size have to share the time.
     """
-    if not in_time(NORMAL_EQUATIONS, X):
-        return hurried_regression(X, C, weight, fit_intercept)
+    if not in_time(NORMAL_EQUATIONS, X, n_fits):
+        return hurried_regression(X, C, weight, fit_intercept, n_fits=n_fits)
     C_2d = C[:, None] if C.ndim == 1 else C
     share = weight[:, None] / weight.sum()
     mean, level = (share * X).sum(axis=0), (share * C_2d).sum(axis=0)
@@ -56,8 +56,8 @@ def quick_regression(
         mean, level = np.zeros_like(mean), np.zeros_like(level)
     Z, target = (X - mean) * np.sqrt(share), (C_2d - level) * np.sqrt(share)
     B = normal_equations(Z, target)
-    if B is None and not in_time(ORTHOGONAL, X):
-        return hurried_regression(X, C, weight, fit_intercept)
+    if B is None and not in_time(ORTHOGONAL, X, n_fits):
+        return hurried_regression(X, C, weight, fit_intercept, n_fits=n_fits)
     if B is None:
         # The same cut-off for the rank as in scikit-learn.
         B = scipy.linalg.lstsq(Z, target, cond=1e-6, lapack_driver="gelsy", check_finite=False)[0]
@@ -66,19 +66,19 @@ def quick_regression(
 
 
 def hurried_regression(
-    X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool, alpha: float = 0.0
+    X: np.ndarray, C: np.ndarray, weight: np.ndarray, fit_intercept: bool, alpha: float = 0.0, n_fits: int = 1
 ) -> tuple[np.ndarray, np.ndarray | float]:
     """Coefficients and intercept after as many steps of LSQR, from zero, as fit into the time."""
     n, p = X.shape
     start = perf_counter()
     X.T @ (X @ np.ones(p))
-    seconds = (perf_counter() - start) * (C.size / n)
+    seconds = (perf_counter() - start) * (C.size / n) * n_fits
     steps = int(min(FOR_REGRESSION * max(time_left(), 0.0) / max(seconds, 1e-9), n))
     if not steps:
         return np.zeros((*C.shape[1:], p)), (weight / weight.sum()) @ C * float(fit_intercept)
     model = Ridge(alpha, fit_intercept=fit_intercept, solver="lsqr", max_iter=steps)
     model.fit(X, C, sample_weight=n * weight)
-    return model.coef_, model.intercept_
+    return np.reshape(model.coef_, (*C.shape[1:], p)), model.intercept_  # scikit-learn drops a single column
 
 
 def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
@@ -101,7 +101,7 @@ def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
 
 
 def ridge_regression(
-    Z: np.ndarray, C: np.ndarray, visible: np.ndarray, weight: np.ndarray, fit_intercept: bool
+    Z: np.ndarray, C: np.ndarray, visible: np.ndarray, weight: np.ndarray, fit_intercept: bool, n_fits: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and intercepts of a ridge regression of C, with the penalty of the lowest leave-one-out error.
 
@@ -115,6 +115,8 @@ def ridge_regression(
     weight : ndarray of shape (n,)
         Their sum is one.
     fit_intercept : bool
+    n_fits : int
+        Number of regressions of this size that have to share the time.
 
     Returns
     -------
@@ -129,15 +131,15 @@ def ridge_regression(
     weights = None if np.ptp(weight) <= EQUAL_WEIGHTS * weight.max() else n * weight
     alphas = n * RIDGE_ALPHAS
     step = 1
-    while step < n and not in_time(RIDGE_CV, Z[::step]):
+    while step < n and not in_time(RIDGE_CV, Z[::step], n_fits):
         step *= 2
     rows = slice(None, None, step)  # all, or as many as fit into the time; penalties grow with the number of rows
     search = RidgeCV(alphas / step, fit_intercept=fit_intercept)
     search.fit(Z[rows], visible[rows], sample_weight=None if weights is None else weights[rows])
     chosen = search.alpha_ * step
-    if in_time(NORMAL_EQUATIONS, Z):
+    if in_time(NORMAL_EQUATIONS, Z, n_fits):
         fit = Ridge(chosen, fit_intercept=fit_intercept).fit(Z, C, sample_weight=weights)
         coef, intercept = fit.coef_, fit.intercept_
     else:
-        coef, intercept = hurried_regression(Z, C, weight, fit_intercept, chosen)
+        coef, intercept = hurried_regression(Z, C, weight, fit_intercept, chosen, n_fits)
     return np.reshape(coef, (d, -1)), np.broadcast_to(intercept, d)

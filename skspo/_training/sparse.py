@@ -124,7 +124,7 @@ class SparseDesign(LinearDesign):
         other.Z, other.weight, other.known = self.Z[rows].toarray(), self.weight[rows], self.known
         return other
 
-    def _fit_costs(self, X: sp.csr_array, C: np.ndarray, standardized: bool, quick: bool) -> np.ndarray:
+    def _fit_costs(self, X: sp.csr_array, C: np.ndarray, standardized: bool, quick: bool, n_fits: int) -> np.ndarray:
         """One regression per cost, by LSQR: the smallest solution, in the units of X or in those of Z."""
         features = self.Z[:, : self.n_features] if standardized else X
         unit = power_of_two(float(abs(features).max())) if features.nnz else 1.0

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._utils.deadline import check_time
-
 if TYPE_CHECKING:
     import cvxpy as cp
 
@@ -228,7 +226,6 @@ def project_visible(C: np.ndarray, normals: np.ndarray, possible: np.ndarray | N
     block = max(1, BLOCK_ELEMENTS // (k * max(k, C.shape[1])))
     order = np.argsort(kind, kind="stable")
     for start in range(0, len(kinds), block):
-        check_time()
         N = normals * kinds[start : start + block, None, :]
         inverse = np.linalg.pinv(N @ N.transpose(0, 2, 1), rcond=RANK, hermitian=True)
         first, last = np.searchsorted(kind[order], (start, start + block))

@@ -547,3 +547,19 @@ def test_least_squares_of_the_open_rows_is_fast():
     masked = seconds(lambda: InMemoryObjective(sk.SPOPlusLoss(box), X, C * available, possible=available))
     each = seconds(lambda: [LinearRegression().fit(X[rows], C[rows, j]) for j, rows in enumerate(available.T)])
     assert masked < 3.0 * each
+
+
+@pytest.mark.parametrize("prior", ["zero", "ridge"])
+def test_without_time_for_one_regression_per_cost(prior):
+    """The regressions share the time; before, each of them had all of it, and some failed."""
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(2000, 200)), rng.normal(size=(2000, 40))
+    available = rng.random(C.shape) < 0.7
+    available[:, 0] = True
+    model = sk.SPOPlusRegressor(sk.Simplex(), alpha=0.1, prior=prior, time_limit=1e-3)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, C, region_params={"available": available})
+    assert time.process_time() - start < 3.0
+    assert np.isfinite(model.coef_).all()
