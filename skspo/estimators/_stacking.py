@@ -164,9 +164,9 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     end of a pipeline, is chosen once, on the folds of the stack, which takes a sixth of the time.
 
     The best of many weights is partly luck, and so are the best two-stage member and the best penalty: on the samples
-    that have chosen them their regrets are too low.  Therefore the regrets and gains that are reported are cross-fitted:
-    for each of five parts of the held-out samples, weights and member are chosen on the other parts, and penalties
-    without the fold.  The weights and ``guard`` of the stack itself are from all held-out samples.
+    that have chosen them their regrets are too low.  Therefore the regrets and gains that are reported are
+    cross-fitted: for each of five parts of the held-out samples, weights and member are chosen on the other parts, and
+    penalties without the fold.  The weights and ``guard`` of the stack itself are from all held-out samples.
 
     Examples
     --------

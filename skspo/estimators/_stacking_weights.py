@@ -71,10 +71,11 @@ class HeldOut(NamedTuple):
         C_hat = np.tensordot(weights, self.P, axes=1)
         return C_hat if self.offset is None else C_hat + self.offset
 
-    def regret(self, weights: np.ndarray) -> np.ndarray:
-        """SPO loss of each sample; the units of predictions matter if they are clipped."""
+    def regret(self, weights: np.ndarray, others: HeldOut | None = None) -> np.ndarray:
+        """SPO loss of each sample; the units of predictions, from ``others`` if given, matter if they are clipped."""
         region = self.region
-        C_hat = self.predict(weights) * (unit(self, weights) if region.clips(self.C.shape[1]) else 1.0)
+        clips = region.clips(self.C.shape[1])
+        C_hat = self.predict(weights) * (unit(self if others is None else others, weights) if clips else 1.0)
         W = region.decide_min(region.to_min(C_hat))
         return np.einsum("ij,ij->i", region.to_min(self.C), W - self.best)
 
@@ -187,13 +188,12 @@ def cross_fitted(
         rest, rows = np.flatnonzero(part != k), np.flatnonzero(part == k)
         if not rest.size or deadline.left() <= 0:
             continue
-        others = None if groups is None else groups[rest]
-        candidates = choose_weights(held.take(rest), names, kind, draws, deadline, others)
-        part_judged = judged.take(rows)
-        stack[rows] = part_judged.regret(candidates.weights[-1])
-        best = best_two_stage(candidates.mean(None if held.weight is None else held.weight[rest]), two_stage)
+        others, here = held.take(rest), judged.take(rows)
+        candidates = choose_weights(others, names, kind, draws, deadline, None if groups is None else groups[rest])
+        stack[rows] = here.regret(candidates.weights[-1], others)
+        best = best_two_stage(candidates.mean(others.weight), two_stage)
         if best is not None:
-            baseline[rows] = part_judged.regret(np.eye(len(names))[best])
+            baseline[rows] = here.regret(np.eye(len(names))[best], others)
     return stack, baseline
 
 

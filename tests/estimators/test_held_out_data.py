@@ -96,6 +96,44 @@ def test_no_transformer_finds_something_in_noise(name):
     assert np.mean(regrets) > -2.5 * np.sqrt(0.75 / (3 * 80))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"prior": "ridge"},
+        {"prior": "zero", "l1_ratio": 0.5},
+        {"fit_intercept": False, "solver": "bundle"},
+        {"region": Simplex(cost_bounds=(0.1, 2.0))},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("alpha", [np.inf, 0.3])
+def test_predictions_of_a_fold_do_not_depend_on_its_samples(options, alpha):
+    """Neither scales of features and costs nor the prior know the costs, or the other features, of the fold."""
+    X, C = noise(0, n=40, p=3)
+    alpha = 1e3 if options.get("prior") == "zero" and np.isinf(alpha) else alpha
+    model = SPOPlusRegressorCV(**({"region": Simplex()} | options), alphas=[alpha], cv=4, store_cv_predictions=True)
+    plain = model.fit(X, C).cv_predictions_
+    for test in np.arange(40).reshape(4, 10):
+        X_new, C_new = X.copy(), C.copy()
+        C_new[test] = 100.0 * C[test][::-1] + 7.0
+        X_new[test[1:]] *= -50.0
+        changed = model.fit(X_new, C_new).cv_predictions_
+        np.testing.assert_array_equal(changed[test[0]], plain[test[0]])
+
+
+def test_steps_are_judged_by_models_that_have_not_seen_the_fold():
+    """Ten times the costs of a fold have ten times the regret."""
+    X, C = noise(0, n=40, p=3)
+    model = SPORegressorCV(Simplex(), init="least_squares", steps=[0.0, 0.5, 1.0], cv=4, random_state=0)
+    plain = model.fit(X, C).cv_results_
+    for k, test in enumerate(np.arange(40).reshape(4, 10)):
+        C_new = C.copy()
+        C_new[test] *= 10.0
+        changed = model.fit(X, C_new).cv_results_
+        np.testing.assert_allclose(changed[f"split{k}_test_score"], 10.0 * plain[f"split{k}_test_score"], rtol=1e-9)
+
+
 @pytest.mark.parametrize("estimator", [SPOPlusRegressorCV, SPORegressorCV, SPOStackingRegressor])
 def test_held_out_weights_of_zero_are_refused(estimator):
     """Every candidate would have the same score."""

@@ -270,6 +270,21 @@ def test_the_reported_gain_in_noise_is_zero():
     assert abs(np.mean(reported)) < 2 * np.std(reported) / np.sqrt(40)
 
 
+@pytest.mark.parametrize("region", [Simplex(), Simplex(cost_bounds=(0.5, None))], ids=repr)
+def test_the_decisions_that_are_reported_do_not_depend_on_the_costs_that_judge_them(region):
+    """Ten times the costs of a part have ten times the regret."""
+    held, rng = noise(0)
+    held = held._replace(region=region.with_rows(None, 40, 4), P=held.P + 1.0)
+    draws, two_stage = draw_weights(3, rng), [True, True, False]
+    plain = cross_fitted(held, held, ["a", "b", "c"], "decisions", draws, Deadline(None), None, two_stage)
+    for part in np.arange(40).reshape(5, 8):
+        C = held.C.copy()
+        C[part] *= 10.0
+        more = held._replace(C=C)
+        changed = cross_fitted(more, more, ["a", "b", "c"], "decisions", draws, Deadline(None), None, two_stage)
+        assert_allclose(np.array(changed)[:, part], 10.0 * np.array(plain)[:, part], atol=1e-12)
+
+
 def test_cross_fitting_does_not_divide_groups():
     held, rng = noise(0)
     draws, names, two_stage = draw_weights(3, rng), ["a", "b", "c"], [True, True, False]
