@@ -6,6 +6,7 @@ thousands of problems of ``test_adversarial.py`` and ``test_certificate.py``.
 
 import os
 import signal
+from pathlib import Path
 
 import numpy  # noqa: F401  (loads the library whose threads are limited below)
 import pytest
@@ -19,6 +20,10 @@ settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.register_profile("nightly", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# With python -O, pytest executes the assertions of test modules, and with this also those of the modules they share.
+HERE = Path(__file__).parent
+pytest.register_assert_rewrite(*(path.stem for path in HERE.rglob("*.py") if not path.stem.startswith("test_")))
 
 # Interpreters that tests start do not import modules from the current directory.
 os.environ["PYTHONSAFEPATH"] = "1"

@@ -92,7 +92,9 @@ def disturb(out, rng, number, *, jobs, to_group, when_asleep=False):
     file, scratch = out / "toy" / "trials.csv", out / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     kept, before = complete_lines(file), len(complete_lines(file))
-    environment = os.environ | {"TMPDIR": str(scratch), "JOBLIB_TEMP_FOLDER": str(scratch), "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {"TMPDIR": str(scratch), "OPENBLAS_NUM_THREADS": "1"}
+    if str(scratch).isascii():  # joblib takes no others; it uses /dev/shm then
+        environment["JOBLIB_TEMP_FOLDER"] = str(scratch)
     process = subprocess.Popen(command(out, jobs), env=environment, start_new_session=True, stderr=subprocess.PIPE)
     try:
         if when_asleep:  # at a random time, possibly during imports

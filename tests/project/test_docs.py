@@ -76,10 +76,20 @@ def run_blocks(path):
 
 
 @pytest.mark.parametrize("path", [path for path in TEXTS if path.name != "CONTRIBUTING.md"], ids=name_of)
-def test_code_blocks_run(path):
+def test_code_blocks_run(path, monkeypatch):
+    monkeypatch.chdir(ROOT)  # paths on pages are those of the source tree
+    monkeypatch.setattr(sys, "path", sys.path[:])
     ran = run_blocks(path)
     if path.parent.name in ("guide", "migrating") and path.stem not in ("index", "add_a_region"):
         assert ran, "a page of the user guide without code"
+
+
+@pytest.mark.parametrize("name", ["add_a_solver", "add_a_loss"])
+def test_pages_with_paths_run_from_any_directory(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for module in ("test_new_solver", "test_new_loss"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    test_code_blocks_run(DOCS / f"guide/{name}.md", monkeypatch)
 
 
 def test_only_known_languages():

@@ -55,6 +55,14 @@ def test_error_names_the_extra():
     assert "pip install skspo[torch]" in done.stderr
 
 
+def test_assertions_of_tests_hold_with_python_O():
+    """Also those of modules that tests share: one of them writes a model file."""
+    root = Path(__file__).parents[2]
+    arguments = ["-p", "no:cacheprovider", "-q", "tests/regions/test_read.py", "-k", "same_region and highspy.mps"]
+    done = subprocess.run([sys.executable, "-O", "-m", "pytest", *arguments], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def test_version():
     assert skspo.__version__.count(".") >= 2
     try:

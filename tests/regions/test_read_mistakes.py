@@ -256,7 +256,7 @@ PYOMO = {
         "has the Disj",
     ),
     "domain": (add(z=lambda m, pyo: pyo.Var(domain=pyo.RangeSet(0, 10, 2))), "variable 'z' .*has the domain"),
-    "unbounded": (add(z=lambda m, pyo: pyo.Var()), r"unbounded: decision . \('z'\) has no limit below"),
+    "unbounded": (add(z=lambda m, pyo: pyo.Var()), r"unbounded: decision . \('z'\) has no limit (above|below)"),
     "never": (add(q=lambda m, pyo: pyo.Constraint(expr=m.fixed <= 1)), "constraint 'q' has no variable that is not"),
 }  # fmt: skip
 
