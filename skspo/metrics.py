@@ -17,6 +17,7 @@ from ._training.fitted import check_frames, check_metadata, metadata_checked
 from ._utils.cost_matrix import read_cost_matrix, read_costs
 from ._utils.frames import check_index, column_names
 from ._utils.scaling import relative_weight
+from ._utils.shown import shown
 from ._utils.types import RegionParams
 from ._utils.warn import warn_once
 from .losses import SPOPlusLoss, check_costs, check_existing, check_offset, check_weight
@@ -239,7 +240,7 @@ def make_spo_scorer(
     """
     metrics = {f.__name__: f for f in (normalized_spo_loss, spo_loss, spo_plus_loss)}
     if not isinstance(metric, str) or metric not in metrics:
-        raise ValueError(f"metric must be one of {sorted(metrics)}, got {metric!r}.")
+        raise ValueError(f"metric must be one of {sorted(metrics)}, got {shown(metric)}.")
     # Check here, because a search over parameters would turn the error into a score of NaN.
     known = [name for name, p in signature(metrics[metric]).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in kwargs:
@@ -392,7 +393,7 @@ def _spo_losses(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """SPO loss, best cost and largest absolute cost of each sample; of the weights only the index is read."""
     if ties not in ("oracle", "worst"):
-        raise ValueError(f"ties must be 'oracle' or 'worst', got {ties!r}.")
+        raise ValueError(f"ties must be 'oracle' or 'worst', got {shown(ties)}.")
     region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params, sample_weight)
     if ties == "oracle":
         W_hat = region.decide_min(C_hat)

@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
+from .shown import shown
+
 
 class Check(NamedTuple):
     """A condition on the value of a parameter."""
@@ -23,7 +25,7 @@ class Check(NamedTuple):
         """Raise an error if the value of the parameter ``name`` is not allowed; it may say why."""
         if not self.accepts(value):
             reason = f" ({why})" if why else ""
-            raise ValueError(f"{name} must be {self.expected}{reason}, got {value!r}.")
+            raise ValueError(f"{name} must be {self.expected}{reason}, got {shown(value)}.")
 
 
 def check_params(estimator: object) -> None:

@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from .._version import __version__
+from .shown import ShortRepr
 
 #: first series whose states this version can read
 OLDEST = (0, 3)
@@ -44,7 +45,7 @@ class InconsistentVersionWarning(UserWarning):
         )
 
 
-class VersionedState:
+class VersionedState(ShortRepr):
     """Mixin that adds the version to the state and checks it on loading; must come before BaseEstimator."""
 
     def __getstate__(self) -> dict[str, object]:

@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 from .._training.inputs import feature_attributes, set_fitted
 from .._utils.cost_matrix import read_cost_matrix, read_costs
 from .._utils.frames import check_index
+from .._utils.shown import shown
 from .._utils.versioning import VersionedState
 from .._utils.warn import warn_once
 from ..losses import check_weight
@@ -141,8 +142,9 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         """
         if not hasattr(self._model, "fit"):
             raise TypeError(
-                f"estimator must be an estimator of skspo, a regressor or a classifier, got {self.estimator!r}. The "
-                "cost matrix is the first parameter: CostSensitiveClassifier(cost_matrix, estimator)."
+                f"estimator must be an estimator of skspo, a regressor or a classifier, got "
+                f"{shown(self.estimator)}. The cost matrix is the first parameter: "
+                "CostSensitiveClassifier(cost_matrix, estimator)."
             )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -185,7 +187,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         """Checked costs in the order of the classes."""
         if isinstance(self.cost_matrix, str):
             if self.cost_matrix != "balanced":
-                raise ValueError(f"cost_matrix must be an array, 'balanced' or None, got {self.cost_matrix!r}.")
+                raise ValueError(f"cost_matrix must be an array, 'balanced' or None, got {shown(self.cost_matrix)}.")
             counts = np.bincount(number, weight, len(classes))
             each = counts.sum() / (len(classes) * np.where(counts > 0, counts, np.inf))
             return each[:, None] * read_cost_matrix(None, classes)

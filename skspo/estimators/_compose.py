@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from .._utils.shown import shown
 from ..regions.base import Region
 from ._base import DecisionMixin
 from ._two_stage import TwoStageRegressor
@@ -72,7 +73,7 @@ def with_region(estimator: BaseEstimator, region: Region | None) -> BaseEstimato
     own = find_model(estimator)
     if own is None:
         if not hasattr(estimator, "fit") or not hasattr(estimator, "predict"):
-            raise TypeError(f"The model must be a regressor, or a pipeline that ends with one, got {estimator!r}.")
+            raise TypeError(f"The model must be a regressor, or a pipeline that ends with one, got {shown(estimator)}.")
         if region is None:
             raise ValueError(f"{type(estimator).__name__} has no region. Pass region=..., where decisions are made.")
         return TwoStageRegressor(clone(estimator), region)

@@ -23,6 +23,7 @@ from .._training.sparse import to_dense
 from .._utils.deadline import Deadline
 from .._utils.frames import check_values
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
+from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import is_dask
 from ..losses import Loss
@@ -45,7 +46,7 @@ def surrogate_of(region: Region, surrogate_region: Region | str) -> Region:
     if not isinstance(surrogate_region, str):
         return surrogate_region
     if surrogate_region != "relaxation":
-        raise ValueError(f"surrogate_region must be a Region, 'relaxation' or None, got {surrogate_region!r}.")
+        raise ValueError(f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate_region)}.")
     return region.relaxation()
 
 

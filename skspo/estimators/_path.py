@@ -18,6 +18,7 @@ from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import integer
 from .._utils.progress import Activity
+from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
@@ -74,7 +75,7 @@ def alpha_grid(
     except (TypeError, ValueError):
         grid = np.array(np.nan)
     if grid.ndim != 1 or not grid.size or not (grid >= 0).all():
-        raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {alphas!r}.")
+        raise ValueError(f"alphas must be None or a sequence of numbers of at least 0, got {shown(alphas)}.")
     if np.isinf(grid).any() and not objective.prior_is_fitted:
         raise ValueError(
             "alphas contains infinity, which means the prior itself and needs prior='least_squares' or 'ridge'; got "

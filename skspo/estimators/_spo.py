@@ -13,6 +13,7 @@ from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
 from .._utils.params import Check, integer, one_of, optional
+from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss
 from ..regions.base import Region
@@ -227,7 +228,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             if name == "auto":
                 name = "line-search" if SPOGradientSolver.missing(region) else "lbfgs"
             if not isinstance(name, str) or name not in SPO_SOLVERS:
-                raise ValueError(f"solver must be 'auto' or one of {sorted(SPO_SOLVERS)}, or a Solver; got {name!r}.")
+                raise ValueError(
+                    f"solver must be 'auto' or one of {sorted(SPO_SOLVERS)}, or a Solver; got {shown(name)}."
+                )
             known = SPO_SOLVERS[name]._get_param_names()
             solver = SPO_SOLVERS[name](**{key: getattr(self, key) for key in known})
         penalty = penalty_kind(float(self.alpha), float(self.l1_ratio))

@@ -31,6 +31,7 @@ from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import check_index
 from .._utils.params import Check, integer, one_of
 from .._utils.progress import Activity, silent
+from .._utils.shown import shown
 from .._utils.threads import count_workers
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss, SPOPlusLoss
@@ -307,7 +308,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         except (TypeError, ValueError):
             steps = np.array([np.nan])
         if not steps.size or np.ndim(self.steps) != 1 or not ((steps >= 0) & (steps <= 1)).all():
-            raise ValueError(f"steps must be None or a sequence of numbers between 0 and 1, got {self.steps!r}.")
+            raise ValueError(f"steps must be None or a sequence of numbers between 0 and 1, got {shown(self.steps)}.")
         return steps
 
     def _penalty(

@@ -33,6 +33,7 @@ from .._utils.frames import column_names
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.scaling import relative_weight
+from .._utils.shown import shown
 from .._utils.threads import count_workers
 from .._utils.types import RandomState, RegionParams
 from ..losses import check_offset, check_weight
@@ -277,14 +278,14 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             estimators = default_members(rows, width, seed)
         wrong = not isinstance(estimators, list | tuple) or not estimators
         if wrong or any(not isinstance(pair, tuple) or len(pair) != 2 for pair in estimators):
-            raise ValueError(f"estimators must be a list of (name, estimator) pairs, got {estimators!r}.")
+            raise ValueError(f"estimators must be a list of (name, estimator) pairs, got {shown(estimators)}.")
         names = [name for name, _ in estimators]
         own = set(type(self)._get_param_names())
         for name in names:
             if not isinstance(name, str) or not name or "__" in name or name in own or names.count(name) > 1:
                 raise ValueError(
                     "Names of estimators must be different strings without '__' that are no parameters of the stack; "
-                    f"got {names!r}."
+                    f"got {shown(names)}."
                 )
         return [
             make_member(name, estimator, region, shared=bool(self.shared), costs=self.costs)

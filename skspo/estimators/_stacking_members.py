@@ -25,6 +25,7 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 from .._training.fitted import metadata_checked
 from .._utils.deadline import Deadline
+from .._utils.shown import shown
 from ..data.item_transformer import ItemTransformer
 from ..regions.base import Region
 from ._base import DecisionMixin
@@ -130,7 +131,7 @@ def make_member(name: str, estimator: BaseEstimator, region: Region, *, shared: 
             transformer = ItemTransformer(last[:-1]) if shared else last[:-1]
         last = last.steps[-1][1]
     if not hasattr(last, "fit") or not hasattr(last, "predict"):
-        raise TypeError(f"Member {name!r} of estimators must end with a regressor, got {last!r}.")
+        raise TypeError(f"Member {name!r} of estimators must end with a regressor, got {shown(last)}.")
     if not isinstance(last, DecisionMixin):
         last = TwoStageRegressor(last, region, costs=costs)
     params: dict[str, Any] = last.get_params(deep=False)

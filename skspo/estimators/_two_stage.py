@@ -30,6 +30,7 @@ from .._training.inputs import (
 from .._training.seen import seen_or_none
 from .._utils.frames import column_names
 from .._utils.params import BOOL, Check, check_params, one_of
+from .._utils.shown import shown
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
@@ -133,7 +134,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         """
         if self.regressor is not None and not hasattr(self.regressor, "fit"):
             raise TypeError(
-                f"regressor must be a scikit-learn regressor, got {self.regressor!r}. The region is the second "
+                f"regressor must be a scikit-learn regressor, got {shown(self.regressor)}. The region is the second "
                 "parameter: TwoStageRegressor(regressor, region)."
             )
         check_params(self)

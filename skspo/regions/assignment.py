@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, ones_of
 from ._oracles.highs import map_rows, worst_rows
@@ -87,7 +88,7 @@ class Assignment(PolyhedralRegion):
             value = getattr(self, name)
             integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
             if value is not None and not (integer and value >= 1):
-                raise ValueError(f"Assignment: {name} must be a positive integer or None, got {value!r}.")
+                raise ValueError(f"Assignment: {name} must be a positive integer or None, got {shown(value)}.")
         if self.n is None:
             return None
         return int(self.n) * int(self.n if self.n_tasks is None else self.n_tasks)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 
 from .._utils.errors import UnboundedRegionError
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, check_norm
 from .capabilities import Memory
@@ -35,7 +36,7 @@ def _check_radius(region: Region, radius: float) -> float:
     except (TypeError, ValueError):
         value = np.nan
     if not 0.0 < value < np.inf:
-        raise ValueError(f"{type(region).__name__}: radius must be a positive finite number, got {radius!r}.")
+        raise ValueError(f"{type(region).__name__}: radius must be a positive finite number, got {shown(radius)}.")
     return value
 
 
@@ -196,7 +197,8 @@ class LqBall(_RoundBall):
             q = np.nan
         if not 1.0 < q <= 2.0:
             raise ValueError(
-                f"LqBall: q must be above 1 and at most 2, got {self.q!r}. For q = 1 use L1Ball, for q = inf use Box."
+                f"LqBall: q must be above 1 and at most 2, got {shown(self.q)}. For q = 1 use L1Ball, for q = inf "
+                "use Box."
             )
         return q, _check_radius(self, self.radius)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from .._utils.deadline import TimeIsUp, end_time
+from .._utils.shown import shown
 from .._utils.types import RegionParams
 from .._utils.warn import warn_once
 from .base import Region
@@ -39,7 +40,7 @@ def check_region(region: Region | None, n_dim: int) -> Region:
     if not isinstance(region, Region):
         hint = " Did you forget the parentheses?" if isinstance(region, type) else ""
         raise TypeError(
-            f"region must be a Region such as Simplex() or Polyhedron(...), got {region!r}.{hint} "
+            f"region must be a Region such as Simplex() or Polyhedron(...), got {shown(region)}.{hint} "
             "A function that returns decisions can be wrapped: OracleRegion(argmin, n_dim)."
         )
     names, region = vars(region).get("_row_names"), clone(region)

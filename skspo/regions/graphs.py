@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError
+from .._utils.shown import shown
 from .._utils.warn import warn_once
 from ._cost_bounds import CostBounds, Limits
 from ._cycles import drop_free_cycles, has_cycle
@@ -175,8 +176,8 @@ class ShortestPath(PolyhedralRegion):
         """
         if not all(isinstance(k, (int, np.integer)) and k >= 1 for k in (rows, cols)) or rows * cols < 2:
             raise ValueError(
-                f"ShortestPath: rows and cols must be positive integers, at least two nodes in all; got {rows!r} x "
-                f"{cols!r}."
+                f"ShortestPath: rows and cols must be positive integers, at least two nodes in all; got "
+                f"{shown(rows)} x {shown(cols)}."
             )
         edges = []
         for v in range(0, rows * cols, cols):
@@ -195,7 +196,7 @@ class ShortestPath(PolyhedralRegion):
         except TypeError:
             raise TypeError(
                 "ShortestPath: edges must be a list of (tail, head) pairs, an array of shape (d, 2) or a directed "
-                f"networkx graph, got {self.edges!r}."
+                f"networkx graph, got {shown(self.edges)}."
             ) from None
 
     @property
@@ -281,7 +282,7 @@ class ShortestPath(PolyhedralRegion):
                     )
                 terminals.append(int(free[0]))
             elif not isinstance(label, Hashable) or label not in number:
-                raise ValueError(f"ShortestPath: {name} {label!r} is unknown, it is not a node of any edge.")
+                raise ValueError(f"ShortestPath: {name} {shown(label)} is unknown, it is not a node of any edge.")
             else:
                 terminals.append(number[label])
         if terminals[0] == terminals[1]:
@@ -330,7 +331,8 @@ class ShortestPath(PolyhedralRegion):
             return super()._limits(d)
         if self.cost_bounds != "auto":
             raise ValueError(
-                f"ShortestPath: cost_bounds must be 'auto', None or a pair (lower, upper), got {self.cost_bounds!r}."
+                f"ShortestPath: cost_bounds must be 'auto', None or a pair (lower, upper), got "
+                f"{shown(self.cost_bounds)}."
             )
         # Values to be maximised are usually positive, which makes cycles profitable: nothing is known about them.
         if self.sense == "max" or not self._data(d).has_cycle:
@@ -375,12 +377,12 @@ class ShortestPath(PolyhedralRegion):
             return number[value]  # one label for all rows
         labels = value if isinstance(value, (list, tuple)) else np.asarray(value).tolist()
         if not isinstance(labels, (list, tuple)):
-            raise ValueError(f"ShortestPath: {name} {labels!r} is unknown, it is not a node of any edge.")
+            raise ValueError(f"ShortestPath: {name} {shown(labels)} is unknown, it is not a node of any edge.")
         found = []
         for row, label in enumerate(labels):
             node = tuple(label) if isinstance(label, list) else label
             if not isinstance(node, Hashable) or node not in number:
-                text = f"ShortestPath: {name} {label!r} of {{row}} is unknown, it is not a node of any edge."
+                text = f"ShortestPath: {name} {shown(label)} of {{row}} is unknown, it is not a node of any edge."
                 raise row_error(ValueError, row, text)
             found.append(number[node])
         return found

@@ -30,6 +30,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._image_decisions import DecidesInside
 from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
@@ -150,7 +151,7 @@ class LinearImage(DecidesInside):
         """That of the inner region."""
         if not isinstance(self.region, Region):
             hint = " Did you forget the parentheses?" if isinstance(self.region, type) else ""
-            raise TypeError(f"LinearImage: region must be a Region such as Knapsack(...), got {self.region!r}.{hint}")
+            raise TypeError(f"LinearImage: region must be a Region such as Simplex(), got {shown(self.region)}.{hint}")
         return self.region.sense
 
     @property

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import check_bounded, coordinate_bounds, solve_rows, worst_rows
@@ -145,7 +146,7 @@ class MixedInteger(ConstrainedRegion):
             )
         limit = self.time_limit
         if limit is not None and not (isinstance(limit, numbers.Real) and limit > 0):
-            raise ValueError(f"MixedInteger: time_limit must be a positive number or None, got {limit!r}.")
+            raise ValueError(f"MixedInteger: time_limit must be a positive number or None, got {shown(limit)}.")
         integers = np.array(np.broadcast_to(kinds == 1, (d,)))
         check_bounded(form, self._names(d))
         if integers.any():

@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._threads import THREAD_NUMBERS
 from .barriers import (
@@ -43,12 +44,12 @@ def _check_threshold(region: _SimplexLevelSet, d: int, lowest: float, name: str)
     except (TypeError, ValueError):
         r = np.nan
     if not np.isfinite(r):
-        raise ValueError(f"{type(region).__name__}: threshold must be a finite number or None, got {given!r}.")
+        raise ValueError(f"{type(region).__name__}: threshold must be a finite number or None, got {shown(given)}.")
     # With one alternative the region is the point w = 1.
     if r < lowest if d == 1 else r <= lowest:
         raise InfeasibleRegionError(
             f"{type(region).__name__}: the region is empty or a single point, threshold must be above {name} = "
-            f"{lowest:.6g} for d = {d} decision variables, got {given!r}."
+            f"{lowest:.6g} for d = {d} decision variables, got {shown(given)}."
         )
     return r
 
@@ -166,7 +167,7 @@ class EntropySimplex(_SimplexLevelSet):
         if r > 0.0:
             raise ValueError(
                 f"EntropySimplex: threshold must be at most 0, where the constraint is already inactive, "
-                f"got {self.threshold!r}. For the whole simplex use Simplex()."
+                f"got {shown(self.threshold)}. For the whole simplex use Simplex()."
             )
         return r
 

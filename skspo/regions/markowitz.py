@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.scaling import powers_of_two
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import Cones
@@ -116,9 +117,9 @@ class Markowitz(ConicRegion):
         except (TypeError, ValueError):
             max_risk = np.nan
         if not 0.0 < max_risk < np.inf:
-            raise ValueError(f"Markowitz: max_risk must be a positive finite number, got {self.max_risk!r}.")
+            raise ValueError(f"Markowitz: max_risk must be a positive finite number, got {shown(self.max_risk)}.")
         if self.budget not in ("equal", "at_most"):
-            raise ValueError(f"Markowitz: budget must be 'equal' or 'at_most', got {self.budget!r}.")
+            raise ValueError(f"Markowitz: budget must be 'equal' or 'at_most', got {shown(self.budget)}.")
         equal = self.budget == "equal"
         keep = values > 1e-13 * max(float(values[-1]), 0.0)
         if keep.all():

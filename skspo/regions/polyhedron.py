@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, LinearConstraint
 
 from .._utils.errors import InfeasibleRegionError
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, say_variable
 from ._oracles.highs import check_bounded, solve_rows, worst_rows
@@ -34,7 +35,7 @@ def read_numbers(what: str, value: object) -> np.ndarray:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be a number or a rectangular array of numbers, got {value!r}.") from None
+        raise ValueError(f"{what} must be a number or a rectangular array of numbers, got {shown(value)}.") from None
 
 
 def list_constraints(name: str, constraints: ConstraintsLike) -> list[LinearConstraint]:
@@ -55,7 +56,7 @@ def list_constraints(name: str, constraints: ConstraintsLike) -> list[LinearCons
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"{name}: constraints must be a scipy.optimize.LinearConstraint, a tuple (A, lb, ub), or a list of "
-                f"those; got {one!r}: {error}."
+                f"those; got {shown(one)}: {error}."
             ) from None
     return found
 
@@ -129,14 +130,14 @@ def _read_bounds(name: str, d: int, bounds: BoundsLike, names: Names = None) -> 
             table = np.column_stack([np.broadcast_to(bounds.lb, (d,)), np.broadcast_to(bounds.ub, (d,))])
         except ValueError:
             raise ValueError(
-                f"{name}: bounds must be numbers or have one entry for each of the {d} decisions, got {bounds!r}."
+                f"{name}: bounds must be numbers or have one entry for each of the {d} decisions, got {shown(bounds)}."
             ) from None
     else:
         table = np.array((0, None) if bounds is None else bounds, dtype=object)
     if table.shape not in ((2,), (d, 2)):
         raise ValueError(
             f"{name}: bounds must be one pair (lower, upper) or a list of {d} pairs, one for each decision; "
-            f"got {bounds!r}."
+            f"got {shown(bounds)}."
         )
     table = np.broadcast_to(table, (d, 2))
     lower = read_numbers(f"{name}: lower bounds", [-np.inf if x is None else x for x in table[:, 0]])

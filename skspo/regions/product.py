@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
+from .._utils.shown import shown
 from ._names import Names, names_side_by_side
 from .base import CertifiedFloat, Region
 from .capabilities import Memory, equalities_of
@@ -104,7 +105,7 @@ class Product(Region):
     def _prepare(self, d: int) -> list[tuple[slice, Region]]:
         regions = list(self.regions)
         if not regions or not all(isinstance(region, Region) for region in regions):
-            raise ValueError(f"Product: regions must be a list with at least one region, got {self.regions!r}.")
+            raise ValueError(f"Product: regions must be a list with at least one region, got {shown(self.regions)}.")
         sizes = self._sizes()
         if len(sizes) != len(regions):
             raise ValueError(f"Product: there are {len(regions)} regions, but sizes has {len(sizes)} entries.")
@@ -115,7 +116,7 @@ class Product(Region):
                     "decision variables each region has."
                 )
             if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-                raise ValueError(f"Product: sizes must be positive integers, got {size!r} for regions[{i}].")
+                raise ValueError(f"Product: sizes must be positive integers, got {shown(size)} for regions[{i}].")
             if region.sense != self.sense:
                 raise ValueError(
                     f"Product: regions[{i}], {type(region).__name__}, has sense={region.sense!r}, but the product "

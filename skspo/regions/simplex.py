@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
+from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import list_selected
 from ._row_names import row_error
@@ -185,7 +186,7 @@ class Box(PolyhedralRegion):
                 raise ValueError(f"Box: {name} must be a number or have shape ({d},), got shape {value.shape}.")
             if not np.isfinite(value).all():
                 raise UnboundedRegionError(
-                    f"Box: {name} must be finite, otherwise the region is unbounded; got {value}."
+                    f"Box: {name} must be finite, otherwise the region is unbounded; got {shown(value)}."
                 )
             bounds.append(np.array(np.broadcast_to(value, (d,))))
         if (bounds[0] > bounds[1]).any():
@@ -330,7 +331,7 @@ class TopK(PolyhedralRegion):
     def _prepare(self, d: int) -> int:
         k = self.k
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 0 <= k <= d:
-            raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {k!r}.")
+            raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {shown(k)}.")
         return int(k)
 
     def _thread_numbers(self, d: int) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._utils.optional import import_cvxpy
+from .._utils.shown import shown
 from .._utils.warn import warn_once
 from ._cost_bounds import CostBounds
 from ._names import Names
@@ -36,7 +37,7 @@ class _FunctionRegion(Region):
 
     def _check_n_dim(self) -> None:
         if isinstance(self.n_dim, bool) or not isinstance(self.n_dim, (int, np.integer)) or self.n_dim < 1:
-            raise ValueError(f"{self.label}: n_dim must be a positive integer, got {self.n_dim!r}.")
+            raise ValueError(f"{self.label}: n_dim must be a positive integer, got {shown(self.n_dim)}.")
 
 
 def _short(vector: np.ndarray) -> str:
@@ -113,11 +114,11 @@ class OracleRegion(_FunctionRegion):
 
     def _prepare(self, d: int) -> Witnesses:
         if self.on_suboptimal not in ("raise", "warn"):
-            raise ValueError(f"OracleRegion: on_suboptimal must be 'raise' or 'warn', got {self.on_suboptimal!r}.")
+            raise ValueError(f"OracleRegion: on_suboptimal must be 'raise' or 'warn', got {shown(self.on_suboptimal)}.")
         if not callable(self.oracle):
             raise TypeError(
                 "OracleRegion: oracle must be a function that turns costs of shape (n_samples, d) into decisions of "
-                f"the same shape, got {self.oracle!r}."
+                f"the same shape, got {shown(self.oracle)}."
             )
         if self.n_dim is not None:
             self._check_n_dim()
@@ -382,13 +383,13 @@ def _compile(constraints: Callable[[cp.Variable], list[cp.Constraint]], d: int) 
     if not callable(constraints):
         raise TypeError(
             "CvxpyRegion: constraints must be a function w -> list of CVXPY constraints, for example "
-            f"lambda w: [w >= 0, cp.sum(w) == 1]; got {constraints!r}."
+            f"lambda w: [w >= 0, cp.sum(w) == 1]; got {shown(constraints)}."
         )
     w = cp.Variable(d, name="w")
     listed = constraints(w)
     listed = [listed] if isinstance(listed, cp.Constraint) else listed
     if not isinstance(listed, (list, tuple)) or not all(isinstance(c, cp.Constraint) for c in listed):
-        raise TypeError(f"CvxpyRegion: constraints(w) must return a list of CVXPY constraints, got {listed!r}.")
+        raise TypeError(f"CvxpyRegion: constraints(w) must return a list of CVXPY constraints, got {shown(listed)}.")
     for constraint in listed:
         for variable in constraint.variables():
             if variable.attributes["integer"] or variable.attributes["boolean"]:

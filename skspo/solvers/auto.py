@@ -12,6 +12,7 @@ import numpy as np
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import MANY_SAMPLES, LinearObjective
 from .._training.run import Run
+from .._utils.shown import shown
 from .._utils.warn import warn_once
 from ..regions.capabilities import has
 from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
@@ -390,7 +391,7 @@ def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **p
         case = Case(objective, run)
         names = _choose(case) if solver == "auto" else [solver]
         if not isinstance(solver, str) or not set(names) <= set(SOLVERS):
-            raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, or a Solver; got {solver!r}.")
+            raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, or a Solver; got {shown(solver)}.")
         chosen = []
         for name in names:
             known = SOLVERS[name]._get_param_names()

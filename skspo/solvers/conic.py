@@ -23,6 +23,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.optional import import_cvxpy, is_failure
+from .._utils.shown import shown
 from .._utils.threads import quiet
 from ._backend_worker import Options
 from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
@@ -89,7 +90,7 @@ class ConicSolver(Solver):
         objective = rows_of(objective)
         import_cvxpy()
         if self.backend not in ("auto", "CLARABEL", "HIGHS"):
-            raise ValueError(f"backend must be 'auto', 'CLARABEL' or 'HIGHS', got {self.backend!r}.")
+            raise ValueError(f"backend must be 'auto', 'CLARABEL' or 'HIGHS', got {shown(self.backend)}.")
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         start = objective.least_squares if start is None else start
         if not run.deadline.allows(COMPILE * _numbers(objective)):

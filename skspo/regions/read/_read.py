@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import scipy.sparse as sp
 
+from ..._utils.shown import shown
 from ..base import Region
 from ..image import LinearImage
 from . import _cvxpy, _highs, _linopy, _pyomo, _scipy
@@ -202,7 +203,7 @@ def _find_one(one: Any, d: int, position: dict[str, int], groups: dict[str, list
         label = getattr(one, "name", None)
         name = label() if callable(label) else label
     if not isinstance(name, str):
-        raise TypeError(f"read_region: variables must be names, numbers or variables of the model, got {one!r}.")
+        raise TypeError(f"read_region: variables must be names, numbers or variables of the model, got {shown(one)}.")
     if name in position:
         return [position[name]]
     if name in groups:
