@@ -48,17 +48,16 @@ PENALTIES = [
 ]
 
 
-def simplex_lp(X, C):
+def simplex_lp(X, C, fit_intercept=True):
     """Exact SPO+ training on the simplex, written directly for HiGHS: variables B (d, p), b (d,), t (n,).
 
     min (1/n) sum_i [ t_i + 2 (B x_i + b)_{j(i)} - c_{i j(i)} ]   s.t.  t_i + 2 (B x_i + b)_j >= c_ij
     """
-    n, p = X.shape
-    d = C.shape[1]
-    X1 = np.column_stack([X, np.ones(n)])
+    n, d = C.shape
+    X1 = np.column_stack([X, np.ones(n)]) if fit_intercept else X
     best = C.argmin(axis=1)
     rows = sp.hstack([2 * sp.kron(sp.csr_array(X1), sp.eye_array(d)), sp.kron(sp.eye_array(n), np.ones((d, 1)))])
-    cost = np.zeros((p + 1, d))
+    cost = np.zeros((X1.shape[1], d))
     for i in range(n):
         cost[:, best[i]] += 2 * X1[i] / n
     cost = np.concatenate([cost.ravel(), np.full(n, 1 / n)])

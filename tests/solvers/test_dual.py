@@ -556,3 +556,56 @@ def test_degenerate(name, penalty):
     assert np.isfinite(fits[0].coef_).all()
     scale = max(abs(fits[1].objective_), 1e-2 * np.abs(C).max())
     assert fits[0].objective_ == pytest.approx(fits[1].objective_, abs=2e-6 * scale)
+
+
+# -- features that are far from uncorrelated ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spread", [[1.0] * 6, [1.0, 10.0, 0.1, 1.0, 5.0, 1.0]], ids=["equal", "unequal"])
+def test_features_far_from_zero_without_intercept(spread):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, C = 100.0 + rng.normal(size=(15, 6)) * spread, rng.normal(size=(15, 4))
+        model = sk.SPOPlusRegressor(sk.Simplex(), solver="dual", fit_intercept=False, max_iter=120).fit(X, C)
+        best = simplex_lp(X, C, fit_intercept=False)
+        assert model.duality_gap_ <= 1e-6
+        assert model.lower_bound_ <= best + 1e-7
+        assert model.objective_ == pytest.approx(best, abs=1e-6)
+
+
+def test_optima_far_from_least_squares_are_reached():
+    """The loss decreases along a ray; steps of one length would take thousands of iterations."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(15, 6))
+    C = rng.normal(size=(15, 4)) + X @ rng.normal(size=(6, 4))
+    model = sk.SPOPlusRegressor(sk.Simplex(), solver="dual", fit_intercept=False).fit(X, C)
+    assert model.status_ == "converged"
+    assert model.objective_ == pytest.approx(simplex_lp(X, C, fit_intercept=False), abs=1e-6)
+
+
+@pytest.mark.parametrize("rank", [4, 2])
+def test_whitening_changes_coordinates_only(rank):
+    rng = np.random.default_rng(0)
+    n, d, q = 40, 3, 4
+    Z = 100.0 + rng.normal(size=(n, rank)) @ rng.normal(size=(rank, q))
+    C, W, V = rng.normal(size=(n, d)), np.eye(d)[rng.integers(d, size=n)], np.eye(d)[rng.integers(d, size=n)]
+    a, nothing = np.full(n, 1.0 / n), np.zeros(q)
+    problem = ScaledProblem(Z, C, W, a, nothing, nothing, np.zeros((d, q)), 0.3)
+    gram = (problem.scaled * a[:, None]).T @ problem.scaled * 0.3
+    assert_allclose(gram[-rank:, -rank:], np.eye(rank), atol=1e-6)
+    Theta = rng.normal(size=(d, q))
+    T = problem.base(Theta)
+    assert_allclose(problem.theta(T), Theta, atol=1e-9)
+    assert_allclose(problem.predictions(problem.soft(T)), Z @ Theta.T, atol=1e-7)
+    cache = Cache.of(problem, V)
+    cache.mix(1.0)
+    expected = 2.0 * (W - V).T @ Z / n
+    assert_allclose(problem.slope(problem.moments(cache)[1]), expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_only_columns_without_any_penalty_are_combined():
+    rng = np.random.default_rng(0)
+    for l1, l2, white in ((0.0, 0.0, True), (0.1, 0.0, False), (0.0, 0.1, False)):
+        Z, C, prior = 5.0 + rng.normal(size=(30, 3)), rng.normal(size=(30, 2)), np.zeros((2, 3))
+        args = np.full(30, 1 / 30), np.full(3, l1), np.full(3, l2), prior, 1.0
+        assert (ScaledProblem(Z, C, np.eye(2)[np.zeros(30, int)], *args).whitening is not None) == white

@@ -44,8 +44,12 @@ BALANCE_GAIN = 0.8
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
 RECENTRE = 0.5
 
-#: without a ridge, the proximal term decreases by this factor at each new centre, down to this weight
+#: without a ridge, the proximal term decreases by this factor at each new centre, down to this weight if steps are long
+#: enough there
 NEXT_MU, LEAST_MU = 0.3, 1e-3
+
+#: share of the squared slope of the last step from which on the slope does not decrease (0.5 to 0.95 do equally well)
+STEADY = 0.8
 
 #: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
 EXPLORE = 0.1
@@ -126,6 +130,7 @@ class Ascent:
         self.start, self.state = start, state
         self.base = self.problem.base(start)
         self.target, self.gap, self.gap_proximal, self.charge = 0.0, np.inf, np.inf, np.inf
+        self.slope = np.inf
         # when conjugate gradients and balancing are tried again
         self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
         self.balance_wait, self.balance_patience = 0, 1
@@ -295,10 +300,8 @@ class Ascent:
 
     def measure(self, at: Position, value: float, level: float) -> None:
         """Bound, and how far the proximal and the whole problem are from their optima; ``value`` is that at Theta."""
-        problem = self.problem
         self.prove(at.constant, at.M)
-        distance = problem.layout(at.Theta - problem.prior) / problem.scale - self.base
-        self.charge = 0.5 * float(np.square(distance[self.proximal_entries]).sum())
+        self.charge = 0.5 * float(np.square((at.S - self.base)[self.proximal_entries]).sum())
         dual = at.constant + 0.5 * float(np.square(self.base).sum()) - 0.5 * float(np.square(at.S).sum())
         self.gap_proximal = value + self.charge - dual
         self.level = level
@@ -357,8 +360,12 @@ class Ascent:
         if self.gap_proximal > RECENTRE * (self.whole if ridge else min(self.whole, self.charge)):
             return
         Theta = self.problem.theta(self.T)
-        if self.problem.mu > LEAST_MU and not ridge:
-            self.problem = self.problem.rescaled(max(NEXT_MU * self.problem.mu, LEAST_MU), self.cache)
+        # The squared slope along the last step.  If it does not decrease, and steps like the last one, which gain
+        # about twice the charge, would not reach the bound in time, they have to be longer.
+        before, self.slope = self.slope, self.problem.mu * self.charge
+        steady = self.slope >= STEADY * before and 2.0 * PATIENCE * self.charge < self.whole
+        if not ridge and (self.problem.mu > LEAST_MU or steady):
+            self.problem = self.problem.rescaled(NEXT_MU * self.problem.mu, self.cache)
         self.base = self.problem.base(Theta)
         self.T = self.base + self.problem.moments(self.cache)[1]
 
