@@ -20,6 +20,7 @@ from .._utils.scaling import check_largest, relative_weight
 from .._utils.types import RegionParams
 from .._utils.warn import warn_once
 from ..losses import check_existing, check_offset, check_weight
+from ..regions._names import say_variable
 from ..regions.base import Region
 from ..regions.check import check_not_labels, same_value
 from .baselines import mean_cost, nearest_factor
@@ -27,6 +28,19 @@ from .design import apply_model, check_blocks
 from .fitted import check_frames, check_metadata, fitted_with, known_in
 from .seen import Seen
 from .sparse import as_csr, is_small, to_dense
+
+#: costs above this share of the largest one of their decision are the same price
+GROUP = 0.1
+
+#: that is the price of a forbidden option if it is so many times all others: costs in one unit without any over two
+#: powers of ten are not data
+PRICE = 1e2
+
+#: the same for a constant cost, relative to other decisions, which may have another unit
+CONSTANT = 1e6
+
+#: smaller costs, relative to the largest one, are rounding errors
+ROUNDING = 1e-13
 
 #: attributes of a fitted estimator, by name
 Attributes: TypeAlias = dict[str, Any]
@@ -101,6 +115,7 @@ def existing_costs(
         None also if every cost exists in all rows or in none: its regression on zeros is then zero.
     """
     C, possible = check_existing(C, *regions, names=names)
+    warn_prices(C, regions[0])
     if possible is None or (possible == possible[:1]).all():
         return C, None
     never = np.flatnonzero(~possible.any(axis=0))
@@ -111,6 +126,33 @@ def existing_costs(
             "models with one regression per cost predict 0. Add samples where they are possible, or leave them out.",
         )
     return C, possible
+
+
+def warn_prices(C: np.ndarray, region: Region) -> None:
+    """Warn about costs that are far above all others of their decision variable: prices of forbidden options."""
+    sizes = np.abs(C)
+    top = sizes.max(axis=0, initial=0.0)
+    high = sizes > GROUP * top
+    low = np.where(high, 0.0, sizes).max(axis=0, initial=0.0)
+    is_price = (low > ROUNDING * top) & (GROUP * top > PRICE * low)
+    constant = high.all(axis=0) & (sizes.min(axis=0, initial=np.inf) == top)
+    is_price |= constant & (top > CONSTANT * top[~is_price & ~constant].max(initial=np.inf if constant.all() else 0.0))
+    prices = high & is_price
+    prices &= ~prices.all(axis=1)[:, None]  # nothing is forbidden where all costs are high: the sample has another unit
+    if not prices.any():
+        return
+    rows, columns = np.nonzero(prices)
+    row, column = int(rows[0]), int(columns[0])
+    where = say_variable(region.names(C.shape[1]), column)
+    by_row = [name for name in ("available", "upper") if name in region.row_shapes(C.shape[1])]
+    remedy = f"region_params={{{by_row[0]!r}: ...}}" if by_row else "a region without it"
+    warn_once(
+        f"{rows.size} costs are more than {PRICE:.0f} times as large as all others of their decision, the first of "
+        f"which is {C[row, column]:.4g}, in row {row}, of {where}. If such a price forbids an option, exclude it with "
+        f"{remedy}; its cost may then be NaN. Here the prices dominate the loss, so that the relative gap says "
+        "little about the other costs, and least squares predicts prices everywhere. A price somewhat above what the "
+        "other costs of a decision add up to is high enough."
+    )
 
 
 #: attributes that not every fit sets

@@ -264,7 +264,9 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
 
     Notes
     -----
-    Decisions are feasible to about 1e-8 and optimal to about 1e-7, relative to the largest cost.  Among several optimal
+    Decisions are feasible to about 1e-8 and optimal to about 1e-7, relative to the largest cost that is not far above
+    others, such as the price of a forbidden option: such options are not used, or there is an error if the decision
+    cannot be proved to be good for the other costs as well (to 1e-3).  Among several optimal
     decisions the solver returns one in the middle, not a vertex.  ``clone`` shares the function and its parameters.
 
     Examples
