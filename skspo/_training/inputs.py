@@ -115,7 +115,7 @@ def existing_costs(
         None also if every cost exists in all rows or in none: its regression on zeros is then zero.
     """
     C, possible = check_existing(C, *regions, names=names)
-    warn_prices(C, regions[0])
+    warn_prices(C, regions[0], names)
     if possible is None or (possible == possible[:1]).all():
         return C, None
     never = np.flatnonzero(~possible.any(axis=0))
@@ -128,7 +128,7 @@ def existing_costs(
     return C, possible
 
 
-def warn_prices(C: np.ndarray, region: Region) -> None:
+def warn_prices(C: np.ndarray, region: Region, names: np.ndarray | None) -> None:
     """Warn about costs that are far above all others of their decision variable: prices of forbidden options."""
     sizes = np.abs(C)
     top = sizes.max(axis=0, initial=0.0)
@@ -143,7 +143,7 @@ def warn_prices(C: np.ndarray, region: Region) -> None:
         return
     rows, columns = np.nonzero(prices)
     row, column = int(rows[0]), int(columns[0])
-    where = say_variable(region.names(C.shape[1]), column)
+    where = say_variable(region.names(C.shape[1]) if names is None else names, column)
     by_row = [name for name in ("available", "upper") if name in region.row_shapes(C.shape[1])]
     remedy = f"region_params={{{by_row[0]!r}: ...}}" if by_row else "a region without it"
     warn_once(
