@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array
 
 from .._utils.scaling import SMALLEST, largest, power_of_two
+from ..regions.capabilities import project_visible
 from .design import apply_model, check_blocks
 from .merge import existing
 
@@ -22,26 +23,33 @@ QUICK_PRODUCTS = 5e6
 
 
 def nearest_factor(
-    C: np.ndarray, C_hat: np.ndarray, weight: np.ndarray | None = None, possible: np.ndarray | None = None
+    C: np.ndarray,
+    C_hat: np.ndarray,
+    normals: np.ndarray,
+    weight: np.ndarray | None = None,
+    possible: np.ndarray | None = None,
 ) -> float:
-    """Positive number whose product with predictions is nearest to the costs, in least squares; 1 if there is none.
+    """Positive number for the visible component of predictions that brings them nearest to the costs; 1 if none does.
 
     Parameters
     ----------
     C, C_hat : ndarray of shape (n, d)
         Costs and predictions, both with the offset.
+    normals : ndarray of shape (m, d)
+        Orthonormal directions in which decisions never vary.
     weight : ndarray of shape (n,), optional
     possible : bool ndarray of shape (n, d), optional
         The costs that exist.
     """
-    C_hat = C_hat.reshape(C.shape)
-    C_hat = C_hat if possible is None else np.where(possible, C_hat, 0.0)
     # In units of the largest entries (powers of two: exact), so that squares neither overflow nor vanish.
     unit, unit_hat = (power_of_two(max(largest(x), SMALLEST)) for x in (C, C_hat))
-    scaled = C_hat / unit_hat
-    weighted = scaled if weight is None else scaled * weight[:, None]
-    product, square = float(np.vdot(weighted, C / unit)), float(np.vdot(weighted, scaled))
+    scaled = C_hat.reshape(C.shape) / unit_hat
+    visible = project_visible(scaled, normals)
+    weighted = visible if weight is None else visible * weight[:, None]
+    weighted = weighted if possible is None else np.where(possible, weighted, 0.0)
     with np.errstate(over="ignore", under="ignore"):
+        rest = C / unit - (scaled - visible) * (unit_hat / unit)
+        product, square = float(np.vdot(weighted, rest)), float(np.vdot(weighted, visible))
         factor = product / square * (unit / unit_hat) if product > 0.0 < square else 1.0
     return factor if 0.0 < factor < np.inf else 1.0
 

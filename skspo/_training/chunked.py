@@ -31,6 +31,7 @@ import numpy as np
 from .._utils.deadline import Deadline
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
+from ..regions.base import Region
 from ..regions.capabilities import has
 from .baselines import nearest_factor
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
@@ -93,6 +94,13 @@ def part_value(part: InMemoryObjective, start: int, Theta: np.ndarray) -> float:
 def part_decision_cost(part: InMemoryObjective, start: int, Theta: np.ndarray) -> float:
     """Cost of the decisions for the predictions, without the penalty."""
     return part.mean_decision_cost(Theta)
+
+
+def part_products(part: InMemoryObjective, start: int, Theta: np.ndarray) -> np.ndarray:
+    """Sums of products of visible predictions with visible costs, and with themselves."""
+    V = part.design.predict(Theta)
+    V = V if part.plain_offset is None else V + part.plain_offset
+    return np.array([np.vdot(part.weight[:, None] * V, x) for x in (part.plain_costs, V)])
 
 
 def part_start(part: InMemoryObjective, start: int) -> tuple[float, np.ndarray, _Factor]:
@@ -240,15 +248,20 @@ class ChunkedObjective(LinearObjective):
         if isinstance(design, SharedDesign):
             design.full_gram, design.triangle = gram, factor.R
 
-    def nearest_factor(self, coef: np.ndarray, intercept: np.ndarray | float) -> float:
-        """Positive number whose product with the predictions of a linear model is nearest to the costs; no pass."""
-        # The rows of the factor have the same sums of squares and products as those of the table of the survey.
+    def nearest_factor(self, coef: np.ndarray, intercept: np.ndarray | float, region: Region) -> float:
+        """Factor of ``predict_rescaled`` for a linear model; known costs leave no choice."""
+        if self.design.known.size:
+            return 1.0
+        if self.design.shared and self.normals.size:
+            product, square = self._sum(part_products, self.from_user(coef, intercept))
+            return product / square if product > 0.0 < square else 1.0
+        # No pass: the factor has the same sums of squares and products as the table of the survey.
         R, columns = self._survey, np.atleast_2d(coef)
         p, d = columns.shape[1], columns.shape[0]
         ones, X, C = R[:, :1], R[:, 1 : p + 1], R[:, p + 1 : p + 1 + d]
         level = intercept + columns @ self._reference[:p]
         C_hat = self.region.to_min(ones * level + X @ columns.T) + C - R[:, -d:]
-        return nearest_factor(C, C_hat)
+        return nearest_factor(C, C_hat, self.normals)
 
     def sampled(self) -> LinearObjective | None:
         """Return the same problem on a sample of the rows, in memory unless it is too large; None if there are few."""

@@ -63,11 +63,13 @@ class TrainingData(NamedTuple):
     input_attributes: Attributes
     possible: np.ndarray | None = None  # which costs exist, the others are 0; None if each does in all rows or in none
 
-    def nearest_factor(self, coef: np.ndarray, intercept: np.ndarray | float) -> float:
-        """Positive number whose product with the predictions of a linear model is nearest to the costs."""
+    def nearest_factor(self, coef: np.ndarray, intercept: np.ndarray | float, region: Region) -> float:
+        """Factor of ``predict_rescaled`` for a linear model; known costs leave no choice."""
+        if known_in(region, self.C).size:
+            return 1.0
         C_hat = apply_model(self.X, coef, intercept)
         C_hat = C_hat if self.offset is None else C_hat + self.offset
-        return nearest_factor(self.C, C_hat, self.weight, self.possible)
+        return nearest_factor(self.C, C_hat, region._always_hidden(self.C.shape[1]), self.weight, self.possible)
 
     @property
     def mean_cost(self) -> np.ndarray:

@@ -38,8 +38,9 @@ class DecisionMixin(VersionedState):
 
         Training for decisions does not determine the size of predictions: multiplied by a positive number they have the
         same decisions.  The number here is ``prediction_factor_``, for which the predictions of the training data are
-        nearest to the costs, in least squares.  Decisions are made with ``predict``, in particular if the region has
-        bounds of costs.
+        nearest to the costs, in least squares.  The component that changes no decision (see
+        :meth:`Region.visible_costs`) stays as it is: it is that of least squares.  Decisions are made with ``predict``,
+        in particular if the region has bounds of costs.
 
         Parameters
         ----------
@@ -53,7 +54,13 @@ class DecisionMixin(VersionedState):
         """
         C_hat = self.predict(X, offset=offset)
         # Estimators without the factor are trained to predict the costs themselves.
-        return C_hat * getattr(self, "prediction_factor_", 1.0)
+        factor = getattr(self, "prediction_factor_", 1.0)
+
+        def rescale(part: np.ndarray) -> np.ndarray:
+            visible = self.region_.visible_costs(part.reshape(part.shape[0], -1)).reshape(part.shape)
+            return part + (factor - 1.0) * visible
+
+        return C_hat.map_blocks(rescale, dtype=np.float64) if is_dask(X) else rescale(C_hat)  # type: ignore[attr-defined]
 
     @property
     def _trains_on_region(self) -> bool:

@@ -264,7 +264,7 @@ class LinearSPOPlusMixin:
         coef, intercept = objective.to_user(result.coef)
         if data is not None:
             more["_baselines"] = Baselines(data.mean_cost, *objective.least_squares_to_user())
-            more["prediction_factor_"] = data.nearest_factor(coef, intercept)
+            more["prediction_factor_"] = data.nearest_factor(coef, intercept, region)
         bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
         learned = {
             "coef_": coef,

@@ -484,9 +484,11 @@ class _Network:
         return region.to_min(mean if data.offset is None else mean + data.offset) / self.scale
 
     def nearest_factor(self) -> float:
-        """Positive number whose product with the predictions of the training rows is nearest to the costs."""
+        """Factor of ``predict_rescaled``; known costs leave no choice."""
+        if self.known.size:
+            return 1.0
         C_hat = self.region.to_min(self.forward(self.X)[-1].reshape(self.C.shape)) + self.offset
-        return nearest_factor(self.C, C_hat, self.weight)
+        return nearest_factor(self.C, C_hat, self.region._always_hidden(self.C.shape[1]), self.weight)
 
     def copy(self) -> list[np.ndarray]:
         return [p.copy() for p in self.params]

@@ -108,8 +108,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction); inf if there is no bound.
     prediction_factor_ : float
-        Positive number whose product with the predictions of the training data is nearest to the costs, in least
-        squares (see ``predict_rescaled``); after ``partial_fit`` that of the last chunk.  1 if there is none.
+        Positive number by which ``predict_rescaled`` multiplies predictions, so that those of the training data are
+        nearest to the costs, in least squares; after ``partial_fit`` that of the last chunk.  1 if there is none.
     status_ : str
         Why the solver stopped: "converged" if ``duality_gap_`` is at most ``tol``, "iteration limit", "time limit",
         "numerical limit" if no more progress was possible, "interrupted", or "failed".
@@ -394,6 +394,6 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 "sgd",
                 data.input_attributes,
                 _stream=(coordinates, stream, rng),
-                prediction_factor_=data.nearest_factor(*objective.to_user(stream.average)),
+                prediction_factor_=data.nearest_factor(*objective.to_user(stream.average), region),
             )
         return self

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize_scalar
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 
 import skspo as sk
 from skspo._training.baselines import nearest_factor
@@ -27,9 +27,12 @@ MODELS = {
 }
 
 
-def nearest(C, C_hat, weight):
-    """The factor by a search."""
-    return minimize_scalar(lambda s: (weight @ (C - s * C_hat) ** 2).sum(), bounds=(0, 1e3), options={"xatol": 1e-9}).x
+def nearest(region, C, C_hat, weight=None):
+    """The factor by regression through the origin on the component of the predictions that decisions see."""
+    visible = region.visible_costs(C_hat)
+    fit = LinearRegression(fit_intercept=False)
+    weight = None if weight is None else np.repeat(weight, C.shape[1])
+    return fit.fit(visible.reshape(-1, 1), (C - C_hat + visible).ravel(), sample_weight=weight).coef_[0]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -42,14 +45,13 @@ def test_factor_is_nearest_to_the_costs(name, given):
     model.fit(X, C, **known)
     offset = known.get("offset")
     C_hat = model.predict(X, offset=offset)
-    weight = known.get("sample_weight", np.ones(60))
-    factor = nearest_factor(C, C_hat, weight)
-    assert model.prediction_factor_ == pytest.approx(factor, rel=1e-9) and factor > 0
-    assert factor == pytest.approx(nearest(C, C_hat, weight), rel=1e-4)
+    region, factor = model.region_, model.prediction_factor_
+    assert factor == pytest.approx(nearest(region, C, C_hat, known.get("sample_weight"))) and factor > 0
     rescaled = model.predict_rescaled(X, offset=offset)
-    np.testing.assert_allclose(rescaled, factor * C_hat)
-    # A power of two changes no bit; any factor changes no decision but ties.
-    np.testing.assert_array_equal(model.region_.argmin(4.0 * C_hat), model.decide(X, offset=offset))
+    np.testing.assert_allclose(region.visible_costs(rescaled), factor * region.visible_costs(C_hat))
+    np.testing.assert_allclose(
+        rescaled - region.visible_costs(rescaled), C_hat - region.visible_costs(C_hat), atol=1e-9
+    )
     chosen, again = (
         np.einsum("ij,ij->i", C_hat, w) for w in (model.decide(X, offset=offset), model.region_.argmin(rescaled))
     )
@@ -59,24 +61,40 @@ def test_factor_is_nearest_to_the_costs(name, given):
 def test_chunks_passes_and_sparse_features_have_the_same_factor():
     region = sk.TopK(2, sense="max")
     for offset in (None, OFFSET):
-        expected = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C, W, offset)
         chunks = ChunkedData.from_arrays(X, C, W, offset, chunk_rows=17)
         for model in (
             sk.SPOPlusRegressor(region, alpha=0.1).fit_chunks(chunks),
             sk.SPOPlusRegressor(region, alpha=0.1).fit(sp.csr_array(X), C, W, offset),
             sk.SPOPlusRegressor(region, random_state=0).partial_fit(X, C, W, offset),
         ):
-            factor = nearest_factor(C, model.predict(X, offset=offset), W)
+            factor = nearest(region, C, model.predict(X, offset=offset), W)
             assert model.prediction_factor_ == pytest.approx(factor, rel=1e-8)
-        assert expected.prediction_factor_ == pytest.approx(nearest_factor(C, expected.predict(X, offset=offset), W))
 
 
 def test_shared_models_in_chunks():
     items = RNG.normal(size=(40, 5 * 2))
     costs = items.reshape(40, 5, 2) @ [1.0, -2.0] + 3.0 + RNG.normal(size=(40, 5))
-    model = sk.SPOPlusRegressor(sk.Simplex(), shared=True, alpha=0.1)
-    model.fit_chunks(ChunkedData.from_arrays(items, costs, chunk_rows=11))
-    assert model.prediction_factor_ == pytest.approx(nearest_factor(costs, model.predict(items)), rel=1e-8)
+    for region in (sk.Simplex(), sk.Box(-1, 1)):  # with and without a component that changes no decision
+        model = sk.SPOPlusRegressor(region, shared=True, alpha=0.1)
+        model.fit_chunks(ChunkedData.from_arrays(items, costs, chunk_rows=11))
+        assert model.prediction_factor_ == pytest.approx(nearest(region, costs, model.predict(items)), rel=1e-6)
+
+
+def test_known_costs_leave_no_choice():
+    region = sk.LinearImage(sk.Simplex(), np.eye(5), known_cost=[0.1, 0.2, 0.3, 0.4, 0.5])
+    model = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, region.extend(C))
+    assert model.prediction_factor_ == 1.0
+    np.testing.assert_array_equal(model.predict_rescaled(X), model.predict(X))
+
+
+def test_one_dimensional_costs_and_dask():
+    model = sk.SPOPlusRegressor(sk.Box(-1, 1), alpha=0.1).fit(X, C[:, 0] - 3.0)
+    assert model.predict_rescaled(X).shape == (60,)
+    np.testing.assert_allclose(model.predict_rescaled(X), model.prediction_factor_ * model.predict(X))
+    da = pytest.importorskip("dask.array")
+    model = sk.SPOPlusRegressor(sk.TopK(2), alpha=0.1).fit(X, C)
+    lazy = model.predict_rescaled(da.from_array(X, chunks=(20, 4))).compute()
+    np.testing.assert_allclose(lazy, model.predict_rescaled(X))
 
 
 def test_least_squares_has_the_factor_one():
@@ -87,14 +105,15 @@ def test_least_squares_has_the_factor_one():
 
 
 def test_no_positive_factor():
-    assert nearest_factor(C, -C) == 1.0
-    assert nearest_factor(C, np.zeros_like(C)) == 1.0
-    assert nearest_factor(0.0 * C, C) == 1.0
-    assert nearest_factor(C * 1e200, C * 1e-100) == pytest.approx(1e300)
+    N = np.zeros((0, 5))
+    assert nearest_factor(C, -C, N) == 1.0
+    assert nearest_factor(C, np.zeros_like(C), N) == 1.0
+    assert nearest_factor(0.0 * C, C, N) == 1.0
+    assert nearest_factor(C * 1e200, C * 1e-100, N) == pytest.approx(1e300)
     mask = RNG.random(C.shape) < 0.5
     C_hat = C + RNG.normal(size=C.shape)
-    assert nearest_factor(np.where(mask, C, 0.0), C_hat, None, mask) == pytest.approx(
-        nearest_factor(np.where(mask, C, 0.0), np.where(mask, C_hat, 0.0))
+    assert nearest_factor(np.where(mask, C, 0.0), C_hat, N, None, mask) == pytest.approx(
+        nearest_factor(np.where(mask, C, 0.0), np.where(mask, C_hat, 0.0), N)
     )
 
 
