@@ -53,13 +53,14 @@ for degree in (1, 4, 8):
 # What was compared
 # -----------------
 # ``cv_results_`` has the held-out regret of every member, of equal weights, and of random weights, with standard
-# errors, and the gain over the best member that ignores decisions.
+# errors, and the gain over the best member that ignores decisions, which is chosen on other samples than those that
+# judge it.
 results = stack.cv_results_
 for name in ("ridge", "forest", "spo+", "spo+ quadratic", "equal weights", "stack"):
     k = int(np.flatnonzero(results["candidate"] == name)[0])
     print(
         f"{name:14s} regret {results['mean_test_spo_loss'][k]:.4f} +- {results['se_test_spo_loss'][k]:.4f}, "
-        f"gain over {stack.best_two_stage_} {results['mean_gain'][k]:+.4f} +- {results['se_gain'][k]:.4f}"
+        f"gain {results['mean_gain'][k]:+.4f} +- {results['se_gain'][k]:.4f}"
     )
 
 # %%

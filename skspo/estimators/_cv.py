@@ -149,8 +149,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         for every ``scoring``.  NaN after the end of the path (see ``patience``), and the last rank.
     cv_predictions_ : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
         Held-out predictions of the chosen alpha, offset included: each sample is predicted by the model that was fitted
-        without its fold.  The mean if the sample is held out more than once, NaN if it is never held out.  Only if
-        ``store_cv_predictions=True``.
+        without its fold, but has helped to choose alpha.  The mean if the sample is held out more than once, NaN if it
+        is never held out.  Only if ``store_cv_predictions=True``.
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients for features and costs as given.
     intercept_ : ndarray of shape (d,), or float if shared

@@ -177,7 +177,7 @@ def test_coverage_with_groups_of_random_sizes(case, method):
     n, truth = GROUPED[case]
     rng = np.random.default_rng(0)
     upper, low, high = [], [], []
-    for _ in range(200):
+    for _ in range(100):
         groups, wrong = grouped_wrongs(case, rng, n)
         C = np.column_stack([wrong, ~wrong]).astype(float)
         models = Constant([0.0, 1.0]), Constant([1.0, 0.0])
