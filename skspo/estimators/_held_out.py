@@ -17,12 +17,13 @@ from few groups: a group that is large and rare may be missing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._training.fitted import fitted_region, innermost
+from .._training.fitted import check_frames, fitted_region, innermost
 from .._training.seen import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_upper
 from .._utils.params import integer, number, one_of
@@ -286,6 +287,9 @@ def held_out_risk(
     pairs = [
         predict_costs(model, X, C, "held_out_risk", region, region_params=region_params, **rows) for model in models
     ]
+    if isinstance(cost_bounds, tuple | list):  # the ends may be series, with the variables as index
+        ends: dict[str, Any] = {f"cost_bounds[{k}]": end for k, end in enumerate(cost_bounds)}
+        check_frames(estimator, region, C=C, **ends)
     C_arr = pairs[0][0]
     region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
     weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)

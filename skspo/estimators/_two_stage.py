@@ -13,7 +13,13 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from .._training.baselines import mean_cost, quick_baselines
 from .._training.design import check_blocks
@@ -148,6 +154,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             given = check_array(y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="y")
         shape = given.shape
         check_not_labels(self.region, shape)
+        check_consistent_length(X, given)
         C = given.reshape(len(given), -1)
         hashes = seen_or_none(X, C)
         d = C.shape[1]

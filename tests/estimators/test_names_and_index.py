@@ -166,6 +166,11 @@ def plain():
 
 
 @cache
+def boxed():
+    return SPOPlusRegressor(Box(0, [1, 2, 3, 40]), alpha=0.1, **FAST).fit(X, C)
+
+
+@cache
 def pipe():
     return make_pipeline(StandardScaler(), SPOPlusRegressor(Simplex(), alpha=0.1, **FAST)).fit(X, C)
 
@@ -213,7 +218,7 @@ FUNCTIONS = {
         RISK,
     ),
     "cost_bounds": (
-        lambda low, high: skspo.held_out_risk(plain(), X, C, cost_bounds=(low, high), n_resamples=100),
+        lambda low, high: skspo.held_out_risk(boxed(), X, C, cost_bounds=(low, high), n_resamples=100),
         {"low": pd.Series([-9.0, -10, -11, -12], NAMES), "high": pd.Series([20.0, 21, 22, 23], NAMES)},
     ),
     "path": (

@@ -124,8 +124,9 @@ def test_shared_regressor_with_weights():
 
 def test_one_cost():
     X, C = data(1)
-    model = sk.TwoStageRegressor(region=sk.Simplex(), costs="visible").fit(X, C.ravel())
-    assert_array_equal(model.predict(X), np.zeros(len(X)))
+    with pytest.warns(UserWarning, match="y has one column"):
+        model = sk.TwoStageRegressor(region=sk.Simplex(), costs="visible").fit(X, C)
+    assert_array_equal(model.predict(X), np.zeros((len(X), 1)))
     model = sk.TwoStageRegressor(region=sk.Box(), costs="visible").fit(X, C.ravel())
     assert_allclose(model.predict(X), LinearRegression().fit(X, C.ravel()).predict(X))
 
