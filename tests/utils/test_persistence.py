@@ -184,7 +184,8 @@ class Restricted(pickle.Unpickler):
             return super().find_class(module, name)
         if module.split(".")[0] in ("skspo", "sklearn") or module.startswith("scipy.sparse."):
             found = getattr(importlib.import_module(module), name)
-            if isinstance(found, type):
+            # Defined there: what a module has imported, such as operator.attrgetter, could be used to run code.
+            if isinstance(found, type) and found.__module__ == module:
                 return found
         raise pickle.UnpicklingError(f"{module}.{name} is not allowed")
 
@@ -220,6 +221,26 @@ def test_restricted_loading_refuses_code():
     for value in (Evil(), sk.make_spo_scorer):
         with pytest.raises(pickle.UnpicklingError, match="not allowed"):
             Restricted(io.BytesIO(pickle.dumps(value))).load()
+
+
+ITEM = "csklearn.feature_extraction._dict_vectorizer\nitemgetter\n"
+EVAL = (
+    f"{ITEM}(S'eval'\ntR({ITEM}(S'__builtins__'\ntR(csklearn.feature_selection._base\nattrgetter\n"
+    "(S'__init__.__globals__'\ntR(cskspo.regions.simplex\nSimplex\ntRtRtR(S'open({path!r}, \"w\")'\ntR."
+)
+GZIP = "csklearn.datasets._covtype\nGzipFile\n(S{path!r}\nS'wb'\ntR."
+
+
+@pytest.mark.parametrize("text", [EVAL, GZIP], ids=["eval", "write a file"])
+def test_restricted_loading_refuses_what_other_modules_import(text, tmp_path):
+    """Modules of scikit-learn have names of classes that can do harm."""
+    path = tmp_path / "trace"
+    text = text.replace("{path!r}", repr(str(path)) if text is GZIP else f'"{path}"')
+    with pytest.raises(pickle.UnpicklingError, match="not allowed"):
+        Restricted(io.BytesIO(text.encode())).load()
+    assert not path.exists()
+    pickle.loads(text.encode())  # without restrictions it does harm
+    assert path.exists()
 
 
 def test_skops(models):
