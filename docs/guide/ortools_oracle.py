@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from contextlib import suppress
 
 import numpy as np
 
@@ -82,10 +83,10 @@ class ProcessOracle:
                 self._worker.stdin.flush()
                 answer = pickle.load(self._worker.stdout)
             except (EOFError, OSError) as error:
-                raise RuntimeError(f"{self.script} ended with exit code {self._worker.wait()}.") from error
+                raise RuntimeError(f"{self.script} ended with exit code {self._end()}.") from error
             except BaseException:  # an interrupt: the pending answer would be read by the next call
                 self._worker.kill()
-                self._worker.wait()
+                self._end()
                 raise
         if isinstance(answer, str):
             raise RuntimeError(f"{self.script} failed:\n{answer}")
@@ -94,8 +95,14 @@ class ProcessOracle:
     def close(self):
         """End the process; the next call starts another one."""
         if self._worker is not None:
-            self._worker.communicate()  # closes its input
-            self._worker = None
+            self._end()
+
+    def _end(self):
+        worker, self._worker = self._worker, None
+        with suppress(OSError):  # of an input that cannot be written any more
+            worker.communicate()  # closes its input
+        worker.stdin.close()
+        return worker.wait()
 
     def __getstate__(self):
         return {"script": self.script}  # a copy, for example in a parallel job, starts its own process

@@ -413,7 +413,8 @@ def test_check_region_returns_a_copy_and_explains_mistakes():
     region = sk.Box(0, 2)
     copy = sk.check_region(region, 3)
     assert copy is not region and copy.get_params() == region.get_params()
-    assert isinstance(sk.check_region(None, 3), sk.Box)
+    with pytest.warns(UserWarning, match="No region was given"):
+        assert isinstance(sk.check_region(None, 3), sk.Box)
     with pytest.raises(TypeError, match="forget the parentheses"):
         sk.check_region(sk.Simplex, 3)
     with pytest.raises(TypeError, match="OracleRegion"):

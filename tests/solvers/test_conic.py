@@ -1,6 +1,7 @@
 """The conic solver against linear programs, brute force over vertices, and back-ends that fail."""
 
 import warnings
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -119,7 +120,7 @@ def test_a_failing_back_end_is_replaced(monkeypatch):
 
 def test_no_solver_module_reports_a_solvers_objective():
     """The status or objective of a back-end must never be reported as the result."""
-    assert "problem.value" not in open(conic_module.__file__).read()
+    assert "problem.value" not in Path(conic_module.__file__).read_text()
 
 
 def test_conic_returns_the_best_of_its_attempts(monkeypatch):

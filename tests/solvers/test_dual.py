@@ -545,6 +545,7 @@ def degenerate():
     "penalty", [{}, {"alpha": 0.1}, {"alpha": 0.1, "l1_ratio": 0.5}, {"alpha": 0.1, "l1_ratio": 1.0}], ids=str
 )
 @pytest.mark.parametrize("name", degenerate())
+@pytest.mark.filterwarnings("ignore:y has one column")
 def test_degenerate(name, penalty):
     region, X, C, params = degenerate()[name]
     weight = params.pop("sample_weight", None)

@@ -331,6 +331,7 @@ def test_reproducible_and_restartable():
     np.testing.assert_allclose(once.coef_, twice.coef_, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_slots_into_pipelines_and_grid_searches():
     X, C = make_cost_sensitive_classification(60, degree=2, random_state=0)
     pipe = make_pipeline(StandardScaler(), SPORegressor(Simplex(), max_iter=20, random_state=0))

@@ -90,6 +90,9 @@ PICKLERS = {
 }
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:SPOPlusRegressor was fitted with region_params, but")
+
+
 def assert_same_model(name, model, other):
     assert_same(model, other)
     data = features(name, model)
