@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._names import check_variables
+
 #: (lower, upper), numbers or one number for each decision variable; None means no bound
 CostBounds: TypeAlias = "tuple[ArrayLike | None, ArrayLike | None] | str | None"
 
@@ -117,6 +119,8 @@ class ClipsPredictions:
 
     def _limits(self, d: int) -> Limits | None:
         """Validated ``cost_bounds`` of ``d`` costs to be minimised."""
+        if isinstance(self.cost_bounds, (tuple, list)):  # ends that are series may have names
+            check_variables(self, **{f"cost_bounds[{i}]": end for i, end in enumerate(self.cost_bounds)})  # type: ignore[arg-type]
         return read_bounds(self.cost_bounds, d, self.sense, self.label)
 
     def clips(self, d: int) -> bool:

@@ -213,3 +213,14 @@ def test_images_and_products_of_paths_clip_inside():
     assert_array_equal(W[:, d:], sk.TopK(2).argmin(both[:, d:]))
     assert all(is_simple_path(w, paths) for w in W[:, :d])
     assert image.clips(d) and product.clips(d + 4) and not sk.Product([sk.TopK(2)], [4]).clips(4)
+
+
+def test_named_bounds_must_have_the_names_of_the_variables():
+    pd = pytest.importorskip("pandas")
+    names, C = ["a", "b", "c"], [[1.0, 2.0, 3.0]]
+    region = sk.Polyhedron([[-1, -1, -1]], [-1], bounds=(0, 1), variable_names=names)
+    low = pd.Series([5.0, 1.0, 2.0], index=names)
+    assert_array_equal(region.set_params(cost_bounds=(low, None)).decide(C), [[0, 1, 0]])
+    for wrong, message in ((low[::-1], "another order"), (low.rename({"c": "d"}), "Unknown columns:\n- d")):
+        with pytest.raises(ValueError, match=message):
+            region.set_params(cost_bounds=(wrong, None)).decide(C)
