@@ -27,7 +27,7 @@ from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
-from ..regions.capabilities import has
+from ..regions.capabilities import has, project_visible
 from ..regions.check import check_region
 from ._base import DecisionMixin
 
@@ -49,6 +49,10 @@ ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
     "logistic": (expit, lambda a: a * (1.0 - a)),
     "identity": (lambda z: z, np.ones_like),
 }
+
+
+#: orthonormal directions (m, d) of costs that change no decision, and a component (d,) along them
+Level: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -146,6 +150,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     _scale: float
     _center: np.ndarray
     _y_is_1d: bool
+
+    _level: Level | None = None
 
     def __init__(
         self,
@@ -350,7 +356,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             A = A @ coef + intercept
             if i + 1 < len(self.coefs_):
                 A = function(A)
-        return self._plus(A.ravel() if self._y_is_1d else A.reshape(X_arr.shape[0], -1), offset)
+        C_hat = with_level(A.reshape(X_arr.shape[0], -1), self._level)
+        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)
 
     @property
     def _trains_on_region(self) -> bool:
@@ -428,6 +435,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             "_adam": network.adam,
             "_scale": network.scale,
             "_center": network.center,
+            "_level": network.level(),
         }
         set_fitted(self, learned | input_attributes | more)
 
@@ -489,6 +497,14 @@ class _Network:
             return 1.0
         C_hat = self.region.to_min(self.forward(self.X)[-1].reshape(self.C.shape)) + self.offset
         return nearest_factor(self.C, C_hat, self.region._always_hidden(self.C.shape[1]), self.weight)
+
+    def level(self) -> Level | None:
+        """Part of the mean cost that training does not see, if clipping depends on it: directions and component."""
+        d = self.C.shape[1]
+        if not self.loss.needs_decisions or not self.region.clips(d):
+            return None
+        normals, mean = self.region._always_hidden(d), np.resize(self.center, d)
+        return normals, normals.T @ (normals @ mean)
 
     def copy(self) -> list[np.ndarray]:
         return [p.copy() for p in self.params]
@@ -553,10 +569,17 @@ class _Network:
         C_hat[:, self.known] = C[:, self.known]
         W = region.solve_min(region.to_min(data.C)) if self.loss.needs_decisions else None
         if isinstance(self.loss, SPOLoss):  # decisions of ``decide``, which clips
-            losses = np.einsum("ij,ij->i", C, region.decide_min(C_hat * self.scale) - W)
+            known = 0.0 if data.offset is None else data.offset
+            predicted = with_level(region.to_min(C_hat * self.scale) - known, self.level()) + known
+            losses = np.einsum("ij,ij->i", C, region.decide_min(region.to_min(predicted)) - W)
         else:
             losses = self.loss.value_min(region, C, C_hat, W)
         return float(np.average(losses, weights=data.weight)) * self.unit()
+
+
+def with_level(C_hat: np.ndarray, level: Level | None) -> np.ndarray:
+    """Predictions less the offset, with another component that no decision without clipping depends on."""
+    return C_hat if level is None else project_visible(C_hat, level[0]) + level[1]
 
 
 def _glorot(sizes: list[int], activation: str, rng: np.random.RandomState) -> list[np.ndarray]:

@@ -171,7 +171,7 @@ def test_training_does_not_clip():
         (sk.SPORegressor(region, max_iter=5, random_state=0).fit(X, C) for region in (FREE, REGION)),
         (twice(sk.SPOMLPRegressor(region, random_state=0)) for region in (FREE, REGION)),
     ):
-        assert_array_equal(free.predict(X), clipped.predict(X))
+        assert_allclose(*(FREE.visible_costs(model.predict(X)) for model in (free, clipped)), atol=1e-9)
         assert getattr(free, "objective_", 0.0) == getattr(clipped, "objective_", 0.0)
 
 
@@ -272,3 +272,18 @@ def test_wrong_bounds_are_refused_by_fit(bounds):
     ):
         with pytest.raises(ValueError, match="cost_bounds"):
             sk.SPOPlusRegressor(region).fit(X, C)
+
+
+@pytest.mark.parametrize("offset", [None, C / 3])
+def test_networks_predict_the_level_of_costs_if_predictions_are_clipped(offset):
+    """The SPO+ loss does not determine predictions along potentials of the nodes, but clipping depends on them."""
+    models = [
+        sk.SPOMLPRegressor(region, max_iter=30, random_state=0).fit(X, C, offset=offset) for region in (FREE, AUTO)
+    ]
+    free, level = (model.predict(X, offset=offset) for model in models)
+    assert_allclose(FREE.visible_costs(free), FREE.visible_costs(level), atol=1e-9)
+    known = 0.0 if offset is None else offset
+    hidden = level - known - FREE.visible_costs(level - known)
+    mean = (C - known).mean(axis=0)
+    assert_allclose(hidden, np.tile(mean - FREE.visible_costs(mean), (N, 1)), atol=1e-9)
+    assert np.abs(free - level).max() > 0.01
