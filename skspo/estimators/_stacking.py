@@ -419,7 +419,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             weights = share * weights + (1.0 - share) * np.eye(len(names))[best]
         chosen = STACK if share > 0 or best is None else names[best]
         fitted_across = cross_fitted(held, judged, names, self.weights, draws, deadline, clusters, two_stage)
-        results = compare(judged, candidates, *fitted_across, clusters)
+        results = compare(held, judged, candidates, *fitted_across, clusters)
         seconds["weights"] = perf_counter() - choice
         learned = {
             "estimators_": [models[k] for k in fitted],

@@ -298,6 +298,7 @@ def unit(held: HeldOut, weights: np.ndarray) -> float:
 
 
 def compare(
+    held: HeldOut,
     judged: HeldOut,
     candidates: Candidates,
     stack: np.ndarray,
@@ -306,7 +307,10 @@ def compare(
 ) -> dict[str, Any]:
     """Means and standard errors of the held-out regrets; those of members, stack and baseline are cross-fitted."""
     weight, m = judged.weight, len(judged.P)
-    members = [judged.regret(alone) for alone in np.eye(m)]
+    members = [
+        candidates.regrets[k] if np.array_equal(held.P[k], judged.P[k]) else judged.regret(alone)
+        for k, alone in enumerate(np.eye(m))
+    ]
     regrets = np.vstack([*members, candidates.regrets[m:-1], stack])
     mean = np.average(regrets, axis=1, weights=weight)
     optimal = np.abs(np.einsum("ij,ij->i", judged.C, judged.best))

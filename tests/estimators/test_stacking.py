@@ -262,7 +262,7 @@ def test_the_reported_gain_in_noise_is_zero():
         candidates = choose_weights(held, names, "decisions", draws, Deadline(None))
         apparent.append((candidates.regrets[0] - candidates.regrets[-1]).mean())
         judged = cross_fitted(held, held, names, "decisions", draws, Deadline(None), None, two_stage)
-        results = compare(held, candidates, *judged, None)
+        results = compare(held, held, candidates, *judged, None)
         reported.append(results["mean_gain"][-1])
         assert results["mean_test_spo_loss"][0] - reported[-1] == pytest.approx(results["mean_test_spo_loss"][-1])
     luck = np.array(apparent) - reported
