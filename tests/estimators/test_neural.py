@@ -13,11 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skspo import (
+    Box,
     Ellipsoid,
     EntropySimplex,
     Knapsack,
     LogBarrierSimplex,
     OracleRegion,
+    Polyhedron,
     ShortestPath,
     Simplex,
     SPOMLPRegressor,
@@ -46,8 +48,28 @@ def test_gradients(loss, activation, hidden, region):
     rng = np.random.RandomState(0)
     X, y, weight = rng.normal(size=(15, 3)), 10 * rng.normal(size=(15, 4)), rng.rand(15)
     model = SPOMLPRegressor(region, loss=loss, hidden_layer_sizes=hidden, activation=activation, alpha=0.3)
-    network = _Network(model, region, TrainingData(X, y, weight, None, {}), rng, None)
-    rows = np.arange(2, 12)
+    check_gradients(model, TrainingData(X, y, weight, None, {}), rng)
+
+
+@pytest.mark.parametrize("loss", ["spo+", "squared_error"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("region", [Simplex(sense="max"), Box(-1, 1), Polyhedron(np.ones((1, 4)), [2.0])], ids=repr)
+def test_gradients_of_polyhedra(loss, shared, region):
+    """The loss is piecewise linear in the predictions; also with an offset and with one network for all costs."""
+    rng = np.random.RandomState(0)
+    X, y, weight, offset = (
+        rng.normal(size=(15, 8)),
+        10 * rng.normal(size=(15, 4)),
+        rng.rand(15),
+        rng.normal(size=(15, 4)),
+    )
+    model = SPOMLPRegressor(region, loss=loss, hidden_layer_sizes=(6,), activation="tanh", alpha=0.3, shared=shared)
+    check_gradients(model, TrainingData(X, y, weight, offset, {}), rng)
+
+
+def check_gradients(model, data, rng):
+    region, rows = model.region, np.arange(2, 12)
+    network = _Network(model, region, data, rng, None)
 
     def value():
         penalty = 0.5 * model.alpha / rows.size * sum(float(np.square(p).sum()) for p in network.params[::2])

@@ -271,6 +271,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("call", "error", "message"), BAD.values(), ids=BAD)
+@pytest.mark.filterwarnings("ignore:No region was given")
 def test_bad_chunks(call, error, message):
     with pytest.raises(error, match=message):
         call()
