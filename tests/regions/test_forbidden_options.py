@@ -140,6 +140,20 @@ def test_streets_both_ways(seed, M, wall, by_row):
         assert_as_good_as(region, c, best)
 
 
+@some
+@given(seeds, sizes, st.booleans())
+def test_worst_of_equally_good_decisions(seed, M, forced):
+    """Assignments with many ties, one of which is worst for other costs."""
+    rng, k = np.random.default_rng(seed), 3
+    A = np.concatenate([np.kron(np.eye(k), np.ones(k)), np.kron(np.ones(k), np.eye(k))])
+    c, other = rng.integers(1, 3, k * k).astype(float), rng.normal(size=k * k)
+    c[np.arange(k) if forced else rng.choice(k * k, 2, replace=False)] = M
+    points = np.array([np.eye(k)[list(p)].ravel() for p in itertools.permutations(range(k))])
+    costs = points @ c  # integers: exact
+    w = Polyhedron(A_eq=A, b_eq=np.ones(2 * k), bounds=(0, 1)).worst_argmin(c[None], other[None])[0]
+    np.testing.assert_allclose(w @ other, (points @ other)[costs == costs.min()].max(), atol=1e-6)
+
+
 @settings(max_examples=10, deadline=None)
 @given(seeds, sizes, st.integers(1, 3))
 def test_convex_region(seed, M, k):

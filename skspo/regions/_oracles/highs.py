@@ -32,6 +32,7 @@ from .linear_model import (
     LinearModel,
     Status,
     bounds_of,
+    much_larger,
     raise_status,
     row_factors,
     scale_constraints,
@@ -148,10 +149,10 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
     def chunk(first: int, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         W = np.empty_like(C)
         if C.shape[0]:
-            model = LinearModel(form)
+            model, wide = LinearModel(form), np.any(much_larger(C), axis=1).tolist()
             for i in range(C.shape[0]):
                 check_time()
-                best = C[i] @ model.minimise(C[i], first + i)
+                best = C[i] @ (model.minimise_again if wide[i] else model.minimise)(C[i], first + i)
                 model.fix_optimal_face()
                 W[i] = model.minimise(-C_true[i], first + i, restart=False)
                 model.release_face()

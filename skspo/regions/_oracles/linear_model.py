@@ -233,6 +233,8 @@ class LinearModel:
         self.columns = np.arange(form.lower.size, dtype=np.int32)
         self.rows = np.arange(self.row_lower.size, dtype=np.int32)
         self.varies = False
+        #: decision, reduced costs, multipliers and what counts as zero, of the last program whose costs were refined
+        self.refined: tuple[np.ndarray, np.ndarray, np.ndarray, float] | None = None
         self.basis: highspy.HighsBasis | None = None
         self.minimise(np.zeros(form.lower.size), "the first feasible decision")
         self.basis = self.highs.getBasis()
@@ -262,6 +264,7 @@ class LinearModel:
 
     def minimise(self, c: np.ndarray, row: int | str, restart: bool = True) -> np.ndarray:
         """Like ``run``, but return the decision, which is proved to be optimal, or raise an error."""
+        self.refined = None
         w, y = self.optimum(c, row, restart)
         return w if self.gaps(c[None], w[None], y[None])[0] <= PROVED else self.minimise_again(c, row)
 
@@ -318,9 +321,10 @@ class LinearModel:
             zero = ~equal & (total > -FIX * size)
             parts, total = [np.where(zero, 0.0, part) for part in parts], np.where(zero, 0.0, total)
             r = _residual(c, A, parts)
-            gap = self._excess(r, total, w) / max(usual_cost(c[None], w[None])[0], TINY)
+            usual = float(usual_cost(c[None], w[None])[0])
+            gap = self._excess(r, total, w) / max(usual, TINY)
             if not gap >= best[1]:
-                best = w, gap
+                best, self.refined = (w, gap), (w, r, total, TIE * usual)
             if gap <= PROVED:
                 break
             bound = np.where(r > 0, self.lower, self.upper)
@@ -393,16 +397,21 @@ class LinearModel:
     def fix_optimal_face(self) -> None:
         """Turn every constraint with a nonzero multiplier into an equality."""
         solution, form = self.highs.getSolution(), self.form
-        w, reduced = np.array(solution.col_value), np.array(solution.col_dual)
+        w, reduced, y, tie = self.refined or (
+            np.array(solution.col_value),
+            np.array(solution.col_dual),
+            np.array(solution.row_dual),
+            TIE,
+        )
         lower, upper = form.lower.copy(), form.upper.copy()
-        fixed = np.abs(reduced) > TIE
+        fixed = np.abs(reduced) > tie
         # A positive reduced cost means that w_j is at its lower bound, a negative one that it is at its upper bound.
         bound = np.where(reduced > 0, lower, upper)
         lower[fixed] = upper[fixed] = np.where(np.isfinite(bound), bound, w)[fixed]
         self.highs.changeColsBounds(self.columns.size, self.columns, lower, upper)
         self.lower, self.upper = lower, upper
         if self.rows.size:
-            active = np.abs(np.array(solution.row_dual)) > TIE
+            active = np.abs(y) > tie
             self.free_rows, self.row_lower = self.row_lower, np.where(active, self.row_upper, self.row_lower)
             change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
 
