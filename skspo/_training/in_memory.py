@@ -339,10 +339,12 @@ class InMemoryObjective(LinearObjective):
         return self.canonical(Theta) + self._hidden, self.design.visible(Theta, self.free)
 
     def _loss_of(self, given: Given, coef: np.ndarray, intercept: Intercept) -> float:
-        """Weighted loss of coefficients in the user's units."""
+        """Weighted SPO loss, the only one that is not continuous, of coefficients in the user's units."""
         C_hat = self.region.to_min(apply_model(given.X, coef, intercept))
         C_hat = (C_hat if given.offset is None else C_hat + given.offset)[given.rows]
-        return float(self.weight @ self.loss.value_min(self.region, self.C, C_hat, self._W))
+        # Decisions are made with predictions that are clipped to ``cost_bounds``.
+        regret = np.einsum("ij,ij->i", self.C, self.region.decide_min(C_hat) - self.W)
+        return float(self.weight @ regret)
 
     def mean_decision_cost(self, Theta: np.ndarray) -> float:
         """Weighted cost of the decisions, without the penalty."""

@@ -202,7 +202,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs, deadline=deadline)
         data = data.within(region)
-        plain = data.learn_bounds(plain, region)
+        plain, region = data.learn_bounds(plain, region), data.learn_bounds(region, region)
         solver = self._choose_solver(region)
         with deadline.enforced():
             objective = self._objective(SPOLoss(region), data)

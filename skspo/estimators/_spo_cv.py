@@ -255,7 +255,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, deadline=deadline)
         data = data.within(region)
-        plain = data.learn_bounds(plain, region)
+        plain, region = data.learn_bounds(plain, region), data.learn_bounds(region, region)
         splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
         rng = check_random_state(self.random_state)
         activity = Activity(type(self).__name__, self.verbose, len(splits) + 1, "fits")

@@ -572,3 +572,21 @@ def test_milp_stopped_early_says_for_which_models_its_bound_holds(monkeypatch):
     ):
         model = SPORegressor(Simplex(), solver="milp").fit(X, C)
     assert (model.status_, model.lower_bound_) == ("time limit", 0.0)
+
+
+@pytest.mark.parametrize("bounds", ["auto", (0.5, None)], ids=["learned", "given"])
+def test_objective_is_that_of_decisions_with_clipped_predictions(bounds):
+    """Streets both ways: predictions below zero are clipped before deciding, and that is what is evaluated."""
+    streets = [(a, b) for a in range(4) for b in range(4) if a != b]
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(25, 2))
+        C = np.abs(1.0 + X @ rng.normal(size=(2, 12)) + rng.normal(size=(25, 12))) + 0.05
+        region = ShortestPath(streets, 0, 3, cost_bounds=bounds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = SPORegressor(region, max_iter=40, random_state=0).fit(X, C)
+        plus = SPOPlusRegressor(region).fit(X, C)
+        loss, start = (spo_loss(C, m.predict(X), m.region_) for m in (model, plus))
+        assert model.objective_ == pytest.approx(loss, abs=1e-12)
+        assert loss <= start + 1e-12
