@@ -428,7 +428,6 @@ def test_forms_of_the_rows():
         (Box(), {}, ValueError, "region_params is empty"),
         (Box(), np.ones(N), TypeError, "must be a dict of arrays"),
         (Box(), {"upper": np.ones(5)}, ValueError, "upper must have one row for each of the 30 samples"),
-        (Box(), {"upper": 3.0}, ValueError, "upper must have one row for each"),
         (Box(), {"upper": np.ones((N, 3))}, ValueError, r"must have shape \(30,\) or \(30, 4\), got \(30, 3\)"),
         (Box(), {"upper": np.full(N, np.inf)}, ValueError, "upper must be finite"),
         (Box(), {"upper": ["a"] * N}, ValueError, "upper must be an array of numbers"),
