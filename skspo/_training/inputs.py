@@ -61,7 +61,7 @@ class TrainingData(NamedTuple):
     weight: np.ndarray | None
     offset: np.ndarray | None
     input_attributes: Attributes
-    possible: np.ndarray | None = None  # which costs exist, the others are 0; None if each does in all rows or in none
+    possible: np.ndarray | None = None  # which costs exist, the others are 0
 
     def nearest_factor(self, coef: np.ndarray, intercept: np.ndarray | float, region: Region) -> float:
         """Factor of ``predict_rescaled`` for a linear model; known costs leave no choice."""
@@ -110,18 +110,14 @@ def existing_costs(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """``check_existing`` for training: warn about costs that exist in no row, although others are missing in some rows.
 
-    Returns
-    -------
-    C : ndarray of shape (n, d)
-    possible : bool ndarray of shape (n, d), or None
-        None also if every cost exists in all rows or in none: its regression on zeros is then zero.
+    Costs and the mask are those of ``check_existing``.
     """
     C, possible = check_existing(C, *regions, names=names)
     warn_prices(C, regions[0], names)
-    if possible is None or (possible == possible[:1]).all():
+    if possible is None:
         return C, None
     never = np.flatnonzero(~possible.any(axis=0))
-    if never.size:
+    if never.size and (possible != possible[:1]).any():
         warn_once(
             f"No sample has a cost for {never.size} of {C.shape[1]} decision variables, the first of which is number "
             f"{never[0]}: none of them is possible in any row (region_params). Nothing can be learned about them, and "

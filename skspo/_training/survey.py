@@ -86,7 +86,9 @@ def survey_chunk(chunk: Chunk, reference: np.ndarray, normals: np.ndarray, regio
     targets = [C] if offset is None else [C, C - region.to_min(offset)]
     rows, root = X - reference, np.sqrt(weight)
     if shared:
-        rows, root = rows.reshape(n * d, -1), np.repeat(root, d) / np.sqrt(d)
+        possible = region.possible(n, d)  # the same costs in all rows
+        exists = np.ones(d, dtype=bool) if possible is None or not n else possible[0]
+        rows, root = rows.reshape(n * d, -1), np.outer(root, exists / np.sqrt(exists.sum())).ravel()
         targets = [target.reshape(-1, 1) for target in targets]
         X = X.reshape(n * d, -1)
     table = np.concatenate([np.ones((rows.shape[0], 1)), rows, *targets], axis=1) * root[:, None]

@@ -496,7 +496,8 @@ class _Network:
         if self.known.size:
             return 1.0
         C_hat = self.region.to_min(self.forward(self.X)[-1].reshape(self.C.shape)) + self.offset
-        return nearest_factor(self.C, C_hat, self.region._always_hidden(self.C.shape[1]), self.weight)
+        d, possible = self.C.shape[1], self.region.possible(*self.C.shape)
+        return nearest_factor(self.C, C_hat, self.region._always_hidden(d), self.weight, possible)
 
     def level(self) -> Level | None:
         """Part of the mean cost that training does not see, if clipping depends on it: directions and component."""

@@ -187,7 +187,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             fit_params = {name: np.repeat(weight, d) for name, weight in fit_params.items()}
             items, seen = self._items(X, d), slice(None) if possible is None else possible.ravel()
             regressor.fit(items[seen], target.ravel()[seen], **{key: value[seen] for key, value in fit_params.items()})
-        elif possible is not None:
+        elif possible is not None and (possible != possible[:1]).any():
             regressor = _fit_each(regressor, X, target, possible, weight)
         else:
             if d > 1 and not _multi_output(regressor):

@@ -267,6 +267,25 @@ def test_shared_models():
         _same_for_all_fills(compute)
 
 
+def test_shared_models_ignore_edges_that_are_never_used():
+    """One regression of all costs: zeros of costs that do not exist are no data."""
+    region, _, exists = REGIONS["dead edges"]
+    rng = np.random.default_rng(6)
+    items = rng.normal(size=(N, D, 2))
+    C = 10.0 + items @ [1.0, -2.0]
+    y = np.where(exists, C, np.nan)
+    X = items.reshape(N, -1)
+    for model in (
+        sk.SPOPlusRegressor(region, shared=True),
+        sk.SPOPlusRegressor(region, shared=True, alpha=1.0, prior="ridge"),
+        sk.TwoStageRegressor(LinearRegression(), region, shared=True),
+    ):
+        model.fit(X, y)
+        assert_allclose(model._baselines.least_squares(X), C, rtol=1e-6)
+    model = sk.SPOPlusRegressor(region, shared=True).fit_chunks([(X[:25], y[:25]), (X[25:], y[25:])])
+    assert_allclose(model._baselines.least_squares(X), C, rtol=1e-6)
+
+
 def test_surrogate_region_and_path():
     def compute(X, y, rows):
         region = sk.Knapsack([1, 2, 3, 1, 2, 3, 1, 2, 3], 6)

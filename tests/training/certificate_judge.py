@@ -50,7 +50,10 @@ class Exact:
         region = check_region(problem.set.region, d)
         self.region = region if problem.set.params is None else region.with_rows(problem.set.params, n, d)
         self.sign = -1.0 if region.sense == "max" else 1.0
-        self.C = (self.sign * problem.C).astype(self.number)
+        possible = self.region.possible(n, d)
+        #: costs that exist: the others are not data (``test_missing_costs.py`` checks which ones these are)
+        self.exists = np.ones((n, d), dtype=bool) if possible is None else possible
+        self.C = np.where(self.exists, self.sign * problem.C, 0.0).astype(self.number)
         self.offset = 0.0 if problem.offset is None else (self.sign * problem.offset).astype(self.number)
         weight = np.ones(n) if problem.weight is None else problem.weight
         self.weight = (weight / weight.sum()).astype(self.number)
@@ -109,7 +112,12 @@ class Exact:
             assert np.abs(moves @ normals.T).max() <= 1e-9, "decisions vary along a direction that is said to be hidden"
         self.normals = normals
         C = self.C.astype(float)
-        visible = C - (C @ normals.T) @ normals
+        visible = np.where(self.exists, C - (C @ normals.T) @ normals, 0.0)
+        for i in np.flatnonzero(~self.exists.all(axis=1) & (self.weight > 0)):
+            own = normals[:, self.exists[i]].T
+            visible[i, self.exists[i]] = (C[i] - normals.T @ np.linalg.lstsq(own, C[i, self.exists[i]], rcond=1e-8)[0])[
+                self.exists[i]
+            ]
         self.cost_scale = float(np.sqrt(self.weight @ (visible**2).sum(axis=1)))
         whole = float(np.sqrt(self.weight @ (C**2).sum(axis=1)))
         self.cost_scale = (whole if self.cost_scale <= 1e-15 * whole else self.cost_scale) or 1.0
@@ -125,7 +133,18 @@ class Exact:
         root = np.sqrt(self.row_weight)[:, None]
         fitted, _, rank, _ = np.linalg.lstsq(root * self.Z, root * unknown, rcond=1e-11)
         q = self.Z.shape[1]
-        self.unique = rank == int(self.used.sum()) + self.intercept
+        lowest = rank
+        exists = self.exists.reshape(unknown.shape)
+        for j in np.flatnonzero(~exists.all(axis=0)):
+            here = root * exists[:, [j]]
+            fitted[:, j], _, own, _ = np.linalg.lstsq(here * self.Z, here[:, 0] * unknown[:, j], rcond=1e-11)
+            # The package drops directions below 1e-6 of the largest one, for features as given.
+            given = np.column_stack([self.rows, np.ones(len(self.rows))]) if self.intercept else self.rows
+            own = min(own, np.linalg.matrix_rank(here * given, tol=1e-5 * np.linalg.norm(here * given)))
+            lowest = min(lowest, own) if here.any() else lowest  # zero for a cost that never exists
+        self.unique = lowest == int(self.used.sum()) + self.intercept
+        #: whether the least-squares model, on which certificates rest, is known: costs that exist in few rows have many
+        self.known = self.unique or bool(exists.all())
         #: directions of the features; models that differ in others only are the same
         self.span = None if rank == q else np.linalg.svd(root * self.Z, full_matrices=False)[2][:rank]
         self.least_squares = fitted.T
@@ -281,6 +300,8 @@ def judge_model(problem: Problem, model: Any, warned: bool, second_opinion: bool
     for name in ("coef_", "intercept_", "objective_", "lower_bound_", "duality_gap_"):
         assert np.isfinite(getattr(model, name)).all(), f"{name} is {getattr(model, name)}"
     exact = Exact(problem)
+    if not exact.known:
+        return
     mine = (model.coef_, model.intercept_)
     trivial = exact.loss(*exact.to_user(np.zeros_like(exact.least_squares)))
 
@@ -358,6 +379,8 @@ def judge_spo(problem: Problem) -> str:
         judge_unknown(problem, model, outcome == "warned")
         return outcome
     exact = Exact(problem)
+    if not exact.known:
+        return outcome
 
     def regret(C_hat):
         return float(exact.weight @ (exact.C * exact.region.argmin(C_hat)).sum(axis=1) - exact.weight @ exact.best)
