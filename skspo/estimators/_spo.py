@@ -86,8 +86,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
     objective_ : float
-        Mean SPO loss of the training data plus the penalty, of decisions with predictions as they are: training does
-        not clip to the ``cost_bounds`` of the region, as ``decide`` and ``score`` do.
+        Mean SPO loss of the training data plus the penalty, of decisions with predictions clipped to ``cost_bounds``,
+        as ``decide`` makes them.  The search for coefficients does not clip; the best of its candidates does.
     lower_bound_ : float
         0, a bound of every SPO loss.  -inf if the region's oracle was found not to be optimal (see
         :class:`OracleRegion`): the loss may then be negative.

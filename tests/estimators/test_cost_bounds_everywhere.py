@@ -168,7 +168,6 @@ def test_training_does_not_clip():
     """Coefficients and objective are those without bounds."""
     for free, clipped in (
         (sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C) for region in (FREE, REGION)),
-        (sk.SPORegressor(region, max_iter=5, random_state=0).fit(X, C) for region in (FREE, REGION)),
         (twice(sk.SPOMLPRegressor(region, random_state=0)) for region in (FREE, REGION)),
     ):
         assert_allclose(*(FREE.visible_costs(model.predict(X)) for model in (free, clipped)), atol=1e-9)
