@@ -128,7 +128,7 @@ def existing_costs(
 
 def warn_prices(C: np.ndarray, region: Region, names: np.ndarray | None) -> None:
     """Warn about costs that are far above all others of their decision variable: prices of forbidden options."""
-    sizes = np.abs(C)
+    sizes = np.abs(np.asarray(C, dtype=np.float64))
     top = sizes.max(axis=0, initial=0.0)
     high = sizes > GROUP * top
     low = np.where(high, 0.0, sizes).max(axis=0, initial=0.0)

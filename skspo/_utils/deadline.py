@@ -113,6 +113,11 @@ def end_time() -> None:
         deadline.at, deadline.reached = min(deadline.at, perf_counter()), True
 
 
+def in_fit() -> bool:
+    """Whether this is part of a fit: fits enforce a deadline, which may be infinite."""
+    return _enforced.get() is not None
+
+
 def time_left() -> float:
     """Seconds that the current fit has left; infinity without a limit."""
     deadline = _enforced.get()

@@ -531,7 +531,7 @@ def test_cvxpy_region_finds_hidden_equalities():
 
 def test_solver_failure_is_an_error():
     region = CvxpyRegion(capped_ball, D)
-    conic = region._data(D)
+    conic = region._data(D).conic
     conic.b[:] = -1.0
     with pytest.raises(RuntimeError, match=r"could not minimise the costs of row 0 .*status PrimalInfeasible"):
         region.argmin(np.ones((1, D)))

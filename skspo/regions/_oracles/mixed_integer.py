@@ -29,7 +29,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from ..._utils.deadline import check_time
+from ..._utils.deadline import check_time, in_fit
 from ..._utils.errors import InfeasibleRegionError, SolverError
 from .._row_names import row_error
 from ..polyhedral import InequalityForm
@@ -120,7 +120,7 @@ def solve_chunk(
         # If what was lowered is as cheap as possible here, its full cost cannot make another decision better.
         if (np.abs(W[i] - np.where(c > 0, lower, upper))[capped] > INTEGRAL).any():
             W[i], proved = solve(c)
-            if not proved:
+            if not (proved or in_fit()):  # at the optimum of training many costs are zero up to rounding
                 own = replace(form, lower=lower, upper=upper)
                 if side is not None:
                     own = replace(own, b_ub=side[:k], b_eq=side[k : k + form.b_eq.size])
