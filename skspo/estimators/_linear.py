@@ -20,7 +20,7 @@ from .._training.inputs import Attributes, TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
-from .._utils.deadline import Deadline
+from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.frames import check_values
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.shown import shown
@@ -264,7 +264,11 @@ class LinearSPOPlusMixin:
         coef, intercept = objective.to_user(result.coef)
         if data is not None:
             more["_baselines"] = Baselines(data.mean_cost, *objective.least_squares_to_user())
-            more["prediction_factor_"] = data.nearest_factor(coef, intercept, region)
+            try:
+                with run.deadline.enforced():
+                    more["prediction_factor_"] = data.nearest_factor(coef, intercept, region)
+            except TimeIsUp:  # the region could not be prepared in time
+                more["prediction_factor_"] = 1.0
         bound = max(result.lower_bound, 0.0) if np.isfinite(result.lower_bound) else -np.inf
         learned = {
             "coef_": coef,
