@@ -116,7 +116,8 @@ class Fits:
 
     def __init__(self, problem: Problem, train: np.ndarray, test: np.ndarray, folder: Path | None = None) -> None:
         self.X_test = problem.X[test]
-        self.known: dict[str, tuple[np.ndarray, np.ndarray, float]] = {}
+        #: held-out predictions, also with nested choices if a member makes some, and test predictions, and seconds
+        self.known: dict[str, tuple[np.ndarray, np.ndarray | None, np.ndarray, float]] = {}
         self.file = folder and folder / f"{joblib.hash((problem.X[train], problem.C[train], self.X_test))}.joblib"
         if self.file is not None and self.file.exists():
             self.known = joblib.load(self.file)
@@ -140,11 +141,13 @@ class Stack(SPOStackingRegressor):
             if key_of(member) not in known:
                 start = time.process_time()
                 own = [task._replace(number=0) for task in tasks if task.member is member]
-                (predictions,), (model,), _ = super()._fit_members([member], own, *args)
-                known[key_of(member)] = predictions, predict_member(model, test), time.process_time() - start
-        found = [known[key_of(member)] for member in members]
-        seconds = {member.name: fit[2] for member, fit in zip(members, found, strict=True)}
-        return [fit[0] for fit in found], [Known(fit[1]) for fit in found], seconds
+                (predictions,), nested, (model,), _ = super()._fit_members([member], own, *args)
+                tested, seconds = predict_member(model, test), time.process_time() - start
+                known[key_of(member)] = predictions, nested.get(0), tested, seconds
+        held_out, nested, tested, seconds = zip(*(known[key_of(member)] for member in members), strict=True)
+        choosing = {k: P for k, P in enumerate(nested) if P is not None}
+        names = [member.name for member in members]
+        return list(held_out), choosing, [Known(P) for P in tested], dict(zip(names, seconds, strict=True))
 
 
 def key_of(member: Member) -> str:
