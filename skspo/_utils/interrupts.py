@@ -54,8 +54,12 @@ def interrupts_arrive() -> Iterator[None]:
             signal.signal(signal.SIGINT, _Noting(before))
         yield
         check_interrupt()
+    except KeyboardInterrupt:
+        _pending = False  # it has arrived
+        raise
     except Exception as error:
         if _pending and _in_main_thread():
+            _pending = False
             raise KeyboardInterrupt from error
         raise
     finally:

@@ -247,13 +247,13 @@ FITS = {
 class InterruptAt:
     """Ctrl-C just before the n-th line of skspo's code in this thread; counts lines otherwise.
 
-    The module ``_process`` is left out: between the change of a setting and the beginning of the block that it is for,
-    an interrupt would not be undone, as with every context manager.
+    The module that changes the handler of SIGINT is left out: between the change of a setting and the beginning of the
+    block that it is for, an interrupt would not be undone, as with every context manager.
     """
 
     def __init__(self, line=None):
         self.line, self.count = line, 0
-        self.root, self.left_out = str(Path(sk.__file__).parent), str(Path(sk.__file__).parent / "_process.py")
+        self.root, self.left_out = str(Path(sk.__file__).parent), str(Path(sk.__file__).parent / "_utils/interrupts.py")
 
     def _trace(self, frame, event, arg):
         name = frame.f_code.co_filename
