@@ -167,7 +167,12 @@ class ConicSet:
             w = np.where(np.abs(w) > _NOT_OPTIMAL * (1.0 + np.abs(w).max(axis=1))[:, None], w, 0.0)
             gap = np.abs(cost - bound) + np.abs(x).sum(axis=1) * (np.abs((self.A.T @ z.T).T + q).max(axis=1) + _DIGITS)
             if not in_fit():  # at the optimum of training many costs are zero up to rounding
-                proof &= (gap <= _USUAL * usual_cost(costs, w)) | ~much_larger(costs).any(axis=1)
+                large = much_larger(costs)
+                unclear = (gap > _USUAL * usual_cost(costs, w)) & large.any(axis=1)
+                if unclear.any():  # what can be gained among the other costs
+                    low, high = self.bounding_box
+                    unclear &= gap > _USUAL * np.where(large, 0.0, np.abs(costs)) @ (high - low)
+                proof &= ~unclear
         return np.where(~inside, "violates the constraints", np.where(~proof, "is not proved to be optimal", ""))
 
     def status(self, c: np.ndarray) -> str:
