@@ -47,7 +47,7 @@ def spo_loss(
 
     .. math:: \ell(\hat c, c) = c^\top w^*(\hat c) - c^\top w^*(c), \quad w^*(c) = \arg\min_{w \in S} c^\top w
 
-    Predictions are first clipped to the ``cost_bounds`` of the region, as :meth:`Region.decide` does.
+    Predictions are first clipped to the ``cost_bounds`` of the region, as ``Region.decide`` does.
 
     Parameters
     ----------

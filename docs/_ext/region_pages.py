@@ -10,6 +10,7 @@ from typing import Any
 #: methods and properties that are shown
 SHOWN = (
     "argmin",
+    "decide",
     "inner_argmin",
     "extend",
     "offset",

@@ -276,9 +276,9 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         W : ndarray of the same shape
             An optimal decision for every row.  Ties are broken deterministically.
 
-        See Also
-        --------
-        decide : The same for predictions, which are clipped to ``cost_bounds`` first.
+        Notes
+        -----
+        ``decide`` is the same for predictions, which are clipped to ``cost_bounds`` first.
         """
         return self._of_rows(C, self.solve_min)
 
