@@ -519,7 +519,7 @@ def test_diameter_is_at_least_any_distance(case):
     # The first half are decisions for C, the second for -C; go on towards the furthest pairs.
     low, high = np.split(W, 2)
     for _ in range(6):
-        direction = np.round(high - low, 7)  # without the rounding errors of the decisions
+        direction = np.round(high - low, 5)  # without the errors of the decisions
         low, high = case.region.solve_min(direction), case.region.solve_min(-direction)
     W = np.concatenate([W, low, high])
     longest = np.sqrt(max(np.square(W - w).sum(axis=1).max() for w in W))
