@@ -427,6 +427,7 @@ CASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:No region was given:UserWarning")
 @pytest.mark.parametrize(("action", "error", "pattern"), [pytest.param(*case, id=name) for name, *case in CASES])
 def test_bad_input_is_refused_with_a_helpful_message(action, error, pattern):
     with pytest.raises(error, match=pattern):
@@ -448,6 +449,7 @@ def test_one_row_is_fitted_perfectly(region, solver, fit_intercept):
     assert model.score(X[:1], C[:1]) == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:y has one column:UserWarning")
 def test_one_cost_and_costs_of_zero_are_fitted():
     assert fit(y=C[:, :1]).duality_gap_ <= 1e-6
     assert fit(y=0 * C).objective_ == 0.0

@@ -273,6 +273,7 @@ def test_wrong_bounds_are_refused_by_fit(bounds):
             sk.SPOPlusRegressor(region).fit(X, C)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("offset", [None, C / 3])
 def test_networks_predict_the_level_of_costs_if_predictions_are_clipped(offset):
     """The SPO+ loss does not determine predictions along potentials of the nodes, but clipping depends on them."""

@@ -238,6 +238,8 @@ def test_fit_changes_no_parameter_and_pickles(classes):
     assert fresh.region is not region
 
 
+@pytest.mark.filterwarnings("ignore:No region was given:UserWarning")
+@pytest.mark.filterwarnings("ignore:y has one column:UserWarning")
 def test_one_dimensional_costs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 2))

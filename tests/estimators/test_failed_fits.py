@@ -74,6 +74,7 @@ def state(model):
     return fitted, pickle.dumps(fitted)
 
 
+@pytest.mark.filterwarnings("ignore:The region of:UserWarning")
 @pytest.mark.parametrize("X_first", [X, names("abc")], ids=["array", "names"])
 @pytest.mark.parametrize(("data", "params"), [pytest.param(*case, id=name) for name, *case in FAILURES])
 def test_a_failed_fit_leaves_the_old_model(X_first, data, params):

@@ -86,6 +86,8 @@ def check_gradients(model, data, rng):
     assert slope == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:No region was given:UserWarning")
+@pytest.mark.filterwarnings("ignore:y has one column:UserWarning")
 def test_squared_error_learns_what_mlp_regressor_learns():
     """Same architecture, optimiser and number of epochs: the same quality of fit on a smooth function."""
     rng = np.random.default_rng(0)
@@ -194,6 +196,9 @@ def test_weights_of_zero_leave_samples_out(classes):
     )
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+@pytest.mark.filterwarnings("ignore:No region was given:UserWarning")
 def test_pipeline_and_grid_search(classes):
     X, C = classes
     pipe = make_pipeline(StandardScaler(), SPOMLPRegressor(Simplex(), hidden_layer_sizes=(8,), max_iter=3))

@@ -226,6 +226,8 @@ def splits(fold):
         yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
+@pytest.mark.filterwarnings("ignore:No region was given:UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_estimator_interface(portfolio):
     X, C = portfolio
     frame = pd.DataFrame(X, columns=list("abcd"))

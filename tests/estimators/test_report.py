@@ -249,6 +249,7 @@ def test_one_dimensional_costs_and_maximisation():
     assert "maximised" in str(report)
 
 
+@pytest.mark.filterwarnings("ignore:.*was fitted with region_params:UserWarning")
 def test_offsets_and_regions_that_vary_by_sample_reach_the_figures():
     from skspo import SPOPlusRegressor, normalized_spo_loss
 

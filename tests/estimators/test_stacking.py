@@ -80,6 +80,8 @@ def held_out(model, X, C):
         ),
     ]
 )
+@pytest.mark.filterwarnings("ignore:y has one column:UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

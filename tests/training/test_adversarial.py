@@ -184,6 +184,7 @@ def test_frames_with_text_or_gaps_are_refused():
         fit(gaps)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array])
 def test_sparse_features(form):
     """Linear models accept them (see test_sparse.py); a shared two-stage model and a network do not."""
