@@ -232,6 +232,7 @@ class ShortestPath(PolyhedralRegion):
         upper[used] = 1.0 if plan is None else np.inf
         form = InequalityForm.build(d, A_eq=flow[nodes], b_eq=(nodes == source).astype(float), upper=upper)
         graph = sp.csr_array((np.ones(d), (tails, heads)), shape=(n_nodes, n_nodes))
+        graph.sum_duplicates()  # SciPy 1.13 does not end if there are parallel edges
         has_cycle = sp.csgraph.connected_components(graph, connection="strong")[0] < n_nodes
         return _Network(form, used, plan, (tails, heads), (source, target), has_cycle)
 
