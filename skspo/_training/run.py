@@ -1,8 +1,11 @@
-"""State of one run of solvers: time limit, history and caches."""
+"""State of one run of solvers: time limit, budget of work, history and caches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 import numpy as np
 
@@ -11,8 +14,24 @@ from ..regions.capabilities import Memory
 
 
 @dataclass
+class Budget:
+    """Work that a solver may do before it pauses, in the units of ``Estimate.work``.
+
+    Work is counted, not timed, so that the same data give the same model on every machine.
+    """
+
+    limit: float = np.inf
+    spent: float = 0.0
+
+    @property
+    def used_up(self) -> bool:
+        """Whether the solver is to pause."""
+        return self.spent >= self.limit
+
+
+@dataclass
 class Run:
-    """Time limit, history and caches of one run.
+    """Time limit, budget of work, history and caches of one run.
 
     The driver creates one and passes it to each solver.  Objectives have no such state, so they can be copied and
     shared.
@@ -32,6 +51,10 @@ class Run:
         Rows of seconds, iteration, objective and bound, in the units of the objective.
     n_fits : int
         How many fits there will be, on these rows or on others, with other penalties.
+    budget : Budget
+        Work after which the current solver pauses.
+    paused : dict
+        What paused solvers need to go on, by their names.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -40,6 +63,8 @@ class Run:
     states: Memory = field(default_factory=dict)
     history: list[tuple[float, int, float, float]] = field(default_factory=list)
     n_fits: int = 1
+    budget: Budget = field(default_factory=Budget)
+    paused: dict[str, Any] = field(default_factory=dict)
 
     def with_deadline(self, deadline: Deadline) -> Run:
         """Return a run on the same rows, for another penalty or loss, with its own history and deadline."""

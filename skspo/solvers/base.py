@@ -31,6 +31,8 @@ class Status(StrEnum):
     ITERATION_LIMIT = "iteration limit"
     #: ``time_limit`` was reached
     TIME_LIMIT = "time limit"
+    #: the budget of work of this turn was used up; the solver can go on
+    PAUSED = "paused"
     #: no more progress is possible: rounding errors, a kink of the loss, or an oracle that is not optimal
     NUMERICAL_LIMIT = "numerical limit"
     #: the process of a back-end was killed by a signal
@@ -56,6 +58,35 @@ class Result(NamedTuple):
     def converged(self) -> bool:
         """Whether the status is ``CONVERGED``."""
         return self.status is Status.CONVERGED
+
+
+class Estimate(NamedTuple):
+    """What a fit to ``tol`` is expected to take.
+
+    One unit of work is one multiplication of an operation on arrays, about a nanosecond.  Solvers count their work in
+    the same units (``Progress.spend``), so that a wrong estimate costs a bounded multiple of the best solver's time.
+    """
+
+    work: float
+    memory: float  # bytes, at the peak, beyond the data
+
+
+#: multiplications of a product or factorisation of large matrices that take as long as one of an operation on arrays
+MATRIX_SPEED = 30.0
+
+#: work of one call of an oracle that is a solver, for one row: about a millisecond
+ORACLE_CALL = 1e6
+
+#: work of other oracles for each cost of a row: they compare, sort or add up
+ORACLE_COST = 10.0
+
+
+def pass_work(objective: LinearObjective) -> float:
+    """Work of predictions and decisions for all rows, and of the moments of the decisions."""
+    d, design = objective.normals.shape[1], objective.design
+    width = float(design.Z.nnz) / objective.n_samples if design.sparse else design.n_coef
+    oracle = ORACLE_CALL if objective.region.oracle_is_solver else ORACLE_COST * d
+    return objective.n_samples * (2.0 * d * width + oracle)
 
 
 def certified(objective: LinearObjective, result: Result, tol: float) -> Result:
@@ -137,6 +168,11 @@ class Solver(BaseEstimator):
             Warm start, if the method can use it; by default least squares.
         """
         raise NotImplementedError
+
+    @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Work and memory of a fit to the default tolerance; "auto" tries solvers in the order of their work."""
+        return Estimate(np.inf, 0.0)
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
@@ -257,6 +293,7 @@ class Progress:
 
     ``late()``, called once per step, says whether to stop because of the time limit; ``begin()`` starts the clock of
     the first step.  The certificate takes about ``after`` steps.  With ``tol`` the time that is left is estimated.
+    ``spend(work)``, called once per step, counts work and says whether to pause; ``done`` iterations came before a pause.
     """
 
     def __init__(
@@ -267,15 +304,23 @@ class Progress:
         verbose: int,
         after: float = 1.0,
         tol: float | None = None,
+        done: int = 0,
     ) -> None:
         self.task, self.objective, self.history, self.tol = Activity(name, verbose), objective, run.history, tol
         self.deadline, self.start = run.deadline, time.perf_counter()
         # A second solver appends to the history of the first one.
-        self.before = run.history[-1][:2] if run.history else (0.0, 0)
+        seconds, n_iter = run.history[-1][:2] if run.history else (0.0, 0)
+        self.before = seconds, n_iter - done
         self.calls, self.every = 0, 1
         self.first: tuple[float, float] | None = None  # time and gap when there was one first
         timer = StepTimer(run.deadline, steps=after)
         self.begin, self.late = timer.begin, timer.late
+        self.budget = run.budget
+
+    def spend(self, work: float) -> bool:
+        """Count the work of a step; whether the budget of this turn is used up."""
+        self.budget.spent += work
+        return self.budget.used_up
 
     def __call__(self, n_iter: int, value: float, bound: float | None = None, *, force: bool = False) -> None:
         """Record the state of the solver and show it; ``force`` is for the last one."""

@@ -27,7 +27,7 @@ from .._utils.shown import shown
 from .._utils.threads import quiet
 from ._backend_worker import Options
 from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
-from .base import Progress, Result, Solver, Status, rows_of
+from .base import Estimate, Progress, Result, Solver, Status, rows_of
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -37,6 +37,9 @@ NEGLIGIBLE = 1e-12
 
 #: multiplications that take as long as the compilation of one number of the constraints by CVXPY
 COMPILE = 25_000.0
+
+#: bytes for each number of the constraints: of CVXPY's matrices, the back-end's copy and its factor
+MEMORY = 400.0
 
 #: shares of the remaining time after which a back-end is asked to stop, and after which its process is killed
 STOP, KILL = 0.8, 0.9
@@ -79,6 +82,11 @@ class ConicSolver(Solver):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
+
+    @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Compilation by CVXPY, and a solution that takes about as long."""
+        return Estimate(2.0 * COMPILE * _numbers(objective), MEMORY * _numbers(objective))
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:

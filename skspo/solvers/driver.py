@@ -44,6 +44,7 @@ from .auto import SOLVERS, make_solvers
 from .base import Progress, Result, Solver, Status, certified, combined, rows_of
 from .exact_zeros import with_exact_zeros
 from .spo.descent import least_absolute
+from .turns import take_turns
 
 #: relative difference below which values are equal
 SAME = 1e-12
@@ -345,13 +346,15 @@ class Chain(NamedTuple):
 def run_chain(
     objective: LinearObjective, run: Run, solvers: list[Solver], start: np.ndarray | None, references: list[Reference]
 ) -> Chain:
-    """Run solvers, each from where the last one stopped, until one closes the gap."""
+    """Give solvers their turns, each from where the last one stopped, until the gap is closed."""
     best: tuple[Result, Solver] | None = None
     found: list[tuple[Result, Solver]] = []
     deadline, trouble, late, first_start = run.deadline, "", False, start
-    for solver in solvers:
+
+    def turn(solver: Solver) -> Status | None:
+        nonlocal best, start, first_start, trouble, late
         if found and solver.tolerates_inexact and not objective.inexact:
-            continue
+            return Status.FAILED
         try:
             if deadline.reached or deadline.left() <= 0:
                 raise TimeIsUp
@@ -367,21 +370,22 @@ def run_chain(
         except TimeIsUp:
             deadline.reached = late = True
             trouble = deadline.message
-            break
+            return None
         except ImportError as error:
             if best is None and solver is solvers[-1]:
                 raise
             trouble = f"{solver.name}: {error}"
-            continue
-        start = result.coef
+            return Status.FAILED
         found.append((result, solver))
         if best is not None:
             better = solver if result.objective < best[0].objective else best[1]
             best = combined(objective, best[0], result, solver.tol), better
         else:
             best = result, solver
-        if best[0].converged and not objective.inexact:
-            break
+        start = best[0].coef
+        return None if best[0].converged and not objective.inexact else result.status
+
+    take_turns(objective, run, solvers, turn)
     if best is None:
         # The time limit was reached before a solver had a result.
         Theta, value = references[0] if start is None else (start, _value_in_time(objective, start))

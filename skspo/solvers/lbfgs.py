@@ -15,7 +15,10 @@ from .._training.objective import LinearObjective
 from .._training.run import Memory, Run
 from .._utils.deadline import TimeIsUp
 from .._utils.threads import one_blas_thread
-from .base import Progress, Result, Solver, Status
+from .base import Estimate, Progress, Result, Solver, Status, pass_work
+
+#: evaluations that the fits of benchmarks/auto.py needed, typically, and numbers of the history of a coefficient
+EVALUATIONS, HISTORY = 60.0, 60.0
 
 
 class LBFGSSolver(Solver):
@@ -40,6 +43,11 @@ class LBFGSSolver(Solver):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Evaluations of value and gradient."""
+        return Estimate(EVALUATIONS * pass_work(objective), 8.0 * HISTORY * objective.least_squares.size)
+
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimise from ``start`` or from least squares; restart while the certificate improves."""
         with one_blas_thread:  # two take longer, also with a thousand features
@@ -51,13 +59,13 @@ class LBFGSSolver(Solver):
         progress = Progress(self.name, objective, run, self.verbose, after=3.0, tol=self.tol)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
 
-        count = 0
+        count, work = 0, pass_work(objective)
 
         def report(value: float, at: np.ndarray) -> None:
             nonlocal count
             count += 1
             progress(count, value)
-            if progress.late():
+            if progress.spend(work) or progress.late():
                 raise TimeIsUp
 
         while True:
@@ -71,6 +79,8 @@ class LBFGSSolver(Solver):
                 return result
             if run.deadline.reached:
                 return result._replace(status=Status.TIME_LIMIT, message=run.deadline.message)
+            if run.budget.used_up:
+                return result._replace(status=Status.PAUSED)
             if n_iter >= limit:
                 return result._replace(status=Status.ITERATION_LIMIT, message=f"max_iter={limit} was reached")
             if result.gap > 0.5 * last_gap or pgtol < 1e-13:

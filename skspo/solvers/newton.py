@@ -27,7 +27,10 @@ from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .._utils.threads import one_blas_thread
 from ..regions.capabilities import has
-from .base import Progress, Result, Solver, Status, rows_of
+from .base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, pass_work, rows_of
+
+#: steps that the fits of benchmarks/auto.py needed, typically, and operations on each entry of smoothed decisions
+STEPS, SMOOTHED = 20.0, 300.0
 
 #: number of entries of the matrices M per block of samples
 BLOCK_ELEMENTS = 2**20
@@ -50,6 +53,12 @@ def predicted_work(objective: LinearObjective) -> float:
     d, q, size = objective.normals.shape[1], objective.design.n_coef, float(objective.least_squares.size)
     one = d * d * q + d * q * q if objective.design.shared else size**2
     return objective.n_samples * float(one) + size**3
+
+
+def step_work(objective: LinearObjective) -> float:
+    """Work of one step."""
+    decisions = SMOOTHED * objective.n_samples * objective.normals.shape[1]
+    return predicted_work(objective) / MATRIX_SPEED + 2.0 * pass_work(objective) + decisions
 
 
 class NewtonSolver(Solver):
@@ -75,6 +84,11 @@ class NewtonSolver(Solver):
         self.verbose = verbose
 
     @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Steps along the path; memory of the Hessian, its factor and a block of matrices."""
+        return Estimate(STEPS * step_work(objective), 16.0 * float(objective.least_squares.size) ** 2)
+
+    @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether the first few steps fit into the remaining time."""
         return run.deadline.allows(LEAST_STEPS * predicted_work(objective))
@@ -94,7 +108,7 @@ class NewtonSolver(Solver):
             return self.finish(objective, run, [(Theta, None)], 1)
         path = _Path(objective, run.deadline)
         mu = 0.1 * size / max(path.depth(Theta, 1e-9 * size), 1e-300)
-        n_iter, stage = 0, 0
+        n_iter, stage, work = 0, 0, step_work(objective)
         status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
         while True:
             point = path.at(Theta, mu)
@@ -113,6 +127,9 @@ class NewtonSolver(Solver):
                 break
             if progress.late():
                 status, message = Status.TIME_LIMIT, run.deadline.message
+                break
+            if progress.spend(work):
+                status, message = Status.PAUSED, ""
                 break
             if not last and decrement <= STAGE * smoothing:
                 # Decrease mu faster after a short stage than after a long one, but not below the last value that is

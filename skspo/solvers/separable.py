@@ -22,12 +22,13 @@ from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.deadline import TimeIsUp
-from .base import Progress, Result, Solver, Status, combined, penalty_kind, rows_of
+from .base import Estimate, Progress, Result, Solver, Status, combined, penalty_kind, rows_of
 from .bundle.solver import BundleSolver
 from .interior_point.intervals import IntervalSolver
 from .interior_point.solver import InteriorPointSolver
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
+from .turns import take_turns
 
 #: solvers of a block, tried in this order until the gap is closed
 OF_BLOCKS = (NewtonSolver, LBFGSSolver, IntervalSolver, InteriorPointSolver, BundleSolver)
@@ -59,6 +60,19 @@ class SeparableSolver(Solver):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
+
+    @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Zero if there are several factors: nothing is gained by solving independent problems together."""
+        region: Any = objective.region
+        if objective.design.shared or objective.design.sparse:
+            return super().estimate(objective, run)
+        if len(region.blocks(objective.shape[0])) > 1:
+            return Estimate(0.0, 0.0)
+        penalty = penalty_kind(objective.alpha, objective.l1_ratio)
+        if IntervalSolver.shortcomings(region, objective.loss, penalty) or not IntervalSolver.fits(objective, run):
+            return super().estimate(objective, run)
+        return IntervalSolver.estimate(objective, run)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimise the objective of every block and add up values and bounds."""
@@ -98,16 +112,23 @@ class SeparableSolver(Solver):
         value = objective.value(nearby)
         if value <= 0.0:  # all decisions cost the same, or predictions are perfect
             return self.result(objective, nearby, value, ZERO_BOUND, 0)
-        penalty = penalty_kind(objective.alpha, objective.l1_ratio)
+        penalty, tol = penalty_kind(objective.alpha, objective.l1_ratio), SHARE * self.tol
+        able = [
+            cls(tol=tol, max_iter=self.max_iter, verbose=0)
+            for cls in OF_BLOCKS
+            if not cls.shortcomings(objective.region, objective.loss, penalty) and cls.fits(objective, run)
+        ]
+        able.sort(key=lambda solver: solver.estimate(objective, run).work)
         best: Result | None = None
-        for cls in OF_BLOCKS:
-            if cls.shortcomings(objective.region, objective.loss, penalty) or not cls.fits(objective, run):
-                continue
-            solver = cls(tol=SHARE * self.tol, max_iter=self.max_iter, verbose=0)
+
+        def turn(solver: Solver) -> Status | None:
+            nonlocal best
             result = solver.solve(objective, run, start if best is None else best.coef)
-            best = result if best is None else combined(objective, best, result, SHARE * self.tol)
-            if best.gap <= SHARE * self.tol or run.deadline.left() <= 0:
-                break
+            best = result if best is None else combined(objective, best, result, tol)
+            return None if best.gap <= tol or run.deadline.left() <= 0 else result.status
+
+        if able:
+            take_turns(objective, run, able, turn)
         if best is None:  # no time for any of them
             best = self.result(objective, start, objective.value(start), ZERO_BOUND, 0)
         return best

@@ -26,7 +26,7 @@ from .._training.run import Run
 from .._utils.deadline import TimeIsUp
 from .base import penalty_kind
 from .interior_point.reduced_form import ReducedForm, forms_of
-from .interior_point.solver import InteriorPointSolver, predicted_work
+from .interior_point.solver import InteriorPointSolver, iteration_work, predicted_work
 from .interior_point.state import State
 
 #: largest number of undecided costs (rows times d), which take some 20 numbers each; of multiplications of an
@@ -101,7 +101,9 @@ def _minimise(
     rows: InMemoryObjective = found.rows
     state = State(rows, forms, start, run.derived, found.slope)
     with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
+        work = iteration_work(rows, run)
         for _ in range(ITERATIONS):
+            run.budget.spent += work
             now = state.gap()
             if now <= 0.25 * gap and (state.moment_error() <= 1e-3 * gap or now <= 1e-3 * gap):
                 break

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
+from ..base import MATRIX_SPEED, pass_work
 from .program import minimize_highest
 
 #: a cut whose multiplier is below IDLE for PATIENCE iterations is dropped
@@ -22,8 +23,26 @@ ENOUGH_CUTS = 20
 #: predicted decrease is below a share of BALANCE_FROM of the objective, or below ten tolerances
 BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-5
 
+#: numbers of the slopes of all cuts, at most: 64 MB
+NUMBERS = 2**23
+
+#: iterations of the program, typically
+PROGRAM_ITERATIONS = 15.0
+
 #: averaged constant and slope of cuts
 Moments = tuple[float, np.ndarray]
+
+
+def groups_for(objective: LinearObjective, columns: int) -> int:
+    """Number of groups of samples for this many unknowns: fewer where a program takes longer."""
+    most = 1000 if objective.region.oracle_is_solver else 200
+    return max(16, min(most, int(2e8 / max(columns, 1) ** 2)))
+
+
+def program_work(cuts: float, columns: int) -> float:
+    """Work of one solution of the program."""
+    least, most = min(cuts, columns), max(cuts, columns)
+    return PROGRAM_ITERATIONS * (least**2 * most / MATRIX_SPEED + cuts * columns)
 
 
 class CutModel:
@@ -46,12 +65,11 @@ class CutModel:
         n, columns = objective.n_samples, self.visible.shape[1] * objective.shape[1]
         size = max(columns, 1)  # there may be no columns
         if n_groups is None:
-            most = 1000 if objective.region.oracle_is_solver else 200
-            n_groups = max(16, min(most, int(2e8 / size**2)))
+            n_groups = groups_for(objective, columns)
         if max_cuts is not None:
             n_groups = min(n_groups, max_cuts // 4)
         self.n_groups = max(1, min(n_groups, n))
-        most = 2**23 // size if max_cuts is None else max_cuts
+        most = NUMBERS // size if max_cuts is None else max_cuts
         self.max_cuts = max(most, 4 * self.n_groups)
         self.enough_cuts = min(ENOUGH_CUTS * self.n_groups, self.max_cuts)
         self.edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)  # groups are consecutive rows
@@ -67,6 +85,11 @@ class CutModel:
     def expand(self, theta: np.ndarray) -> np.ndarray:
         """Coefficients or slopes, shape (d, q), from their visible component."""
         return self.visible @ theta.reshape(self.visible.shape[1], self.objective.shape[1])
+
+    @property
+    def work(self) -> float:
+        """Work of a pass and of the program."""
+        return pass_work(self.objective) + program_work(float(len(self.b)), self.A.shape[1])
 
     def highest(self, Theta: np.ndarray) -> np.ndarray:
         """Highest cut of each group at Theta."""

@@ -35,10 +35,13 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
-from ..base import Progress, Result, Solver, Status
+from ..base import Estimate, Progress, Result, Solver, Status, pass_work
 from ..interior_point.solver import is_simple
 from ..undecided_rows import can_finish, finish_with_undecided_rows
-from .cut_model import BALANCE_FROM, CutModel, Moments
+from .cut_model import BALANCE_FROM, NUMBERS, CutModel, Moments, groups_for, program_work
+
+#: passes that the fits of benchmarks/auto.py needed: a number, and one for so many unknowns unless undecided rows finish
+PASSES, UNKNOWNS = 30.0, 5.0
 
 #: largest proximal step; subgradients and coefficients are of order one
 MAX_STEP = 1e9
@@ -115,14 +118,28 @@ class BundleSolver(Solver):
         self.n_groups = n_groups
         self.verbose = verbose
 
+    @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Passes over the data, and a program of one unknown for each visible coefficient in each of them."""
+        columns = (objective.shape[0] - objective.normals.shape[0]) * objective.shape[1]
+        passes = PASSES if ends_with_undecided_rows(objective) else PASSES + columns / UNKNOWNS
+        work = passes * (pass_work(objective) + program_work(3.0 * groups_for(objective, columns), columns))
+        return Estimate(work, 8.0 * NUMBERS)
+
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimise from ``start`` or from least squares; ``n_iter`` counts passes."""
         with one_blas_thread:  # the program's matrices are small
-            model = CutModel(objective, run, self.n_groups, self.max_cuts)
-            limit = 500 if self.max_iter is None else max(self.max_iter, 1)
-            search = Search(model, Progress(self.name, objective, run, self.verbose, tol=self.tol), self.tol, limit)
+            search: Search | None = run.paused.pop(self.name, None)
+            done = 0 if search is None else search.n_iter
+            progress = Progress(self.name, objective, run, self.verbose, tol=self.tol, done=done)
             status, message = Status.CONVERGED, ""
-            search.begin(start)
+            if search is None:
+                model = CutModel(objective, run, self.n_groups, self.max_cuts)
+                limit = 500 if self.max_iter is None else max(self.max_iter, 1)
+                search = Search(model, progress, self.tol, limit)
+                search.begin(start)
+            else:
+                search.go_on(progress, start)
             try:
                 while search.gap() > self.tol:
                     search.solve_program()
@@ -130,6 +147,10 @@ class BundleSolver(Solver):
                         break
                     if not search.solve_again():
                         search.call_oracle()
+                    if progress.spend(search.model.work):
+                        run.paused[self.name] = search
+                        status = Status.PAUSED
+                        break
             except Stop as stop:
                 status, message = stop.status, str(stop)
                 search.finish()
@@ -183,6 +204,18 @@ class Search:
         # The step that would bring the objective to zero if it were linear.
         self.step = min(max(self.value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
         self.decrease = self.value
+
+    def go_on(self, progress: Progress, start: np.ndarray | None) -> None:
+        """Continue after a pause; ``start`` may be a better point that another solver has found."""
+        self.progress = progress
+        progress.begin()
+        if start is None:
+            return
+        value, _ = self.model.add(start)
+        self.n_iter += 1
+        if value < self.value:
+            self.centre, self.value = start, value
+            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, start))
 
     def gap(self) -> float:
         """Relative gap of the best point."""

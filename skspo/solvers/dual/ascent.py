@@ -13,7 +13,7 @@ from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp
-from ..base import Progress, Result, Solver, Status
+from ..base import Progress, Result, Solver, Status, pass_work
 
 #: full sweeps until the target, at their present rate, from which on steps in the span of the last changes pay
 SLOW_SWEEPS = 12.0
@@ -37,6 +37,9 @@ NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 0.02
 
 #: damping of Newton's method at first, at least and at most
 DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
+
+#: work of a sweep beside that of its samples, and passes over the data that a certificate takes
+SWEEP_WORK, CERTIFICATE_PASSES = 1e4, 3.0
 
 #: share of the gap to which balancing has to bring it, if it is to be tried again at once
 BALANCE_GAIN = 0.8
@@ -136,13 +139,25 @@ class Ascent:
         self.balance_wait, self.balance_patience = 0, 1
         self.recent = np.empty(0, np.int64)
         self.level = np.inf  # the objective as far as it is known
+        self.reference, self.since = np.inf, 0  # the smallest distance, and the iteration that found it
+        self.cache: Any = None
+        self.work = 0.0  # since the last look at the budget
+
+    def go_on(self, run: Run, start: np.ndarray) -> None:
+        """Continue after a pause; ``start`` may be a better model that another solver has found."""
+        solver = self.solver
+        self.progress = Progress(solver.name, self.objective, run, solver.verbose, tol=solver.tol, done=self.n_iter)
+        self.work = 0.0
+        value = self.objective.value(start)
+        if value < self.value:
+            self.best, self.value = start, value
 
     def minimise(self) -> Result:
         """Alternate between the phases until the gap is closed."""
         status, message = Status.CONVERGED, ""
         try:
-            self.begin()
-            reference, since = np.inf, 0
+            if self.cache is None:
+                self.begin()
             while True:
                 self.improve()
                 for _ in range(self.rounds):
@@ -160,13 +175,17 @@ class Ascent:
                 if self.n_iter >= self.limit:
                     status, message = Status.ITERATION_LIMIT, f"max_iter={self.limit} iterations were used up"
                     break
-                if self.distance <= 0.9 * reference:
-                    reference, since = self.distance, self.n_iter
-                elif self.n_iter - since >= PATIENCE:
+                if self.distance <= 0.9 * self.reference:
+                    self.reference, self.since = self.distance, self.n_iter
+                elif self.n_iter - self.since >= PATIENCE:
                     status, message = Status.NUMERICAL_LIMIT, "the gap does not decrease any more"
                     break
                 self.extend(V, predictions)
                 self.recentre()
+                if self.progress.spend(self.work):
+                    status = Status.PAUSED
+                    break
+                self.work = 0.0
         except TimeIsUp:
             status, message = Status.TIME_LIMIT, self.deadline.message
         return self.finished(status, message)
@@ -209,6 +228,7 @@ class Ascent:
             full = k % FULL_SWEEP == 0
             order = self.random.permutation(several if full else several[self.moved[several]])
             gain = cache.sweep(problem, order, self.T, self.moved, self.rest)
+            self.work += float(costs[order].sum()) + SWEEP_WORK
             if full:
                 rest, before = float(self.rest[order].sum()), rest
                 if rest <= self.target or not order.size:
@@ -251,7 +271,9 @@ class Ascent:
         x, steps = face.conjugate_gradients(self.T, FACE_STEPS)
         self.T, gain, _ = face.ascend(self.T, x)
         d, q = self.problem.shape
-        return gain, (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.size)
+        work = (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.size)
+        self.work += work / BLAS_SPEED
+        return gain, work
 
     def newton(self, face: Any) -> None:
         """Damped Newton steps while they gain much."""
@@ -260,6 +282,7 @@ class Ascent:
         first = 0.0
         for _ in range(NEWTON_STEPS):
             self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
+            self.work += face.newton_size[0] / BLAS_SPEED
             first = first or gain
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
             change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
@@ -273,6 +296,7 @@ class Ascent:
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
         clock = time.perf_counter()
+        self.work += CERTIFICATE_PASSES * pass_work(self.objective)
         at = self.position()
         V = self.decisions_at(at)
         value = self.value_of(at, V)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import MATRIX_SPEED, ORACLE_CALL
 from ..pool import DecisionPool
 from .ascent import Ascent
 
@@ -69,6 +70,7 @@ class PooledAscent(Ascent):
         """Ask the oracle for some rows, or for all; decisions of the others are those of the pool."""
         problem, n, at = self.problem, self.problem.n, self.position()
         V = self.pool.best(at.U)
+        self.work += self.pool.V.size * float(n) / MATRIX_SPEED
         known, gain, weight = self.value_of(at, V), 0.0, 0.0
         self.measure(at, known, min(self.value, known))
         size = max(round(self.solver.solve_ratio * n), 1)
@@ -81,6 +83,7 @@ class PooledAscent(Ascent):
             weight += float(problem.a[some].sum())
             V[some] = found
             self.pool.add(found)
+            self.work += some.size * ORACLE_CALL
             if np.isfinite(before):
                 self.reserve = 2.0 * (before - self.deadline.left()) * n / min(end, n)
             estimate = known + gain / max(weight, 1e-300)

@@ -39,10 +39,17 @@ from ..._training.run import Run
 from ..._utils.params import number
 from ..._utils.progress import Activity
 from ..._utils.threads import one_blas_thread
-from ..base import Result, Solver, rows_of
+from ..base import Estimate, Result, Solver, Status, pass_work, rows_of
 from ..pool import pool_of
 from .ascent import Ascent, State
 from .pooled import PooledAscent
+
+#: multiplications for each sample, cost and feature that the fits of benchmarks/auto.py needed, with a ridge and
+#: without; and with a strong ridge, for each typical cost that the optimum is away from the prior
+SWEEPS, SWEEPS_WITHOUT_RIDGE, NEAR = 300.0, 3000.0, 10.0
+
+#: passes of the oracle that they needed, and cached decisions for each sample
+ORACLE_PASSES, DECISIONS = 15.0, 10.0
 
 #: seconds that compiling takes for the first time, and loading what was compiled before, roughly
 COMPILATION, LOADING = 10.0, 0.5
@@ -86,6 +93,15 @@ class DualSolver(Solver):
         self.verbose = verbose
 
     @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Sweeps, some passes of the oracle, and loading the kernels; memory of a few decisions per sample."""
+        d, n = objective.normals.shape[1], objective.n_samples
+        entries = float(n * d) * (objective.design.Z.nnz / n if objective.design.sparse else objective.design.n_coef)
+        sweeps = SWEEPS if objective.l2.any() or may_interpolate(objective) else SWEEPS_WITHOUT_RIDGE
+        work = min(sweeps, NEAR * distance_from_prior(objective, run)) * entries + ORACLE_PASSES * pass_work(objective)
+        return Estimate(work + 1e9 * LOADING / run.n_fits, 8.0 * DECISIONS * n * d)
+
+    @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether there is time to load the kernels, or to compile them."""
         if f"{__package__}.kernels" in sys.modules:
@@ -103,8 +119,16 @@ class DualSolver(Solver):
         """Minimise from the state of a fit to the same rows, and return the new one."""
         load_kernels(self.verbose)
         with one_blas_thread:  # also for results that do not depend on the number of threads
-            ascent = self._ascent(objective, run, objective.least_squares if start is None else start, state)
-            return ascent.minimise(), State(ascent.problem, ascent.cache, ascent.best, ascent.n_iter)
+            start = objective.least_squares if start is None else start
+            ascent: Ascent | None = run.paused.pop(self.name, None)
+            if ascent is None:
+                ascent = self._ascent(objective, run, start, state)
+            else:
+                ascent.go_on(run, start)
+            result = ascent.minimise()
+            if result.status is Status.PAUSED:
+                run.paused[self.name] = ascent
+            return result, State(ascent.problem, ascent.cache, ascent.best, ascent.n_iter)
 
     def _ascent(self, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None) -> Ascent:
         number(above=0.0, high=1.0)("solve_ratio", self.solve_ratio)
@@ -112,6 +136,32 @@ class DualSolver(Solver):
         if pool is None:
             return Ascent(self, objective, run, start, state)
         return PooledAscent(self, objective, run, start, state, pool=pool)
+
+
+def may_interpolate(objective: LinearObjective) -> bool:
+    """Whether there are so few samples that a model may decide about all of them without loss.
+
+    Points in general position with random labels of two classes can be separated up to two samples per coefficient.
+    With more directions in which decisions vary the number grows with their logarithm.
+    """
+    directions = max(objective.normals.shape[1] - objective.normals.shape[0], 1)
+    return objective.n_samples <= (2.0 + np.log2(directions)) * objective.design.n_coef
+
+
+def distance_from_prior(objective: LinearObjective, run: Run) -> float:
+    """Distance of the optimum from the prior, in typical costs, as the gradient at the prior predicts it.
+
+    It is infinite if a coefficient has no ridge, and where a gradient takes long.
+    """
+    if (
+        not (objective.l2 > 0).all()
+        or objective.region.oracle_is_solver
+        or not isinstance(objective, InMemoryObjective)
+    ):
+        return np.inf
+    if objective.undecided:
+        return np.inf
+    return float(np.linalg.norm(objective.loss_gradient(objective.prior, run.memory)[1] / objective.l2))
 
 
 @cache

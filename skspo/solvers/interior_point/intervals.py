@@ -32,7 +32,7 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp, check_time
 from ..._utils.threads import one_blas_thread
-from ..base import Progress, Result, Solver, Status, rows_of
+from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from .blocks import PRODUCTS
 from .normal_matrix import FeatureSums, packed_indices, packed_squares
 from .state import PULL
@@ -43,6 +43,10 @@ START, MOST = 0.3, 0.995
 #: a cost stops when its gap, and what the certificate charges for its moments, are this share of the tolerance; or when
 #: its gap is smaller by another factor
 SHARE, SMALLER = 0.25, 1e-3
+
+#: iterations that the fits of benchmarks/auto.py needed, typically; operations of one of them on each entry of the
+#: iterate; and arrays of the size of the iterate
+ITERATIONS, ITERATE, COPIES = 25.0, 20.0, 20.0
 
 #: moves of decisions that match their moments at the end
 MOVES = 5
@@ -63,6 +67,12 @@ class IntervalSolver(Solver):
     name = "intervals"
     requires = ("standard_form", "repair")
     penalties = ("none", "ridge")
+
+    @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Iterations; a matrix of the features for each cost."""
+        entries, q = float(objective.n_samples * objective.shape[0]), objective.design.n_coef
+        return Estimate(ITERATIONS * entries * (ITERATE + q * q / MATRIX_SPEED), 8.0 * COPIES * entries)
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:

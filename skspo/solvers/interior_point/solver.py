@@ -49,10 +49,14 @@ from ..._utils.deadline import TimeIsUp
 from ..._utils.threads import one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
-from ..base import Progress, Result, Solver, Status, rows_of
+from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from .cycles import cycle_basis
 from .reduced_form import forms_of
 from .state import State, large_enough
+
+#: iterations that the fits of benchmarks/auto.py needed, typically; operations of one of them on each entry of the
+#: iterate; and arrays of the size of the iterate
+ITERATIONS, ITERATE, COPIES = 30.0, 100.0, 20.0
 
 #: iterations, and passes of the same cost before them, without which there is no point in starting
 LEAST_ITERATIONS = 20
@@ -95,6 +99,14 @@ def predicted_work(objective: LinearObjective, run: Run) -> float:
     return objective.n_samples * float(small + k**2 * q**2 / 4) + float(k * q) ** 3 / 3
 
 
+def iteration_work(objective: LinearObjective, run: Run) -> float:
+    """Work of one iteration: products and factorisations, and operations on arrays of the size of the iterate."""
+    region: Any = objective.region
+    d = objective.normals.shape[1]
+    form = region.standard_form(d) if has(region, "standard_form") else region.quadratic_form(d).standard
+    return predicted_work(objective, run) / MATRIX_SPEED + ITERATE * objective.n_samples * form.A.shape[1]
+
+
 class InteriorPointSolver(Solver):
     """Exact minimisation over polyhedra, with or without a quadratic constraint, in time linear in the samples.
 
@@ -122,6 +134,14 @@ class InteriorPointSolver(Solver):
         self.verbose = verbose
 
     @classmethod
+    def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
+        """Iterations; memory of the iterate, a block of matrices, and the coupled matrix with its factor."""
+        d, q = objective.normals.shape[1], objective.design.n_coef
+        coupled = q if objective.design.shared else (d - objective.normals.shape[0]) * q
+        memory = 8.0 * (COPIES * objective.n_samples * d + 2.0 * float(coupled) ** 2)
+        return Estimate(ITERATIONS * iteration_work(objective, run), memory)
+
+    @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether the first few iterations fit into the time that is left."""
         return run.deadline.allows(LEAST_ITERATIONS * predicted_work(objective, run))
@@ -135,88 +155,147 @@ class InteriorPointSolver(Solver):
             return self._solve(rows_of(objective), run, start)
 
     def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
-        limit = 100 if self.max_iter is None else self.max_iter
-        region = objective.region
         start = objective.least_squares if start is None else start
+        search: _Search | None = run.paused.pop(self.name, None)
+        if search is not None:
+            return search.go_on(run, start)
         try:
             forms = forms_of(objective, run)
-        except TimeIsUp:
-            return self._late(objective, run, start)
-        if not forms:
-            message = "the region has no interior within its quadratic constraint"
-            return self.finish(objective, run, [(start, None)], 1, Status.FAILED, message)
-        k, fixed = forms[0].directions.shape[1], all(form.A.shape[1] == 0 for form in forms)
-        if k == 0 or fixed or not objective.design.Z.any():
-            # A single feasible decision, or no feature that decisions could see: every model is optimal for the loss,
-            # and the prior for the penalty.
-            Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
-            return self.finish(objective, run, [(Theta, None)], 1)
-        progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
-        try:
+            if not forms:
+                message = "the region has no interior within its quadratic constraint"
+                return self.finish(objective, run, [(start, None)], 1, Status.FAILED, message)
+            k, fixed = forms[0].directions.shape[1], all(form.A.shape[1] == 0 for form in forms)
+            if k == 0 or fixed or not objective.design.Z.any():
+                # A single feasible decision, or no feature that decisions could see: every model is optimal for the
+                # loss, and the prior for the penalty.
+                Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
+                return self.finish(objective, run, [(Theta, None)], 1)
             # The largest factorisation cannot be interrupted.
             whole = objective.design.shared or objective.l1.any()
             size = objective.shape[1] * float(objective.shape[0] if whole else k)
             if not run.deadline.allows(size**3 / 3.0, 0.5):
                 raise TimeIsUp
-            state = State(objective, forms, start, run.derived)
-            watch = _Watch(state)
-            n = objective.n_samples
-            if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), run, start):
-                watch.restart()
+            search = _Search(self, objective, run, State(objective, forms, start, run.derived), start)
         except TimeIsUp:
             return self._late(objective, run, start)
-        best: Result | None = None
-        checked, n_iter, stalled = np.inf, 0, False
-        status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
-        progress.begin()
-        while True:
-            gap = state.gap()
-            # A pass of an oracle that iterates may take longer than an iteration, and the certificate needs one anyway.
-            value = state.bound() + gap if region.oracle_is_solver or state.S is not None else state.value()
-            progress(n_iter, value, max(value - gap, 0.0))
-            close = objective.relative_gap(value, value - gap) <= 0.5 * self.tol
-            if close and gap <= 0.3 * checked:
-                close = state.moment_error() <= 1e-3 * self.tol or gap <= 1e-2 * self.tol
-            else:
-                close = False
-            if not close and progress.late():
-                stalled, status, message = True, Status.TIME_LIMIT, run.deadline.message
-            if close or stalled or n_iter == limit:
-                checked = gap
-                with np.errstate(all="ignore"):
-                    try:
-                        V = state.matched_decisions()
-                    except TimeIsUp:
-                        V = state.decisions()
-                    candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), V)]
-                if n_iter and not close:
-                    candidates.append((start, None))  # never worse than where we came from
-                result = self.finish(objective, run, candidates, n_iter)
-                if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
-                    best = result
-                if best.converged or stalled or n_iter == limit:
-                    break
-            n_iter += 1
-            with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
-                try:
-                    lengths = state.step()
-                    if watch.is_far(lengths):
-                        watch.restart()
-                    elif max(lengths) == 0.0:
-                        stalled, status = True, Status.NUMERICAL_LIMIT
-                        message = "rounding errors leave no room for another step"
-                except TimeIsUp:
-                    # The iterate is where it was before the step, or at a new start.
-                    stalled, status, message = True, Status.TIME_LIMIT, run.deadline.message
-        state.release()
-        progress(n_iter, best.objective, best.lower_bound, force=True)
-        return best if best.converged else best._replace(status=status, message=message)
+        return search.run()
 
     def _late(self, objective: InMemoryObjective, run: Run, start: np.ndarray) -> Result:
         """Return the start, if there was no time for anything else."""
         run.deadline.reached = True
         message = f"{run.deadline.message} before the first step"
         return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
+
+
+class _Search:
+    """One run of the method: iterate, best result so far, and why it stopped.
+
+    Parameters
+    ----------
+    solver : InteriorPointSolver
+    objective : InMemoryObjective
+    run : Run
+    state : State
+        The first iterate.
+    start : ndarray
+        Coefficients that the result must not be worse than.
+    """
+
+    def __init__(
+        self, solver: InteriorPointSolver, objective: InMemoryObjective, run: Run, state: State, start: np.ndarray
+    ) -> None:
+        self.solver, self.objective, self.start_at, self.state = solver, objective, start, state
+        self.limit = 100 if solver.max_iter is None else solver.max_iter
+        self.work = iteration_work(objective, run)
+        self.n_iter, self.checked = 0, np.inf
+        self.best: Result | None = None
+        self.watch = _Watch(state)
+        n = objective.n_samples
+        if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), run, start):
+            self.watch.restart()
+        self._begin(run)
+
+    def _begin(self, run: Run) -> None:
+        self.run_state = run
+        solver = self.solver
+        self.progress = Progress(solver.name, self.objective, run, solver.verbose, tol=solver.tol, done=self.n_iter)
+        self.stop: tuple[Status, str] | None = None
+
+    def go_on(self, run: Run, start: np.ndarray) -> Result:
+        """Continue after a pause."""
+        self.start_at = start
+        self._begin(run)
+        return self.run()
+
+    def run(self) -> Result:
+        """Iterate until the certified gap is closed, or something stops the method."""
+        self.progress.begin()
+        while True:
+            close = self._look()
+            if (close or self.stop) and self._certify(close):
+                break
+            self._step()
+        best, (status, message) = self.best, self.stop or (Status.CONVERGED, "")
+        assert best is not None
+        if status is Status.PAUSED:
+            self.run_state.paused[self.solver.name] = self
+        else:
+            self.state.release()
+        self.progress(self.n_iter, best.objective, best.lower_bound, force=True)
+        return best if best.converged else best._replace(status=status, message=message)
+
+    def _look(self) -> bool:
+        """Measure the iterate: whether it is worth a certificate.  Notes why the method must stop, if it must."""
+        state, objective, tol = self.state, self.objective, self.solver.tol
+        gap = state.gap()
+        # A pass of an oracle that iterates may take longer than an iteration, and the certificate needs one anyway.
+        slow = objective.region.oracle_is_solver or state.S is not None
+        value = state.bound() + gap if slow else state.value()
+        self.progress(self.n_iter, value, max(value - gap, 0.0))
+        close = objective.relative_gap(value, value - gap) <= 0.5 * tol and gap <= 0.3 * self.checked
+        close = close and (state.moment_error() <= 1e-3 * tol or gap <= 1e-2 * tol)
+        if close:
+            self.checked = gap
+        used_up = self.progress.spend(self.work)
+        if self.stop is None:
+            if self.n_iter >= self.limit:
+                self.stop = Status.ITERATION_LIMIT, f"max_iter={self.limit} was reached"
+            elif not close and self.progress.late():
+                self.stop = Status.TIME_LIMIT, self.run_state.deadline.message
+            elif not close and used_up:
+                self.stop = Status.PAUSED, ""
+        return close
+
+    def _certify(self, close: bool) -> bool:
+        """Prove a bound for the iterate, and keep the best result; whether the method ends."""
+        state = self.state
+        with np.errstate(all="ignore"):
+            try:
+                V = state.matched_decisions()
+            except TimeIsUp:
+                V = state.decisions()
+            candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), V)]
+        if self.n_iter and not close:
+            candidates.append((self.start_at, None))  # never worse than where we came from
+        result = self.solver.finish(self.objective, self.run_state, candidates, self.n_iter)
+        best = self.best
+        if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
+            self.best = best = result
+        return best.converged or self.stop is not None
+
+    def _step(self) -> None:
+        """One predictor-corrector step, or a new start."""
+        self.n_iter += 1
+        with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
+            try:
+                lengths = self.state.step()
+                if self.watch.is_far(lengths):
+                    self.watch.restart()
+                elif max(lengths) == 0.0:
+                    self.stop = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
+            except TimeIsUp:
+                # The iterate is where it was before the step, or at a new start.
+                self.stop = Status.TIME_LIMIT, self.run_state.deadline.message
 
 
 class _Watch:
