@@ -58,9 +58,9 @@ def memory_of_machine() -> float:
 def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[str]:
     """Return the solvers among which ``solver="auto"`` chooses, those first that are expected to do the least work.
 
-    They are the solvers that can minimise the objective, that fit into memory, and that fit into ``time_limit``.  They
-    take turns until the duality gap is closed (see ``skspo.solvers.turns``), so that the order is not decisive.  ``sgd``
-    is used if there is no other; it is also added if the oracle may be a heuristic
+    They are those that can minimise the objective, that fit into memory, and that fit into ``time_limit``.  They take
+    turns until the duality gap is closed (see ``skspo.solvers.turns``), so that the order is not decisive.  ``sgd`` is
+    used if there is no other.  It is also added if the oracle may be a heuristic
     (``OracleRegion(on_suboptimal="warn")``), but then it runs only if the oracle was found not to be optimal, because
     the other solvers need exact decisions.
 

@@ -293,7 +293,8 @@ class Progress:
 
     ``late()``, called once per step, says whether to stop because of the time limit; ``begin()`` starts the clock of
     the first step.  The certificate takes about ``after`` steps.  With ``tol`` the time that is left is estimated.
-    ``spend(work)``, called once per step, counts work and says whether to pause; ``done`` iterations came before a pause.
+    ``spend(work)``, called once per step, counts work and says whether to pause; ``done`` is the number of iterations
+    before a pause.
     """
 
     def __init__(

@@ -39,8 +39,8 @@ def take_turns(
     solvers : list of Solver
         In the order of their estimates.
     turn : callable
-        Runs a solver, whose budget is that of ``run``.  Returns the status of its result, or None to end.  A solver that
-        is not paused has no other turn.
+        Runs a solver, whose budget is that of ``run``.  Returns the status of its result, or None to end.  A solver
+        that is not paused has no other turn.
     """
     waiting = [(solver, solver.estimate(objective, run).work if len(solvers) > 1 else np.inf) for solver in solvers]
     allowance = FIRST_TURN * waiting[0][1]

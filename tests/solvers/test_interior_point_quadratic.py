@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skspo import Markowitz, ShortestPath, SPOPlusLoss, SPOPlusRegressor
-from skspo._training.in_memory import InMemoryObjective
+from skspo import Markowitz, SPOPlusRegressor
 from skspo.datasets import make_portfolio
-from skspo.solvers import auto, choose_solvers
 from skspo.solvers.interior_point import quadratic
 from skspo.solvers.interior_point.quadratic import QuadraticBlock, decrease, determinant
 from skspo.solvers.interior_point.reduced_form import region_form
@@ -163,29 +161,3 @@ def test_other_polyhedra_are_refused():
 
     with pytest.raises(ValueError, match="quadratic_form of Half"):
         region_form(Half(np.eye(3), 1.0), 3)
-
-
-def test_auto_prefers_interior_point_for_curved_regions(monkeypatch):
-    """No finite number of decisions is enough for dual, however many coefficients there are."""
-    for name in ("DUAL_FROM", "DUAL_FROM_PASSES", "WORTH_LOADING"):
-        monkeypatch.setattr(auto, name, 0.0)
-    rng = np.random.default_rng(0)
-    first = {}
-    for region, d in ((Markowitz(np.eye(12), 0.5), 12), (ShortestPath.grid(3, 3), 12)):
-        X, C = rng.normal(size=(30, 3)), rng.random((30, d))
-        first[type(region)] = choose_solvers(InMemoryObjective(SPOPlusLoss(region), X, C, alpha=0.01))[0]
-    assert first == {Markowitz: "interior-point", ShortestPath: "dual"}
-
-
-def test_auto_uses_newton_for_diversified_portfolios_that_are_too_large(monkeypatch):
-    """They move smoothly with the costs, if the limit of the risk asks for many assets."""
-    rng = np.random.default_rng(0)
-    X, C = rng.normal(size=(30, 3)), rng.random((30, 40))
-
-    def first(max_risk):
-        return choose_solvers(InMemoryObjective(SPOPlusLoss(Markowitz(np.eye(40), max_risk)), X, C))[0]
-
-    assert first(0.03) == first(0.9) == "interior-point"
-    monkeypatch.setattr(auto, "interior_point_work", lambda objective, run: 1e12)
-    assert first(0.03) == "newton"
-    assert first(0.9) == "dual"

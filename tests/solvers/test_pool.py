@@ -11,7 +11,6 @@ from skspo._utils.deadline import TimeIsUp
 from skspo._utils.errors import NotCertifiedWarning
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver
-from skspo.solvers.auto import POOL_FROM, choose_solvers
 from skspo.solvers.pool import DecisionPool, can_pool, pool_of
 
 pytest.importorskip("numba")
@@ -215,14 +214,6 @@ def test_a_time_limit(passes, monkeypatch):
     if passes > 4:
         assert model.objective_ < 0.5 * (start.objective_ + best.objective_)
         assert model.duality_gap_ < 0.5
-
-
-def test_auto_uses_it_for_integer_regions_with_enough_samples():
-    mixed = sk.MixedInteger(np.ones((1, 12)), [3.0], bounds=(0, 1), sense="max")
-    assert choose_solvers(objective_of(mixed)) == ["dual"]
-    assert choose_solvers(objective_of(mixed, X=X[: POOL_FROM - 1], C=C[: POOL_FROM - 1])) == ["bundle"]
-    sides = {"b_ub": np.full((len(C), 1), 3.0)}
-    assert choose_solvers(objective_of(mixed.with_rows(sides, *C.shape))) == ["bundle"]
 
 
 @pytest.mark.parametrize("ratio", [0, 0.0, -0.5, 1.5, np.nan, True, "all", None])

@@ -15,15 +15,12 @@ from solver_problems import (
 )
 
 from skspo import (
-    Assignment,
+    Box,
     ChunkedData,
-    Ellipsoid,
     EntropySimplex,
     Knapsack,
     L1Ball,
     LogBarrierSimplex,
-    Markowitz,
-    OracleRegion,
     Polyhedron,
     ShortestPath,
     Simplex,
@@ -46,10 +43,7 @@ from skspo.solvers import (
     NewtonSolver,
     SGDSolver,
     choose_solvers,
-    make_solvers,
 )
-from skspo.solvers.auto import FEW_PASSES, FIRST_DUAL_PASSES
-from skspo.solvers.driver import SolverOptions, minimise
 from skspo.solvers.interior_point.solver import predicted_work as interior_point_work
 
 
@@ -128,39 +122,34 @@ def test_maximisation_is_one_sign():
     assert high.score(X, -C) == low.score(X, C)
 
 
-@pytest.mark.slow
-def test_auto_rule():
-    def auto(region, n=10, d=4):
+def test_auto_tries_the_able_solvers_in_the_order_of_their_estimates():
+    def auto(region, n=10, d=4, **params):
         X, C = small_data(d, n=n)
-        return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X, C))
+        objective = InMemoryObjective(SPOPlusLoss(region), X, C, **params)
+        names = choose_solvers(objective)
+        work = [SOLVERS[name].estimate(objective, Run()).work for name in names]
+        assert work == sorted(work) and np.isfinite(work).all()
+        return names
 
-    assert auto(EntropySimplex()) == auto(Ellipsoid()) == ["newton", "lbfgs", "conic"]
-    assert auto(EntropySimplex(), n=30_000) == ["newton", "lbfgs"]
-    assert auto(EntropySimplex(), d=60) == ["lbfgs", "newton", "conic"]
-    assert auto(Simplex()) == auto(Knapsack([1, 2, 3, 4], 5, integer=False)) == ["interior-point", "conic"]
-    assert auto(Simplex(), n=8_000) == ["bundle", "interior-point", "conic"]
-    assert auto(Simplex(), n=30_000) == ["bundle", "interior-point"]
-    # Before that interior point is faster, if there is at most one equality.
-    assert auto(Simplex(), n=4_000) == ["interior-point", "bundle", "conic"]
-    assert auto(Assignment(2), n=3_999) == ["interior-point", "conic"]
-    assert auto(Assignment(2), n=4_000) == ["bundle", "interior-point", "conic"]
-    # A pass is slow if the oracle is a solver.
-    assert auto(Markowitz(np.eye(4), 1.0)) == ["interior-point", "conic"]
-    assert auto(Markowitz(np.eye(4), 1.0), n=8_000) == ["bundle", "interior-point", "conic"]
-    assert auto(Markowitz(np.eye(100), 0.02), n=200, d=100) == ["interior-point", "conic"]
-    assert auto(Markowitz(np.eye(100), 0.9), n=200, d=100) == ["interior-point", "conic"]
-    assert auto(Markowitz(np.eye(20), 0.08), n=200, d=20) == ["interior-point", "conic"]
-    # A pass is slow where the oracle is a solver.
-    two = Knapsack([[1, 2, 3, 4], [4, 3, 2, 1]], [5, 5], integer=False)
-    cycle = ShortestPath([(0, 1), (1, 2), (2, 1), (1, 3)], 0, 3)
-    for region in (Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), two, cycle):
-        assert region.oracle_is_solver
-        assert auto(region, n=8_000) == ["interior-point", "conic"]
-        assert auto(region, n=30_000) == ["interior-point", "bundle"]
-    assert auto(Knapsack([1, 2, 3, 4], 5)) == ["bundle"]
-    assert auto(OracleRegion(Simplex().argmin, 2000), n=5, d=2000) == ["dual"]
+    assert set(auto(Simplex())) == {"interior-point", "conic", "bundle", "dual"}
+    assert set(auto(EntropySimplex())) == {"lbfgs", "newton", "conic", "bundle", "dual"}
+    assert "newton" not in auto(EntropySimplex(), alpha=0.1, l1_ratio=0.5)
+    assert set(auto(Knapsack([1, 2, 3, 4], 5))) == {"bundle", "dual"}
+    assert auto(Box(), d=30)[0] == "separable" and "separable" not in auto(Simplex())
+    # A pass is slow if the oracle is a solver, and interior point hardly needs it.
+    assert auto(Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), n=8_000)[0] == "interior-point"
+    assert auto(Simplex(), n=30_000)[0] == "bundle"
     names = {"lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"}
     assert set(SOLVERS) == names
+
+
+def test_auto_leaves_out_what_does_not_fit_into_memory(monkeypatch):
+    X, C = small_data(4, n=1000)
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C)
+    memory = SOLVERS["conic"].estimate(objective, Run()).memory
+    assert "conic" in choose_solvers(objective)
+    monkeypatch.setattr("skspo.solvers.auto.memory_of_machine", lambda: memory)
+    assert "conic" not in choose_solvers(objective)
 
 
 def test_oracles_that_are_solvers_are_asked_rarely(monkeypatch):
@@ -269,24 +258,15 @@ def test_never_worse_than_the_start(solver, region):
 
 def test_auto_uses_dual_for_many_coefficients(monkeypatch):
     rng = np.random.default_rng(0)
-    X, C = rng.normal(size=(40, 400)), rng.normal(size=(40, 10))
+    X, C = rng.normal(size=(400, 400)), rng.normal(size=(400, 10))
 
-    def auto(region, p=400, alpha=0.01, **params):
-        return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X[:, :p], C, alpha=alpha, **params))
+    def auto(p=400, **params):
+        return choose_solvers(InMemoryObjective(SPOPlusLoss(Simplex()), X[:, :p], C, alpha=0.01, **params))
 
-    knapsack = Knapsack(np.arange(1, 11), 20)
-    assert auto(Simplex())[0] == "dual" and auto(Simplex(), p=20)[0] == "interior-point"
-    assert auto(knapsack)[0] == "dual" and auto(knapsack, p=10) == ["bundle"]
-    assert auto(knapsack, p=15)[0] == "dual" and auto(knapsack, p=15, alpha=0.0) == ["bundle"]
-    # Without a ridge bundle proves what dual cannot, if its program is not too large.
-    assert auto(knapsack, p=60, alpha=0.0) == ["dual", "bundle"] and auto(knapsack, p=60) == ["dual"]
-    assert auto(knapsack, p=120, alpha=0.0) == ["dual"]
-    assert "dual" not in auto(EntropySimplex())
+    assert auto()[0] == "dual" and auto(p=20)[0] == "interior-point"
     monkeypatch.setattr("skspo.solvers.auto.has_numba", lambda: False)
     with pytest.warns(UserWarning, match="numba cannot be imported.*pip install numba"):
-        assert auto(Simplex())[0] == "interior-point"
-    with pytest.warns(UserWarning, match="numba cannot be imported"):
-        assert auto(knapsack) == ["bundle"]
+        assert "dual" not in auto()
 
 
 def test_predicted_work_knows_planar_graphs():
@@ -297,67 +277,6 @@ def test_predicted_work_knows_planar_graphs():
     assert run.derived["planar"]
     dense = Run(derived={"planar": False})
     assert 10.0 * work < interior_point_work(InMemoryObjective(SPOPlusLoss(grid), X, C), dense)
-    assert choose_solvers(InMemoryObjective(SPOPlusLoss(grid), X, C, alpha=0.01))[0] == "interior-point"
-
-
-def test_dual_or_interior_point_by_predicted_time():
-    """The distance to the optimum, which grows as the penalty decreases, is what dual pays for."""
-    rng = np.random.default_rng(0)
-    X, C = rng.normal(size=(1000, 5)), rng.normal(size=(1000, 100))
-
-    def first(region=Simplex(), n=1000, d=100, **params):  # noqa: B008
-        return choose_solvers(InMemoryObjective(SPOPlusLoss(region), X[:n], C[:n, :d], **params))[0]
-
-    assert first(alpha=0.01) == first(alpha=0.01, region=TopK(5)) == "dual"
-    assert first(alpha=1e-5) == first(alpha=0.0) == first(alpha=0.01, l1_ratio=0.5) == "interior-point"
-    # Small problems are not worth loading numba, and with few costs an iteration takes no longer than some passes.
-    assert first(alpha=0.01, n=100) == first(alpha=0.01, d=20) == "interior-point"
-
-
-def test_dual_needs_fewer_passes_with_more_samples_for_each_coefficient():
-    rng = np.random.default_rng(1)
-    X, C = rng.normal(size=(6000, 100)), rng.normal(size=(6000, 10))
-
-    def first(n, alpha):
-        return choose_solvers(InMemoryObjective(SPOPlusLoss(Simplex()), X[:n], C[:n], alpha=alpha))[0]
-
-    assert first(6000, 0.003) == "dual" and first(6000, 1e-4) == "interior-point"
-    # With fewer samples the optimum is as far away, and an iteration takes less time.
-    assert first(3000, 0.003) == "interior-point"
-
-
-@pytest.mark.parametrize(("alpha", "most"), [(0.0, 2500), (0.01, 1000)])
-def test_bundle_comes_first_where_undecided_rows_close_the_gap(alpha, most, monkeypatch):
-    """An interior-point iteration takes time proportional to n, bundle's programs do not."""
-    monkeypatch.setattr("skspo.solvers.bundle.solver.FINISH_FROM", 8000)
-    rng = np.random.default_rng(0)
-    p = most // 9 - 1  # nine directions, one intercept
-    X, C = rng.normal(size=(8000, p + 1)), rng.normal(size=(8000, 10))
-
-    def first(n, p):
-        return choose_solvers(InMemoryObjective(SPOPlusLoss(Simplex()), X[:n, :p], C[:n], alpha=alpha))[0]
-
-    assert first(8000, 50) == first(8000, p) == "bundle"
-    assert first(7999, 50) != "bundle" and first(8000, p + 1) != "bundle"
-
-
-def test_auto_tries_dual_where_the_loss_may_vanish():
-    """With few samples for each feature there may be a model without loss, which dual finds in a few passes."""
-    rng = np.random.default_rng(0)
-    X, C = rng.normal(size=(900, 180)), rng.normal(size=(900, 10))
-
-    def chosen(n, p, **params):
-        objective = InMemoryObjective(SPOPlusLoss(Simplex()), X[:n, :p], C[:n], **params)
-        return make_solvers(objective, Run(), "auto")
-
-    # With nine directions there are up to 2 + log2(9) = 5.2 samples for each of the 181 coefficients.
-    for params, passes in (({}, FIRST_DUAL_PASSES), ({"alpha": 1e-6}, None)):
-        dual, *others = chosen(900, 180, **params)
-        assert dual.name == "dual" and dual.max_iter == passes
-        assert others[0].name == "interior-point"
-    assert chosen(900, 170)[0].name == "interior-point"
-    assert chosen(900, 180, alpha=0.1, l1_ratio=1.0)[0].name == "interior-point"
-    assert chosen(400, 80)[0].name == "interior-point"  # not worth loading numba
 
 
 def test_states_of_a_run_serve_the_next_penalty():
@@ -378,41 +297,14 @@ def test_states_of_a_run_serve_the_next_penalty():
     assert warm.n_iter < cold.n_iter
 
 
-def test_auto_uses_dual_near_the_prior():
-    """With a strong ridge, and if there are many fits: single ones are not worth loading numba."""
-    pytest.importorskip("numba")
+def test_dual_is_expected_to_need_few_passes_near_the_prior():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 10))
     C = (X @ rng.normal(size=(10, 6))) ** 2 / 10 + rng.normal(size=(200, 6))
     objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="least_squares", standardized=True)
     slope = float(np.linalg.norm(objective.loss_gradient(objective.prior)[1]))
-
-    def auto(alpha, l1_ratio=0.0, objective=objective, **state):
-        return choose_solvers(objective.with_penalty(alpha * slope, l1_ratio), Run(n_fits=10_000, **state))
-
-    assert auto(0.11)[:2] == ["dual", "interior-point"] and auto(0.09)[0] == "interior-point"
-    assert "dual" not in choose_solvers(objective.with_penalty(slope, 0.0))
-    # Not for penalties that leave coefficients free, or that are not smooth.
-    assert "dual" not in auto(1.0, l1_ratio=0.5)
-    zero = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="zero", standardized=True)
-    assert "dual" not in auto(1.0, objective=zero)
-
-    # Along a path it is used as long as it needs few passes.
-    first, run = objective.with_penalty(slope, 0.0), Run(n_fits=10_000)
-    dual, *_ = make_solvers(first, run, "auto")
-    assert dual.name == "dual" and dual.max_iter == FIRST_DUAL_PASSES
-    assert dual.solve(first, run).converged and run.states["dual"].n_iter <= FEW_PASSES
-    assert auto(0.02, states=run.states)[0] == "dual" and auto(0.009, states=run.states)[0] == "interior-point"
-    slow = {"dual": run.states["dual"]._replace(n_iter=FEW_PASSES + 1)}
-    assert auto(1.0, states=slow)[0] == "interior-point"
-
-
-def test_interior_point_continues_where_dual_needs_too_many_passes(monkeypatch):
-    pytest.importorskip("numba")
-    monkeypatch.setattr("skspo.solvers.auto.FIRST_DUAL_PASSES", 1)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 10))
-    C = (X @ rng.normal(size=(10, 6))) ** 2 / 10 + rng.normal(size=(200, 6))
-    objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, alpha=0.1, prior="least_squares", standardized=True)
-    result, solver = minimise(objective, Run(n_fits=10_000), SolverOptions())
-    assert solver.name == "interior-point" and result.converged
+    work = [
+        DualSolver.estimate(objective.with_penalty(share * slope, 0.0), Run(n_fits=10_000)).work
+        for share in (1.0, 0.1, 0.01, 0.001)
+    ]
+    assert work == sorted(work) and work[0] < 0.5 * work[-1]

@@ -40,7 +40,8 @@ from ..interior_point.solver import is_simple
 from ..undecided_rows import can_finish, finish_with_undecided_rows
 from .cut_model import BALANCE_FROM, NUMBERS, CutModel, Moments, groups_for, program_work
 
-#: passes that the fits of benchmarks/auto.py needed: a number, and one for so many unknowns unless undecided rows finish
+#: passes that the fits of benchmarks/auto.py needed: a number, and one more for so many unknowns, unless undecided
+#: rows close the gap
 PASSES, UNKNOWNS = 30.0, 5.0
 
 #: largest proximal step; subgradients and coefficients are of order one
@@ -148,7 +149,6 @@ class BundleSolver(Solver):
                     if not search.solve_again():
                         search.call_oracle()
                     if progress.spend(search.model.work):
-                        run.paused[self.name] = search
                         status = Status.PAUSED
                         break
             except Stop as stop:
@@ -159,7 +159,10 @@ class BundleSolver(Solver):
             if status is not Status.CONVERGED:
                 search.use_last_multipliers()
             search.report(force=True)
-            return self.result(objective, search.centre, search.value, search.bound, search.n_iter, status, message)
+            result = self.result(objective, search.centre, search.value, search.bound, search.n_iter, status, message)
+            if result.status is Status.PAUSED:
+                run.paused[self.name] = search
+            return result
 
 
 class Search:
@@ -209,7 +212,7 @@ class Search:
         """Continue after a pause; ``start`` may be a better point that another solver has found."""
         self.progress = progress
         progress.begin()
-        if start is None:
+        if start is None or np.array_equal(start, self.centre):
             return
         value, _ = self.model.add(start)
         self.n_iter += 1

@@ -148,8 +148,7 @@ class Ascent:
         solver = self.solver
         self.progress = Progress(solver.name, self.objective, run, solver.verbose, tol=solver.tol, done=self.n_iter)
         self.work = 0.0
-        value = self.objective.value(start)
-        if value < self.value:
+        if not np.array_equal(start, self.best) and (value := self.objective.value(start)) < self.value:
             self.best, self.value = start, value
 
     def minimise(self) -> Result:
