@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-import numpy as np
-
 from .._utils.deadline import Deadline
 from ..regions.capabilities import Memory
 

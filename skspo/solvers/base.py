@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -83,10 +83,15 @@ ORACLE_COST = 10.0
 
 def pass_work(objective: LinearObjective) -> float:
     """Work of predictions and decisions for all rows, and of the moments of the decisions."""
-    d, design = objective.normals.shape[1], objective.design
-    width = float(design.Z.nnz) / objective.n_samples if design.sparse else design.n_coef
+    d = objective.normals.shape[1]
     oracle = ORACLE_CALL if objective.region.oracle_is_solver else ORACLE_COST * d
-    return objective.n_samples * (2.0 * d * width + oracle)
+    return objective.n_samples * (2.0 * d * features_per_row(objective) + oracle)
+
+
+def features_per_row(objective: LinearObjective) -> float:
+    """Number of features of a row that are not zero."""
+    Z: Any = objective.design.Z if objective.design.sparse else None
+    return float(objective.design.n_coef) if Z is None else float(Z.nnz) / objective.n_samples
 
 
 def certified(objective: LinearObjective, result: Result, tol: float) -> Result:

@@ -39,7 +39,7 @@ from ..._training.run import Run
 from ..._utils.params import number
 from ..._utils.progress import Activity
 from ..._utils.threads import one_blas_thread
-from ..base import Estimate, Result, Solver, Status, pass_work, rows_of
+from ..base import Estimate, Result, Solver, Status, features_per_row, pass_work, rows_of
 from ..pool import pool_of
 from .ascent import Ascent, State
 from .pooled import PooledAscent
@@ -96,7 +96,7 @@ class DualSolver(Solver):
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Sweeps, some passes of the oracle, and loading the kernels; memory of a few decisions per sample."""
         d, n = objective.normals.shape[1], objective.n_samples
-        entries = float(n * d) * (objective.design.Z.nnz / n if objective.design.sparse else objective.design.n_coef)
+        entries = float(n * d) * features_per_row(objective)
         sweeps = SWEEPS if objective.l2.any() or may_interpolate(objective) else SWEEPS_WITHOUT_RIDGE
         work = min(sweeps, NEAR * distance_from_prior(objective, run)) * entries + ORACLE_PASSES * pass_work(objective)
         return Estimate(work + 1e9 * LOADING / run.n_fits, 8.0 * DECISIONS * n * d)
