@@ -61,12 +61,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
         one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
     solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
-        The default "auto" is decided by :func:`skspo.solvers.choose_solvers`: separable for products of regions, boxes
-        with more than 20 costs among them, lbfgs and newton for strongly convex regions,
-        interior-point for polyhedra and Markowitz, conic for other regions in cone form with moderate data (and where
-        the others do not close the gap), bundle for regions with an oracle only, for many samples and for shared models
-        with few coefficients, else sgd; bundle and sgd if the oracle is found to be a heuristic.  A Solver instance
-        uses its own parameters.
+        "auto" lets the solvers that can solve the problem take turns, those first that expect to do the least work, until
+        the gap is closed (see the guide, "Choosing a solver").  A Solver instance uses its own parameters.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int or None, default=None

@@ -13,11 +13,11 @@ name               what it asks of a region                   when to use it
 ``sgd``            nothing but ``argmin``                     approximate; everything else
 =================  =========================================  ==========================================
 
-``auto`` chooses among them by the rules in ``skspo.solvers.auto``.
+With ``auto`` they take turns, in the order of their estimates (``skspo.solvers.turns``).
 """
 
 from .auto import SOLVERS, choose_solvers, make_solvers
-from .base import Result, Solver, Status, check_solver_serves, history_of
+from .base import Estimate, Result, Solver, Status, check_solver_serves, history_of
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
 from .dual.solver import DualSolver
@@ -32,6 +32,7 @@ __all__ = [
     "BundleSolver",
     "ConicSolver",
     "DualSolver",
+    "Estimate",
     "InteriorPointSolver",
     "LBFGSSolver",
     "NewtonSolver",
