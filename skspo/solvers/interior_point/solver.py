@@ -225,6 +225,7 @@ class _Search:
         """Continue after a pause."""
         self.start_at = start
         self._begin(run)
+        self._step()
         return self.run()
 
     def run(self) -> Result:
@@ -277,7 +278,8 @@ class _Search:
             candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), V)]
         if self.n_iter and not close:
             candidates.append((self.start_at, None))  # never worse than where we came from
-        result = self.solver.finish(self.objective, self.run_state, candidates, self.n_iter)
+        paused = self.stop is not None and self.stop[0] is Status.PAUSED
+        result = self.solver.finish(self.objective, self.run_state, candidates, self.n_iter, mix=not paused)
         best = self.best
         if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
             self.best = best = result
