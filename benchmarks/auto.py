@@ -12,8 +12,8 @@ The last column is the time of "auto" divided by that of the best solver (1 mean
     python benchmarks/auto.py --only paths                 rows whose name contains "paths"
     python benchmarks/auto.py --out docs/benchmarks/README.md              also write table and results/auto.json
     python benchmarks/auto.py --out docs/benchmarks/README.md --missing    only rows that are not in results/auto.json
-    python benchmarks/auto.py --out docs/benchmarks/README.md --replay     run nothing: the rules of the present sources
-                                                                           on the stored times of all solvers
+    python benchmarks/auto.py --out docs/benchmarks/README.md --replay     run nothing: the first solver of the present
+                                                                           sources, by the stored times of all solvers
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def verdict(row: dict[str, Any]) -> str:
 
 
 def chosen(problem: Problem, seed: int) -> list[str]:
-    """Solvers that the present rules try, in this order."""
+    """Solvers among which "auto" chooses at present, in the order of their estimates."""
     from skspo._training.in_memory import InMemoryObjective
     from skspo.losses import SPOPlusLoss
     from skspo.solvers import choose_solvers
@@ -235,7 +235,7 @@ def main() -> None:
     parser.add_argument("--cap", type=float, default=60.0, help="time limit of a fit in seconds")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--missing", action="store_true", help="only rows that are not in the results beside --out")
-    parser.add_argument("--replay", action="store_true", help="run nothing: the present rules on the stored times")
+    parser.add_argument("--replay", action="store_true", help="run nothing: the present choice by the stored times")
     out_option(parser)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()

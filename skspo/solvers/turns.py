@@ -59,7 +59,8 @@ def take_turns(
                 goes_on = status is Status.PAUSED and closing(objective, run.history[before:], solver.tol)
             if status is not Status.PAUSED:
                 waiting.remove(entry)
-        allowance *= 2.0
+        least = min((estimate for _, estimate in waiting), default=0.0)
+        allowance = max(2.0 * allowance, least / TOO_LARGE)  # so that somebody has a turn
 
 
 def closing(objective: LinearObjective, history: list[tuple[float, int, float, float]], tol: float) -> bool:

@@ -81,6 +81,17 @@ def test_the_last_solver_has_no_budget(objective):
     assert seen == [("a", FIRST_TURN), ("b", np.inf)]
 
 
+def test_others_have_a_turn_after_a_solver_without_work(objective):
+    run, seen = Run(), []
+
+    def turn(worker):
+        seen.append(worker.name)
+        return Status.NUMERICAL_LIMIT
+
+    take_turns(objective, run, [Worker("a", 0.0, 1.0), Worker("b", 5.0, 1.0), Worker("c", 700.0, 1.0)], turn)
+    assert seen == ["a", "b", "c"]
+
+
 def test_a_gap_that_goes_down_fast_is_waited_for(objective):
     def history(gaps):
         return [(0.0, k, 1.0, 1.0 - gap) for k, gap in enumerate(gaps)]
