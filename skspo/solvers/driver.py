@@ -474,7 +474,7 @@ def check_oracle(objective: LinearObjective, result: Result) -> None:
     if objective.inexact:
         return
     size = REPEATED * max(abs(value), abs(result.objective), 1e-2 * objective.trivial_value())
-    if not abs(value - result.objective) <= size:
+    if not abs(value - result.objective) <= max(size, ROUNDED):
         region.distrust(
             f"the oracle does not give the same answers again: the objective of the same model was "
             f"{result.objective * objective.scale:.9g} and is {value * objective.scale:.9g}.",

@@ -38,6 +38,7 @@ def test_status_is_a_string():
         "converged",
         "iteration limit",
         "time limit",
+        "paused",
         "numerical limit",
         "interrupted",
         "failed",
