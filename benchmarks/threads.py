@@ -1,6 +1,6 @@
-"""Two threads or one: oracles, whole fits and cross-validation by ``n_jobs``, and fits by the number of BLAS threads.
+"""Two threads or one: cross-validation by ``n_jobs``, and fits by the number of BLAS threads.
 
-    python benchmarks/threads.py                     everything, five minutes on an idle machine with two cores
+    python benchmarks/threads.py                     everything, three minutes on an idle machine with two cores
     python benchmarks/threads.py --only CV           rows whose kind contains "CV"
     python benchmarks/threads.py --quick             two small rows, as a test
     python benchmarks/threads.py --out docs/benchmarks/README.md     also write table and results/threads.json
@@ -31,21 +31,6 @@ FEWEST, MOST, SECONDS = 3, 100, 8.0
 Row = tuple[str, str, int]  # kind, problem, samples
 
 ROWS: list[Row] = [
-    ("oracle", "EntropySimplex d=50", 20_000),
-    ("oracle", "LogBarrierSimplex d=50", 8_000),
-    ("oracle", "Knapsack 32x1, 0-1", 8_000),
-    ("oracle", "Knapsack 32x2, 0-1", 1_000),
-    ("oracle", "Knapsack 32, fractional", 8_000),
-    ("oracle", "TopK d=50", 8_000),
-    ("oracle", "Simplex d=10", 100_000),
-    ("oracle", "ShortestPath 5x5", 20_000),
-    ("fit", "EntropySimplex d=50", 20_000),
-    ("fit", "LogBarrierSimplex d=50", 8_000),
-    ("fit", "Knapsack 32x2, 0-1", 1_000),
-    ("fit", "Knapsack 32, fractional", 8_000),
-    ("fit", "TopK d=50", 8_000),
-    ("fit", "Simplex d=10", 100_000),
-    ("fit", "ShortestPath 5x5", 10_000),
     ("CV", "ShortestPath 5x5", 1_000),
     ("CV", "Simplex d=10", 2_000),
     ("BLAS", "ShortestPath 10x10", 300),
@@ -54,30 +39,25 @@ ROWS: list[Row] = [
     ("BLAS", "EntropySimplex d=50", 20_000),
     ("BLAS", "Simplex d=10", 100_000),
 ]
-QUICK: list[Row] = [("oracle", "TopK d=50", 500), ("BLAS", "Simplex d=10", 300)]
+QUICK: list[Row] = [("CV", "Simplex d=10", 100), ("BLAS", "Simplex d=10", 300)]
 
 
 def problem(name: str, n: int) -> tuple[Any, np.ndarray, np.ndarray, dict[str, Any]]:
     """Region, features, costs and parameters of a fit."""
     import skspo as sk
-    from skspo.datasets import make_knapsack, make_portfolio, make_shortest_path
+    from skspo.datasets import make_portfolio, make_shortest_path
 
     kind, rng = name.split()[0].rstrip(","), np.random.default_rng(0)
     if kind == "ShortestPath":
         side = int(name.split("x")[-1])
         X, C = make_shortest_path(n, grid=(side, side), degree=4, noise=0.5, random_state=0)
         return sk.ShortestPath.grid(side, side), X, C, {}
-    if kind == "Knapsack":
-        X, C = make_knapsack(n, random_state=0)
-        weights = rng.integers(3, 9, size=(2 if "32x2" in name else 1, C.shape[1]))
-        return sk.Knapsack(weights, 0.3 * weights.sum(axis=1) // 1, integer="0-1" in name), X, C, {"tol": 1e-3}
     if kind == "Simplex":
         X = rng.normal(size=(n, 200 if "p=200" in name else 5))
         C = (X[:, :5] @ rng.normal(size=(5, 10)) + 3.0) ** 2 + rng.normal(size=(n, 10))
         return sk.Simplex(), X, C, {"alpha": 0.01} if "ridge" in name else {}
     X, C = make_portfolio(n, 5, 50, degree=4, noise=0.5, random_state=0)
-    regions = {"EntropySimplex": sk.EntropySimplex(), "LogBarrierSimplex": sk.LogBarrierSimplex(), "TopK": sk.TopK(5)}
-    return regions[kind], X, C, {"alpha": 0.01} if kind == "TopK" else {}
+    return sk.EntropySimplex(), X, C, {}
 
 
 def task(row: Row) -> Callable[[int], np.ndarray]:
@@ -88,8 +68,6 @@ def task(row: Row) -> Callable[[int], np.ndarray]:
 
     kind, name, n = row
     region, X, C, params = problem(name, n)
-    if kind == "oracle":
-        return lambda threads: region.with_threads(threads).argmin(C)
     if kind == "BLAS":
 
         def fit(threads: int) -> np.ndarray:
@@ -97,8 +75,7 @@ def task(row: Row) -> Callable[[int], np.ndarray]:
                 return np.array([sk.SPOPlusRegressor(region, **params).fit(X, C).objective_])
 
         return fit
-    estimator = sk.SPOPlusRegressorCV if kind == "CV" else sk.SPOPlusRegressor
-    return lambda threads: estimator(region, n_jobs=threads, **params).fit(X, C).coef_
+    return lambda threads: sk.SPOPlusRegressorCV(region, n_jobs=threads, **params).fit(X, C).coef_
 
 
 def measure(row: Row, seconds: float) -> dict[str, Any]:

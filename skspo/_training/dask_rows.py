@@ -84,8 +84,6 @@ class DaskRows(Rows):
         Anything else is an error.
     """
 
-    in_parallel = True
-
     def __init__(
         self, estimator: object, X: object, y: object, sample_weight: object, offset: object, region_params: object
     ) -> None:

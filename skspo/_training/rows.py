@@ -50,8 +50,6 @@ class Rows(ABC):
 
     #: rows of each part, known after the survey
     sizes: tuple[int, ...] = ()
-    #: whether several parts are worked on at the same time, so that oracles need no threads of their own
-    in_parallel = False
 
     @abstractmethod
     def first(self) -> tuple[np.ndarray, np.ndarray]:

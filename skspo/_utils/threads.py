@@ -3,8 +3,6 @@
 The number of BLAS threads and the filters of warnings are global.  A context manager that saves, changes and restores
 them fails if two threads overlap: the second saves the value of the first, and restores that in the end.  Here the
 first thread that enters makes the change and the last one that leaves undoes it.
-
-The threads of ``run_together`` are shared, too: there is one pool for the process.
 """
 
 from __future__ import annotations
@@ -12,13 +10,11 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import copy_context
 from functools import cache
 
-from joblib import cpu_count, effective_n_jobs
+from joblib import effective_n_jobs
 from threadpoolctl import LibController, ThreadpoolController
 
 
@@ -101,48 +97,3 @@ def count_workers(n_jobs: int | None, n_tasks: int) -> int:
     Every use of ``joblib.Parallel`` has this number: joblib starts as many processes as it is told, also without work.
     """
     return max(min(effective_n_jobs(n_jobs), n_tasks), 1)
-
-
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
-
-
-def _shared_pool() -> ThreadPoolExecutor:
-    """Threads of the process, one for each core; they are started when they are first needed."""
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max(cpu_count(), 1), thread_name_prefix="skspo")
-        return _pool
-
-
-def _forget_pool() -> None:
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    # The threads of the pool do not exist in the child, and another thread may have held the lock.
-    os.register_at_fork(after_in_child=_forget_pool)
-
-
-def run_together(tasks: Sequence[Callable[[], None]]) -> None:
-    """Run tasks at the same time, the first in this thread and the others in the pool of the process.
-
-    Every task has a copy of the context of the caller, and with it the deadline and NumPy's handling of floating-point
-    errors.  A task must not call this function itself: it would wait for threads that wait for it.  If tasks fail, the
-    error of the first of them is raised when all have ended.
-
-    Parameters
-    ----------
-    tasks : sequence of callables
-        Without arguments.
-    """
-    first, *others = tasks
-    futures = [_shared_pool().submit(copy_context().run, task) for task in others]
-    try:
-        first()
-    finally:
-        wait(futures)
-    for future in futures:
-        future.result()

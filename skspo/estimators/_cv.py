@@ -42,7 +42,6 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
@@ -129,8 +128,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         A fit that does not converge in its share is the best found, with a warning.  If the shares are too short for a
         fit, some models are copied to the next smaller candidates.
     n_jobs : int or None, default=None
-        Number of folds fitted at the same time; None means 1, and -1 as many as there are cores.  In the fit to all
-        data it is the number of threads of regions that use threads (see :class:`SPOPlusRegressor`).
+        Number of folds fitted at the same time; None means 1, and -1 as many as there are cores.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in sgd.
     verbose : int, default=0
@@ -319,10 +317,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
         splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
-        jobs = effective_n_jobs(self.n_jobs)
         with deadline.enforced():
-            # Folds are fitted at the same time and get the region without threads.
-            objective = self._objective(SPOPlusLoss(training_region.with_threads(jobs)), data, standardized=True)
+            objective = self._objective(SPOPlusLoss(training_region), data, standardized=True)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
         n_fits = len(splits) * len(alphas)
         score = self._score_function(plain)

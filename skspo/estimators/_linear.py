@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import Tags
@@ -171,8 +170,8 @@ class LinearSPOPlusMixin:
     ) -> tuple[Region, Region, Region]:
         """Region to be stored, region of these samples for decisions, and region of these samples for training.
 
-        Oracles that are solvers get ``n_jobs`` if they have none, the others that many threads.  If there is no time
-        to prepare them, the deadline has passed, and no decision is made in them before the fit ends.
+        Regions get ``n_jobs`` if they have none.  If there is no time to prepare them, the deadline has passed, and no
+        decision is made in them before the fit ends.
         """
         with deadline.enforced():
             return self._checked_regions(C, region_params, n_jobs, surrogate_region)
@@ -199,16 +198,14 @@ class LinearSPOPlusMixin:
                     "they must agree."
                 )
             regions.append(surrogate)
-        threads = 1
         if n_jobs is not None:
-            threads = effective_n_jobs(n_jobs)
             for r in regions:
                 if r.get_params(deep=False).get("n_jobs", 0) is None:
                     r.set_params(n_jobs=n_jobs)
         views = []
         for r in regions:
             try:
-                views.append(view_in_time(r, region_params, n, d).with_threads(threads))
+                views.append(view_in_time(r, region_params, n, d))
             except (TypeError, ValueError) as error:
                 if r is not region:
                     error.add_note("This is about surrogate_region, which gets the same region_params.")

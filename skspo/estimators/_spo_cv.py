@@ -17,7 +17,7 @@ import warnings
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
@@ -278,7 +278,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 activity.update("descent on the folds" if activity.done < len(splits) else "fit to all data")
             cv_results, chosen = _judge(steps, folds, codes_of(groups, splits))
             step = float(steps[chosen])
-            line = self._line(region.with_threads(effective_n_jobs(self.n_jobs)), data, alpha, seeds[-1], deadline)
+            line = self._line(region, data, alpha, seeds[-1], deadline)
             result = self._between(line, step)
             self._store(
                 line.objective,

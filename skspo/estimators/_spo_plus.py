@@ -76,10 +76,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     warm_start : bool, default=False
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None
-        Number of jobs of the region's oracle; None means 1, and -1 all cores.  Regions whose oracle is a solver use it
-        if they do not set their own.  :class:`EntropySimplex`, :class:`LogBarrierSimplex`, :class:`Knapsack`,
-        :class:`Simplex` and :class:`TopK` compute the decisions of thousands of samples in so many threads, except
-        with dask, whose workers do that.  Other regions do not gain by threads.  The model does not depend on it.
+        Number of jobs of the region's oracle; None means 1, and -1 all cores.  Regions with a parameter ``n_jobs``,
+        whose oracle is a solver, use it if they do not set their own; others gain nothing by threads.  The model does
+        not depend on it.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in sgd and dual.
     verbose : int, default=0
@@ -286,8 +285,6 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         region, _, training_region = self._check_regions(
             np.empty((0, d)), None, self.n_jobs, self.surrogate_region, deadline=deadline
         )
-        if rows.in_parallel:
-            training_region = training_region.with_threads(1)
         objective = ChunkedObjective(
             SPOPlusLoss(training_region),
             rows,

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Bunch, Tags, check_random_state, get_tags
@@ -353,7 +353,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             check_blocks(n_features, d)
         with deadline.enforced():
             region = check_region(self.region, n_dim=d)
-            view = view_in_time(region, region_params, n, d).with_threads(effective_n_jobs(self.n_jobs))
+            view = view_in_time(region, region_params, n, d)
         attributes["_seen"] = seen_or_none(X, C.reshape(n, d))
         shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view, names=column_names(y))
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))

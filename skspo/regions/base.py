@@ -33,7 +33,6 @@ from ._cost_bounds import ClipsPredictions
 from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import read_names, read_rows
-from ._threads import count_blocks, solve_blocks
 from .capabilities import CAPABILITIES as CAPABILITIES
 from .capabilities import Memory, equalities_of, has, project_visible
 
@@ -140,9 +139,6 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
 
     #: which rows of the user's data the rows of costs are
     _row_names: RowNames = RowNames()
-
-    #: threads of ``solve_min``, see ``with_threads``
-    _n_threads: int = 1
 
     @property
     def n_dim(self) -> int | None:
@@ -253,14 +249,6 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         """Minimise each row of the float64 array ``C``; of equal costs the one with the lowest index is chosen."""
         raise NotImplementedError
 
-    def _thread_numbers(self, d: int) -> int | None:
-        """Costs (rows times ``d``) that are worth a thread of their own; None if threads do not pay.
-
-        A region that returns a number has an oracle whose decision for a row is the same, bit for bit, whatever the
-        other rows are.  What it stores in ``memory`` has one entry per row.
-        """
-        return None
-
     # -- what every region has -----------------------------------------------------------------------------------------
 
     def argmin(self, C: ArrayLike) -> np.ndarray:
@@ -295,8 +283,6 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         for the same rows again, with other costs, passes the same ``memory``; an iterative oracle may store a warm
         start there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
-        if self._n_threads > 1 and (n_blocks := count_blocks(self, C)) > 1:
-            return solve_blocks(self, C, memory, n_blocks)
         try:  # faster than a context manager
             return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
         except Exception as error:
@@ -401,36 +387,6 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         self.__dict__.setdefault("_cache", {})
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, _row_names=names)
-        return other
-
-    def with_threads(self, n_threads: int) -> Region:
-        """Return the same region, whose decisions for many rows are computed by several threads.
-
-        Parameters
-        ----------
-        n_threads : int
-            Number of threads.  Decisions do not depend on it.  Only oracles that were measured to gain by threads use
-            them, and only for many rows.  A pickled region has one thread again: threads belong to the process that
-            asked for them.
-
-        Returns
-        -------
-        region : Region
-            A view that shares what was prepared.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skspo import TopK
-        >>> C = np.random.default_rng(0).normal(size=(5000, 40))
-        >>> region = TopK(3)
-        >>> bool((region.with_threads(2).argmin(C) == region.argmin(C)).all())
-        True
-        """
-        if n_threads == self._n_threads:
-            return self
-        other = self._named(self._row_names)
-        other._n_threads = int(n_threads)
         return other
 
     def possible(self, n_rows: int, n_dim: int) -> np.ndarray | None:
@@ -571,7 +527,6 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
     def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         state.pop("_cache", None)
-        state.pop("_n_threads", None)
         return state
 
 

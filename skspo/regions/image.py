@@ -309,11 +309,6 @@ class LinearImage(DecidesInside):
         """What showed that the oracle of the inner region is not optimal."""
         return self.region.fault
 
-    def _thread_numbers(self, d: int) -> int | None:
-        inner, m = self._inner()
-        numbers = inner._thread_numbers(m)
-        return None if numbers is None else max(numbers * d // m, 1)
-
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         return self._argmin_again(C, data, {})
 
@@ -585,14 +580,13 @@ class _RowImage(LinearImage):
 
     def _of(self, inner: Region) -> _RowImage:
         other = _RowImage(self.image, inner, self.known)
-        other._row_names, other._n_threads = self._row_names, self._n_threads
+        other._row_names = self._row_names
         return other
 
     def take(self, rows: slice | np.ndarray) -> _RowImage:
         """View of some of the rows."""
         some = _RowImage(self.image, self.region.take(rows), None if self.known is None else self.known[rows])
         some._row_names = self._row_names.take(rows)
-        some._n_threads = self._n_threads
         return some
 
     def row_table(self, n: int) -> np.ndarray:

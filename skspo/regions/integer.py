@@ -17,7 +17,6 @@ from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import check_bounded, coordinate_bounds, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
-from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
 from .polyhedron import (
@@ -307,12 +306,6 @@ class Knapsack(PolyhedralRegion):
             return _KnapsackData(form, "search", weights, capacity)
         return _KnapsackData(form, "table", *table)
 
-    def _thread_numbers(self, d: int) -> int | None:
-        data = self._data(d)
-        if data.method == "table":
-            return _table_numbers(data.capacity)
-        return THREAD_NUMBERS if data.method == "ratio" else None
-
     def _argmin(self, C: np.ndarray, data: _KnapsackData) -> np.ndarray:
         if data.method == "all":
             return (C < 0).astype(np.float64)
@@ -414,14 +407,6 @@ class _RowKnapsack(RowPolyhedral):
         upper = self.rows.get("available", np.ones((1, n_dim))).astype(float)
         return self._form_with(n_dim, b_ub=self.rows["capacity"], upper=upper)
 
-    def _thread_numbers(self, d: int) -> int | None:
-        weights, capacity = self.region._data(d).form.A_ub.toarray(), self.rows["capacity"]
-        if self.region.integer:
-            # If there is a table for all rows, there is one for each block: the method does not depend on the blocks.
-            table = _whole_numbers(weights, capacity)
-            return None if table is None else _table_numbers(table[1])
-        return THREAD_NUMBERS if weights.shape[0] == 1 else None
-
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         region, capacity = self.region, data["capacity"]
         if "available" in data:
@@ -456,11 +441,6 @@ def _whole_numbers(weights: np.ndarray, capacity: np.ndarray) -> tuple[np.ndarra
     if weights.shape[1] * np.prod(limits.max(axis=0, initial=0.0) + 1.0) > MAX_CELLS:
         return None
     return whole // divisors[:, None], limits.astype(np.int64)
-
-
-def _table_numbers(capacity: np.ndarray) -> int:
-    """Costs that are worth a thread if there is a table for these capacities; its cells are work, too."""
-    return max(32 * THREAD_NUMBERS // int(np.prod(capacity.max(axis=0, initial=0) + 1)), 1)
 
 
 def _pack_whole(C: np.ndarray, weights: np.ndarray, capacity: np.ndarray) -> np.ndarray:

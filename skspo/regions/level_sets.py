@@ -17,7 +17,6 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.errors import InfeasibleRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from ._threads import THREAD_NUMBERS
 from .barriers import (
     diagonal_less,
     entropy_argmin,
@@ -65,9 +64,6 @@ class _SimplexLevelSet(Region):
         self.threshold = threshold
         self.sense = sense
         self.cost_bounds = cost_bounds
-
-    def _thread_numbers(self, d: int) -> int:
-        return THREAD_NUMBERS
 
     def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
         W, memory["root"], _ = self._solve(C, data, memory.get("root"))

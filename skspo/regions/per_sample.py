@@ -18,7 +18,6 @@ import numpy as np
 from ._cost_bounds import CostBounds, Limits
 from ._names import Names
 from ._row_names import rows_named
-from ._threads import count_blocks, solve_blocks
 from .base import Region
 from .capabilities import Memory
 
@@ -96,7 +95,6 @@ class RowRegion(Region):
         """View of some of the rows."""
         some = type(self)(self.region, {name: array[rows] for name, array in self.rows.items()})
         some._row_names = self._row_names.take(rows)
-        some._n_threads = self._n_threads
         return some
 
     def row_table(self, n: int) -> np.ndarray:
@@ -108,7 +106,5 @@ class RowRegion(Region):
         """Minimise the costs of exactly these rows."""
         if C.shape[0] != self.n_rows:
             raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {self.n_rows} rows.")
-        if self._n_threads > 1 and (n_blocks := count_blocks(self, C)) > 1:
-            return solve_blocks(self, C, memory, n_blocks)
         with rows_named(self._row_names.of):
             return self._argmin(C, self.rows)

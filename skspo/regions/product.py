@@ -145,7 +145,7 @@ class Product(Region):
         """Each region clips its columns to its own ``cost_bounds``."""
         return np.concatenate(
             [
-                region._named(self._row_names).with_threads(self._n_threads).decide_min(np.ascontiguousarray(C[:, k]))
+                region._named(self._row_names).decide_min(np.ascontiguousarray(C[:, k]))
                 for k, region in self._data(C.shape[1])
             ],
             axis=1,

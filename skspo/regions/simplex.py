@@ -12,7 +12,6 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import list_selected
 from ._row_names import row_error
-from ._threads import THREAD_NUMBERS
 from .base import CertifiedFloat, Region
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
@@ -48,9 +47,6 @@ class Simplex(PolyhedralRegion):
     def __init__(self, *, sense: str = "min", cost_bounds: CostBounds = None) -> None:
         self.sense = sense
         self.cost_bounds = cost_bounds
-
-    def _thread_numbers(self, d: int) -> int:
-        return 4 * THREAD_NUMBERS  # a minimum takes less time than the sorting of other oracles
 
     def _argmin(self, C: np.ndarray, data: None) -> np.ndarray:
         W = np.zeros_like(C)
@@ -118,9 +114,6 @@ class Simplex(PolyhedralRegion):
 
 class _RowSimplex(RowPolyhedral):
     """Simplices of the alternatives that are available in each row."""
-
-    def _thread_numbers(self, d: int) -> int | None:
-        return self.region._thread_numbers(d)
 
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         W = np.zeros_like(C)
@@ -334,9 +327,6 @@ class TopK(PolyhedralRegion):
             raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {shown(k)}.")
         return int(k)
 
-    def _thread_numbers(self, d: int) -> int:
-        return THREAD_NUMBERS
-
     def _argmin(self, C: np.ndarray, data: int) -> np.ndarray:
         if data == 0:
             return np.zeros_like(C)
@@ -414,9 +404,6 @@ class TopK(PolyhedralRegion):
 
 class _RowTopK(RowPolyhedral):
     """Choices of k of the available options, with one k per row."""
-
-    def _thread_numbers(self, d: int) -> int | None:
-        return self.region._thread_numbers(d)
 
     def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
         return self._first(np.argsort(np.where(data["available"], C, np.inf), axis=1, kind="stable"))

@@ -94,12 +94,6 @@ def test_losses_with_a_known_cost_by_enumeration(sense):
     assert sk.normalized_spo_loss(region.extend(C), region.extend(C_hat), region) == pytest.approx(expected)
 
 
-def test_many_rows_by_several_threads():
-    region = sk.LinearImage(sk.TopK(3), random_costs(10, 6))
-    C = random_costs(6, n=60_000)
-    assert_array_equal(region.with_threads(2).argmin(C), region.argmin(C))
-
-
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
@@ -410,7 +404,6 @@ def test_parameters_of_each_sample(names):
     assert_allclose(view.argmin(C), expected, atol=1e-12)
     some = np.array([7, 2, 2, 11])
     assert_allclose(view.take(some).argmin(C[some]), expected[some], atol=1e-12)
-    assert_allclose(view.with_threads(2).argmin(C), expected, atol=1e-12)
     assert len(np.unique(view.row_table(n), axis=0)) == len(np.unique(np.column_stack(list(rows.values())), axis=0))
     with pytest.raises(ValueError, match="but region_params has 12 rows"):
         view.argmin(C[:3])

@@ -253,3 +253,30 @@ def test_the_sense_of_a_knapsack_is_shown():
     names = [name for name in sk.regions.__all__ if hasattr(getattr(sk.regions, name), "get_params")]
     defaults = {name: inspect.signature(getattr(sk.regions, name)).parameters.get("sense") for name in names}
     assert [name for name, sense in defaults.items() if sense is not None and sense.default != "min"] == ["Knapsack"]
+
+
+WEIGHTS = np.random.default_rng(0).integers(1, 6, size=(2, 12))
+
+
+@pytest.mark.parametrize(
+    ("region", "capacities"),
+    [
+        (sk.Knapsack(WEIGHTS[0], 9), np.random.default_rng(1).integers(0, 40, size=101)),
+        (sk.Knapsack(WEIGHTS, [9, 14]), np.random.default_rng(2).integers(0, 40, size=(101, 2))),
+        (sk.Knapsack(WEIGHTS[0], 9, integer=False), np.random.default_rng(3).uniform(0, 40, size=101)),
+    ],
+    ids=["whole", "two resources", "fractional"],
+)
+def test_capacity_of_each_row(region, capacities):
+    """Ties included; each row is compared with its own region."""
+    rng = np.random.default_rng(4)
+    C = rng.integers(-3, 8, size=(101, 12)) + rng.choice([0.0, 0.25], size=(101, 12))
+    capacities[40:70] = 40  # nothing is binding there
+    view = region.with_rows({"capacity": capacities}, 101, 12)
+    expected = view.argmin(C)
+    for row in range(0, 101, 10):
+        assert_array_equal(clone(region).set_params(capacity=capacities[row]).argmin(C[row]), expected[row])
+    some = rng.permutation(101)[:60]
+    assert_array_equal(view.take(some).argmin(C[some]), expected[some])
+    with pytest.raises(ValueError, match="100 rows of costs, but region_params has 101"):
+        view.argmin(C[:100])

@@ -363,16 +363,6 @@ def test_images_of_paths_between_different_nodes():
     assert [own[0] for own in words] == rows["source"]
 
 
-@ALL
-def test_threads_change_nothing(name):
-    _, _, each, view = problem(name)
-    many = np.tile(np.arange(N), 400)
-    C = np.tile(costs(each), (400, 1))
-    large = view.take(many)
-    if name not in ("bounds", "pairs"):  # solvers row by row, with threads of their own
-        np.testing.assert_array_equal(large.with_threads(2).solve_min(C), large.solve_min(C))
-
-
 @pytest.mark.parametrize("solver", ["conic", "bundle", "dual"])
 def test_free_variables(solver):
     """A variable without bounds has infinite room to move in."""
