@@ -391,3 +391,39 @@ def excess_spo_risk(excess_surrogate_risk: ArrayLike, calibration: CalibrationFu
     0.08
     """
     return calibration.inverse(excess_surrogate_risk)
+
+
+def radial_calibration_constant(c_bar_norm: float, radii: ArrayLike, mu: float, L: float, n_dim: int) -> float:
+    r"""Slope of the calibration bound for one rotationally symmetric distribution.
+
+    .. math:: \delta(\epsilon) \ge \mathbb{E}\left[\frac{s \min(s, t)}{t^2 + s t}\right]
+        \frac{\mu^{9/2}}{2 L^{9/2}} \, \epsilon, \quad s = \lVert \bar c\rVert, \quad t = \lVert c - \bar c\rVert
+
+    Parameters
+    ----------
+    c_bar_norm : float
+        s, positive.
+    radii : array-like
+        Values of t, equally likely, positive.
+    mu, L : float
+        Strong convexity and smoothness of the function whose level set the region is.
+    n_dim : int
+        Dimension of the affine hull, at least 2.
+
+    Returns
+    -------
+    slope : float
+
+    Examples
+    --------
+    >>> from skspo.calibration import radial_calibration_constant
+    >>> radial_calibration_constant(1.0, [1.0], 2.0, 2.0, 3)
+    0.25
+    """
+    check_positive("c_bar_norm", c_bar_norm)
+    s = float(c_bar_norm)
+    t = check_levels("radii", radii, allow_zero=False)
+    check_positive("mu", mu)
+    number(mu)("L", L, "no function has mu > L")
+    integer(2)("n_dim", n_dim)
+    return float((np.minimum(s, t) * s / (t * t + s * t)).mean() * (mu / L) ** 4.5 / 2.0)

@@ -12,21 +12,19 @@ import numpy as np
 import pytest
 from marks import rest_is_slow
 from numpy.testing import assert_allclose
+from paper_examples import DoubleCone, NegativeExample, TightnessExample
+from sides import Subspace
 
 import skspo as sk
 from skspo.calibration import (
-    DoubleCone,
     LeastSquaresCalibration,
-    NegativeExample,
     PolyhedralCalibration,
     StronglyConvexCalibration,
-    TightnessExample,
     excess_risks,
     excess_spo_risk,
     radial_calibration_constant,
     region_geometry,
 )
-from skspo.calibration._checks import Subspace
 from skspo.regions.base import directions_of
 
 N = 4000

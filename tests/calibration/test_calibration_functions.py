@@ -7,7 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from level_set_steps import angle_bound, decision_cost_bounds, gradient_bounds, optimality_bound
 from numpy.testing import assert_allclose
+from paper_examples import DoubleCone, NegativeExample, TightnessExample
+from polyhedral_steps import power_sum_bound, transitions
+from rotational_steps import mean_cosine
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import gamma
@@ -15,31 +19,21 @@ from scipy.stats import chi2
 
 import skspo as sk
 from skspo.calibration import (
-    DoubleCone,
     LeastSquaresCalibration,
-    NegativeExample,
     PolyhedralCalibration,
     RiskCertificate,
     SampleComplexity,
     StronglyConvexCalibration,
-    TightnessExample,
-    angle_bound,
-    decision_cost_bounds,
     empirical_calibration,
     excess_risks,
     excess_spo_risk,
     generalization_bound,
-    gradient_bounds,
-    mean_cosine,
-    optimality_bound,
-    power_sum_bound,
     rademacher_bound,
     rademacher_monte_carlo,
     radial_calibration_constant,
     region_geometry,
     risk_certificate,
     spo_plus_range,
-    transitions,
 )
 from skspo.regions._oracles.enumeration import inradius_of_simplex, most_vertices, width_of_points
 from skspo.regions.base import directions_of

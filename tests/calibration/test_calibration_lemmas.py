@@ -6,32 +6,30 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from scipy.optimize import minimize_scalar
-from scipy.stats import norm
-
-import skspo as sk
-from skspo.calibration import (
-    Sides,
+from level_set_steps import (
     angle_bound,
-    conditional_excess_bound,
     decision_cost_bounds,
     decision_distance_bounds,
+    gradient_bounds,
+    optimality_bound,
+    spo_plus_term_bound,
+)
+from numpy.testing import assert_allclose
+from polyhedral_steps import (
+    conditional_excess_bound,
     delta_bound,
     direction_excess_bound,
-    excess_risks,
-    gradient_bounds,
-    least_risky_length,
-    mean_cosine,
-    mean_cosine_bound,
-    mean_norm,
-    optimality_bound,
     power_sum_bound,
-    spo_plus_term_bound,
-    surrogate_lower_risk,
     transition_sum_bound,
     transitions,
 )
+from rotational_steps import least_risky_length, mean_cosine, mean_cosine_bound, mean_norm, surrogate_lower_risk
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
+from sides import Sides
+
+import skspo as sk
+from skspo.calibration import excess_risks
 from skspo.regions.base import directions_of
 
 ROOT = np.random.default_rng(98).normal(size=(4, 4))

@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from polyhedral_steps import partial_mean
 from scipy.integrate import quad
 from scipy.stats import chi
 
-from .._utils.params import integer
-from ..regions.balls import L1Ball
-from ..regions.base import CertifiedFloat, Region
-from ._checks import check_positive
-from .polyhedral_steps import _partial_mean
+from skspo import L1Ball
+from skspo._utils.params import integer
+from skspo.calibration._checks import check_positive
+from skspo.regions.base import CertifiedFloat, Region
 
 
 class DoubleCone(Region):
@@ -36,7 +36,7 @@ class DoubleCone(Region):
 
     Examples
     --------
-    >>> from skspo.calibration import DoubleCone
+    >>> from paper_examples import DoubleCone
     >>> DoubleCone(2.0, 3.0).argmin([[0.0, 1.0, 0.1], [0.0, 0.1, 1.0]])
     array([[-0., -2.,  0.],
            [ 0.,  0., -3.]])
@@ -93,7 +93,7 @@ class NegativeExample:
 
     Examples
     --------
-    >>> from skspo.calibration import NegativeExample
+    >>> from paper_examples import NegativeExample
     >>> [NegativeExample(1.0, sigma).excess_spo_plus() < 1e-6 for sigma in (1.0, 0.1)]
     [False, True]
     """
@@ -141,7 +141,7 @@ class NegativeExample:
         kappa = np.sqrt(2.0) * self.eps
         means = np.array([-9.0, 7.0]) * self.eps / np.sqrt(2.0)  # of minus the second coordinate
         low, zero = np.array(-2.0 * kappa), np.array(0.0)
-        return float(np.sqrt(2.0) * np.mean([_partial_mean(low, zero, low, mean, self.sigma) for mean in means]))
+        return float(np.sqrt(2.0) * np.mean([partial_mean(low, zero, low, mean, self.sigma) for mean in means]))
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class TightnessExample:
 
     Examples
     --------
-    >>> from skspo.calibration import TightnessExample
+    >>> from paper_examples import TightnessExample
     >>> example = TightnessExample(a=1.0, b=2.0, n_dim=3, shift=1e-3)
     >>> round(example.excess_spo_plus() / example.limit(), 3)
     1.0
@@ -212,7 +212,7 @@ class TightnessExample:
         def given(length: float) -> float:
             zeta = np.array([-1.0, 1.0]) * self.a * length / self.b
             start = zeta - 2.0 * kappa
-            return float(self.b * _partial_mean(start, zeta, start, -self.shift, self.sigma).sum())
+            return float(self.b * partial_mean(start, zeta, start, -self.shift, self.sigma).sum())
 
         law = chi(self.n_dim - 1, scale=self.sigma)
         top = float(law.isf(1e-16))

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import gammaln
+from sides import Sides
 
-from .._utils.params import integer, number
-from ._checks import Sides, check_levels, check_nonnegative, check_positive
+from skspo._utils.params import integer, number
+from skspo.calibration._checks import check_nonnegative, check_positive
 
 
 def _sphere_average(function: Callable[[float], float], k: int) -> float:
@@ -51,7 +51,7 @@ def mean_norm(s: float, t: float, n_dim: int) -> float:
 
     Examples
     --------
-    >>> from skspo.calibration import mean_norm
+    >>> from rotational_steps import mean_norm
     >>> round(mean_norm(0.0, 2.0, 3), 6)
     2.0
     """
@@ -78,7 +78,7 @@ def mean_cosine(s: float, t: float, n_dim: int) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from skspo.calibration import mean_cosine
+    >>> from rotational_steps import mean_cosine
     >>> round(mean_cosine(1.0, 1.0, 2) * np.pi, 6)
     2.0
     """
@@ -108,7 +108,7 @@ def mean_cosine_bound(s: float, t: float, n_dim: int) -> Sides:
 
     Examples
     --------
-    >>> from skspo.calibration import mean_cosine_bound
+    >>> from rotational_steps import mean_cosine_bound
     >>> mean_cosine_bound(1.0, 2.0, 3).hold()
     True
     """
@@ -139,7 +139,7 @@ def surrogate_lower_risk(length: float, angle: float, s: float, t: float, n_dim:
     Examples
     --------
     >>> import numpy as np
-    >>> from skspo.calibration import surrogate_lower_risk
+    >>> from rotational_steps import surrogate_lower_risk
     >>> abs(surrogate_lower_risk(1.0, 0.0, 1.0, 0.5, 3)) < 1e-9
     True
     """
@@ -169,49 +169,13 @@ def least_risky_length(s: float, angle: float) -> float:
 
     Examples
     --------
-    >>> from skspo.calibration import least_risky_length
+    >>> from rotational_steps import least_risky_length
     >>> least_risky_length(2.0, 0.0), least_risky_length(2.0, 2.0)
     (2.0, 0.0)
     """
     check_positive("s", s)
     number(0.0, np.pi)("angle", angle)
     return float(s * max(np.cos(angle), 0.0))
-
-
-def radial_calibration_constant(c_bar_norm: float, radii: ArrayLike, mu: float, L: float, n_dim: int) -> float:
-    r"""Slope of the calibration bound for one rotationally symmetric distribution.
-
-    .. math:: \delta(\epsilon) \ge \mathbb{E}\left[\frac{s \min(s, t)}{t^2 + s t}\right]
-        \frac{\mu^{9/2}}{2 L^{9/2}} \, \epsilon, \quad s = \lVert \bar c\rVert, \quad t = \lVert c - \bar c\rVert
-
-    Parameters
-    ----------
-    c_bar_norm : float
-        s, positive.
-    radii : array-like
-        Values of t, equally likely, positive.
-    mu, L : float
-        Strong convexity and smoothness of the function whose level set the region is.
-    n_dim : int
-        Dimension of the affine hull, at least 2.
-
-    Returns
-    -------
-    slope : float
-
-    Examples
-    --------
-    >>> from skspo.calibration import radial_calibration_constant
-    >>> radial_calibration_constant(1.0, [1.0], 2.0, 2.0, 3)
-    0.25
-    """
-    check_positive("c_bar_norm", c_bar_norm)
-    s = float(c_bar_norm)
-    t = check_levels("radii", radii, allow_zero=False)
-    check_positive("mu", mu)
-    number(mu)("L", L, "no function has mu > L")
-    integer(2)("n_dim", n_dim)
-    return float((np.minimum(s, t) * s / (t * t + s * t)).mean() * (mu / L) ** 4.5 / 2.0)
 
 
 def _check(s: float, t: float, n_dim: int) -> None:

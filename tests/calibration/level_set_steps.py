@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sides import Sides, Subspace
 
-from ..regions.base import Region, StrongConvexity
-from ..regions.check import check_region
-from ._checks import Sides, Subspace, need, rows
+from skspo.calibration._checks import need, rows
+from skspo.regions.base import Region, StrongConvexity
+from skspo.regions.check import check_region
 
 
 def _prepare(
@@ -79,7 +80,7 @@ def optimality_bound(region: Region, c: ArrayLike, W: ArrayLike, A: ArrayLike | 
     Examples
     --------
     >>> from skspo import Ellipsoid
-    >>> from skspo.calibration import optimality_bound
+    >>> from level_set_steps import optimality_bound
     >>> optimality_bound(Ellipsoid(), [[1.0, 0.0]], [[1.0, 0.0]])
     Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
     """
@@ -110,7 +111,7 @@ def decision_cost_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: ArrayL
     Examples
     --------
     >>> from skspo import Ellipsoid
-    >>> from skspo.calibration import decision_cost_bounds
+    >>> from level_set_steps import decision_cost_bounds
     >>> decision_cost_bounds(Ellipsoid(), [[1.0, 0.0]], [[0.0, 1.0]])
     Sides(lower=array([1.]), value=array([1.]), upper=array([1.]))
     """
@@ -145,7 +146,7 @@ def decision_distance_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: Ar
     Examples
     --------
     >>> from skspo import Ellipsoid
-    >>> from skspo.calibration import decision_distance_bounds
+    >>> from level_set_steps import decision_distance_bounds
     >>> decision_distance_bounds(Ellipsoid(), [[1.0, 0.0]], [[-2.0, 0.0]])
     Sides(lower=array([2.]), value=array([2.]), upper=array([2.]))
     """
@@ -186,7 +187,7 @@ def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) ->
     Examples
     --------
     >>> from skspo import Ellipsoid
-    >>> from skspo.calibration import gradient_bounds
+    >>> from level_set_steps import gradient_bounds
     >>> gradient_bounds(Ellipsoid(), [[0.6, 0.0]])
     Sides(lower=array([1.2]), value=array([1.2]), upper=array([1.2]))
     """
@@ -226,7 +227,7 @@ def spo_plus_term_bound(region: Region, c: ArrayLike, delta: ArrayLike, A: Array
     Examples
     --------
     >>> from skspo import Ellipsoid
-    >>> from skspo.calibration import spo_plus_term_bound
+    >>> from level_set_steps import spo_plus_term_bound
     >>> spo_plus_term_bound(Ellipsoid(), [[1.0, 0.0]], [[-1.0, 0.0]])
     Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
     """
@@ -262,7 +263,7 @@ def angle_bound(region: Region, c_bar: ArrayLike, c_hat: ArrayLike, A: ArrayLike
     Examples
     --------
     >>> from skspo import Ellipsoid
-    >>> from skspo.calibration import angle_bound
+    >>> from level_set_steps import angle_bound
     >>> angle_bound(Ellipsoid(), [[1.0, 0.0]], [[-1.0, 0.0]])
     Sides(lower=array([2.]), value=array([2.]), upper=array([inf]))
     """

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, ndtr
+from sides import Sides
 
-from .._utils.params import number
-from ..regions.base import Region, directions_of
-from ..regions.check import check_region
-from ._checks import Sides, check_nonnegative, check_positive, check_share, region_geometry, rows
+from skspo._utils.params import number
+from skspo.calibration._checks import check_nonnegative, check_positive, check_share, region_geometry, rows
+from skspo.regions.base import Region, directions_of
+from skspo.regions.check import check_region
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
@@ -45,7 +46,7 @@ def delta_bound(region: Region, c_hat: ArrayLike, c_bar: ArrayLike) -> Sides:
     Examples
     --------
     >>> from skspo import Box
-    >>> from skspo.calibration import delta_bound
+    >>> from polyhedral_steps import delta_bound
     >>> delta_bound(Box(), [[1.0, 0.0]], [[-1.0, 0.0]])
     Sides(lower=array([0.]), value=array([1.]), upper=array([2.]))
     """
@@ -76,7 +77,7 @@ def power_sum_bound(a: ArrayLike, b: ArrayLike, p: float) -> Sides:
 
     Examples
     --------
-    >>> from skspo.calibration import power_sum_bound
+    >>> from polyhedral_steps import power_sum_bound
     >>> power_sum_bound([1.0], [1.0], 2.0)
     Sides(lower=array(0.25), value=array(0.5), upper=array(inf))
     """
@@ -120,7 +121,7 @@ def transitions(region: Region, c: ArrayLike, direction: ArrayLike) -> Transitio
     Examples
     --------
     >>> from skspo import L1Ball
-    >>> from skspo.calibration import transitions
+    >>> from polyhedral_steps import transitions
     >>> t = transitions(L1Ball(), [2.0, 0.0], [0.0, 1.0])
     >>> t.zeta, t.y
     (array([-2.,  2.]), array([ 1.,  0., -1.]))
@@ -179,7 +180,7 @@ def transition_sum_bound(region: Region, c: ArrayLike, direction: ArrayLike) -> 
     Examples
     --------
     >>> from skspo import L1Ball
-    >>> from skspo.calibration import transition_sum_bound
+    >>> from polyhedral_steps import transition_sum_bound
     >>> transition_sum_bound(L1Ball(), [2.0, 0.0], [0.0, 1.0]).hold()
     True
     """
@@ -230,7 +231,7 @@ def conditional_excess_bound(
     Examples
     --------
     >>> from skspo import L1Ball
-    >>> from skspo.calibration import conditional_excess_bound, transitions
+    >>> from polyhedral_steps import conditional_excess_bound, transitions
     >>> t = transitions(L1Ball(), [2.0, 0.0], [0.0, 1.0])
     >>> conditional_excess_bound(t, xi_bar=0.0, sigma=1.0, kappa=0.5).hold()
     True
@@ -250,13 +251,13 @@ def conditional_excess_bound(
         inside = t.size**2 + 3.0 * t.zeta**2 <= domain**2
         reach = np.sqrt(max(2.0 * domain**2 - t.size**2, 0.0))
     low, high = np.clip(t.zeta - 2.0 * kappa, -reach, reach), np.clip(t.zeta, -reach, reach)
-    value = alpha * (jumps * _partial_mean(low, high, t.zeta - 2.0 * kappa, xi_bar, sigma)).sum()
+    value = alpha * (jumps * partial_mean(low, high, t.zeta - 2.0 * kappa, xi_bar, sigma)).sum()
     weight = np.exp(-1.5 * (t.zeta / sigma) ** 2) * inside / np.sqrt(2.0 * np.pi * sigma**2)
     lower = 0.5 * alpha * part * kappa * np.exp(-1.5 * (part**2 + xi_bar**2) / sigma**2) * (weight * jumps).sum()
     return Sides(np.asarray(lower), np.asarray(value), np.asarray(np.inf))
 
 
-def _partial_mean(low: np.ndarray, high: np.ndarray, start: np.ndarray, mean: float, sigma: float) -> np.ndarray:
+def partial_mean(low: np.ndarray, high: np.ndarray, start: np.ndarray, mean: float, sigma: float) -> np.ndarray:
     """E[(xi - start) 1{low <= xi <= high}] for a normal xi."""
     a, b = (low - mean) / sigma, (high - mean) / sigma
     density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
@@ -301,7 +302,7 @@ def direction_excess_bound(
     Examples
     --------
     >>> from skspo import L1Ball
-    >>> from skspo.calibration import direction_excess_bound
+    >>> from polyhedral_steps import direction_excess_bound
     >>> round(direction_excess_bound(L1Ball(), [0.1, 0.0], [0.0, 0.2], sigma=1.0), 6)
     0.001267
     """
