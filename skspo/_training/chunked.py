@@ -8,6 +8,8 @@ The bundle method and L-BFGS need only sums over rows, whose size does not depen
     a pass        loss and subgradient, or loss and cuts of the bundle method                            many times
     certificate   moments of dual decisions                                                              L-BFGS only
 
+Solvers that need more get all rows in memory, from ``loaded``.
+
 ``Rows`` computes such sums; ``ChunkedObjective`` combines them.  A task is a function of one part of the data, an
 ``InMemoryObjective`` in common coordinates, and the results of all parts are added.
 
@@ -126,7 +128,7 @@ def part_gram(part: InMemoryObjective, start: int, Theta: np.ndarray, floor: flo
 
 
 class RowSample(NamedTuple):
-    """Some rows in the coordinates of solvers; ``+`` concatenates."""
+    """Some rows in the coordinates of solvers."""
 
     weight: np.ndarray
     Z: np.ndarray
@@ -134,17 +136,13 @@ class RowSample(NamedTuple):
     W: np.ndarray
     offset: np.ndarray  # no columns if there is none
 
-    def __add__(self, other: RowSample) -> RowSample:  # type: ignore[override]
-        """Rows of both."""
-        return RowSample(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
-
-def part_sample(part: InMemoryObjective, start: int) -> RowSample:
-    """The rows themselves."""
+def part_sample(part: InMemoryObjective, start: int) -> list[RowSample]:
+    """The rows themselves; lists of several parts are added, so that rows are copied once."""
     nothing = np.zeros((part.n_samples, 0))
     W = part.W if part.loss.needs_decisions else nothing
     offset = nothing if part.plain_offset is None else part.plain_offset
-    return RowSample(part.weight, part.design.Z, part.plain_costs, W, offset)
+    return [RowSample(part.weight, part.design.Z, part.plain_costs, W, offset)]
 
 
 class UndecidedRows(NamedTuple):
@@ -152,14 +150,14 @@ class UndecidedRows(NamedTuple):
 
     most: int
     found: int
-    sample: RowSample
+    sample: list[RowSample]
     constant: float
     slope: np.ndarray
 
     def __add__(self, other: UndecidedRows) -> UndecidedRows:  # type: ignore[override]
         """Rows of both."""
         found = self.found + other.found
-        sample = self.sample + other.sample if found <= self.most else RowSample(*(x[:0] for x in self.sample))
+        sample = self.sample + other.sample if found <= self.most else []
         return UndecidedRows(self.most, found, sample, self.constant + other.constant, self.slope + other.slope)
 
 
@@ -187,7 +185,7 @@ class _Factor(NamedTuple):
 class ChunkedObjective(LinearObjective):
     """Mean loss of a linear model plus its penalty, by sums over rows that are not in memory.
 
-    Solvers with ``supports_chunks`` use it like any objective; there are no arrays of all rows.
+    Solvers with ``supports_chunks`` use it like any objective; the others use ``loaded``.
 
     Parameters
     ----------
@@ -278,10 +276,22 @@ class ChunkedObjective(LinearObjective):
         if other.n_samples * (self.design.Z.shape[1] + 3 * d) > SAMPLE_ELEMENTS:
             other._reference_losses = {"zero": other._sum(part_start)[0]}
             return other
-        return self._in_memory(other._sum(part_sample), ALL_ROWS[::step])
+        return other.loaded()
 
-    def _in_memory(self, sample: RowSample, numbers: range = ALL_ROWS) -> InMemoryObjective:
+    @property
+    def bytes_to_load(self) -> float:
+        """Peak memory of ``loaded``: every row and its copy."""
+        d = self.normals.shape[1]
+        features = self.design.n_coef * (d if self.design.shared else 1)
+        return 16.0 * self.n_samples * (features + 3.0 * d)
+
+    def loaded(self) -> InMemoryObjective:
+        """Return the same problem with all rows in memory."""
+        return self._in_memory(self._sum(part_sample), ALL_ROWS[:: self._every.step])
+
+    def _in_memory(self, parts: list[RowSample], numbers: range = ALL_ROWS) -> InMemoryObjective:
         """Return the problem on some rows."""
+        sample = RowSample(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         design = copy(self.design)
         design.Z, design.weight = sample.Z, sample.weight
         offset = sample.offset if sample.offset.size else None

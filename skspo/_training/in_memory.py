@@ -231,6 +231,15 @@ class InMemoryObjective(LinearObjective):
         rows = slice(None, None, step)
         return self.take(rows, float(self.weight[rows].sum()))
 
+    @property
+    def bytes_to_load(self) -> float:
+        """Zero: the rows are in memory."""
+        return 0.0
+
+    def loaded(self) -> Self:
+        """Return the objective itself."""
+        return self
+
     def sampled(self) -> Self | None:
         """Return the same problem on a sample of the rows; None if there are few."""
         step = sample_step(self.n_samples)

@@ -120,7 +120,7 @@ class LinearObjective(ABC):
     penalty : Penalty
     """
 
-    #: whether all rows are in memory; otherwise only sums over rows are available
+    #: whether all rows are in memory; otherwise sums over rows are available, and ``loaded``
     in_memory: ClassVar[bool]
 
     def __init__(self, loss: Loss, region: Region, design: Design, coordinates: Coordinates, penalty: Penalty) -> None:
@@ -177,6 +177,15 @@ class LinearObjective(ABC):
     @abstractmethod
     def n_samples(self) -> int:
         """Number of rows."""
+
+    @property
+    @abstractmethod
+    def bytes_to_load(self) -> float:
+        """Memory that ``loaded`` needs; zero if all rows are in memory."""
+
+    @abstractmethod
+    def loaded(self) -> InMemoryObjective:
+        """Return the same problem with all rows in memory."""
 
     @abstractmethod
     def sampled(self) -> LinearObjective | None:

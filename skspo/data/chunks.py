@@ -112,7 +112,7 @@ class ChunkedData:
     ...         yield make_cost_sensitive_classification(50, random_state=seed)
     >>> model = SPOPlusRegressor(Simplex()).fit_chunks(ChunkedData(read))
     >>> model.solver_, bool(model.duality_gap_ <= 1e-6)
-    ('bundle', True)
+    ('interior-point', True)
     """
 
     def __init__(self, source: Callable[[], Iterable[object]] | Iterable[object]) -> None:

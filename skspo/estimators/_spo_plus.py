@@ -204,8 +204,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         ----------
         X : array-like of shape (n_samples, n_features), or a dask array or data frame
             Features.  Partitions of dask collections stay on their workers; memory-mapped arrays larger than
-            ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Both need ``solver="auto"``,
-            "bundle" or "lbfgs".
+            ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Solvers other than "bundle" and
+            "lbfgs" load the rows into memory, and "auto" uses them only if half of the memory is enough.
         y : array-like of shape (n_samples, d) or (n_samples,)
             Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
             decision is always 0, see :meth:`Region.possible`.
@@ -240,11 +240,12 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         return self._minimise(objective, Run(deadline), region, data.input_attributes, data)
 
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
-        """Fit the model to data that are read chunk by chunk, in bounded memory.
+        """Fit the model to data that are read chunk by chunk.
 
-        The data are read once per pass of the solver ("bundle" or "lbfgs"), and four times before the first pass: for
+        "bundle" and "lbfgs" read the data once per pass, in bounded memory, and four times before the first pass: for
         means and least squares, for optimal decisions, which are stored in a temporary file (see ``tempfile``), for the
-        loss of the zero prediction, and for a sample, whose fit is the warm start.
+        loss of the zero prediction, and for a sample, whose fit is the warm start.  Other solvers load all rows into
+        memory.  "auto" lets them take turns with the former if half of the memory of the computer is enough.
 
         Parameters
         ----------

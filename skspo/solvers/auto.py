@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.shown import shown
 from .._utils.warn import warn_once
-from .base import Solver, check_in_memory, check_solver_serves, penalty_kind
+from .base import Solver, check_data, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
 from .dual.solver import DualSolver
@@ -48,17 +50,26 @@ def has_numba() -> bool:
 
 @cache
 def memory_of_machine() -> float:
-    """Bytes; not those that are free now, on which the choice must not depend."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not known on this system
-        return np.inf
+    """Bytes, at most those of the container; not those that are free now, on which the choice must not depend."""
+    memory = np.inf
+    with suppress(AttributeError, ValueError, OSError):  # not known on this system
+        memory = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # versions 2 and 1 of control groups
+        with suppress(ValueError, OSError):
+            memory = min(memory, float(Path("/sys/fs/cgroup", limit).read_text()))
+    return memory
+
+
+def bytes_to_load(objective: LinearObjective, solver: Solver | type[Solver]) -> float:
+    """Memory of the rows, if they have to be loaded for a solver."""
+    return 0.0 if solver.supports_chunks else objective.bytes_to_load
 
 
 def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[str]:
     """Return the solvers among which ``solver="auto"`` chooses, those first that are expected to do the least work.
 
-    They are those that can minimise the objective, that fit into memory, and that fit into ``time_limit``.  They take
+    They are those that can minimise the objective, that fit into memory, and that fit into ``time_limit``.  Data in
+    chunks or on a cluster are loaded into memory for solvers that do not read them where they are.  Solvers take
     turns until the duality gap is closed (see ``skspo.solvers.turns``), so that the order is not decisive.  ``sgd`` is
     used if there is no other.  It is also added if the oracle may be a heuristic
     (``OracleRegion(on_suboptimal="warn")``), but then it runs only if the oracle was found not to be optimal, because
@@ -78,12 +89,12 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
     penalty = penalty_kind(objective.alpha, objective.l1_ratio)
     work = {}
     for name, solver in SOLVERS.items():
-        able = objective.in_memory or solver.supports_chunks
-        able = able and (solver.supports_sparse or not objective.design.sparse)
+        able = solver.supports_sparse or not objective.design.sparse
         if not able or solver.shortcomings(objective.region, objective.loss, penalty):
             continue
         estimate = solver.estimate(objective, run)
-        fits = estimate.memory <= MEMORY_SHARE * memory_of_machine() and solver.fits(objective, run)
+        memory = estimate.memory + bytes_to_load(objective, solver)
+        fits = memory <= MEMORY_SHARE * memory_of_machine() and solver.fits(objective, run)
         if fits and estimate.work < np.inf:
             work[name] = estimate.work
     names = sorted(work, key=lambda name: work[name])
@@ -123,5 +134,7 @@ def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **p
     penalty = penalty_kind(objective.alpha, objective.l1_ratio)
     for candidate in chosen:
         check_solver_serves(candidate, objective.region, objective.loss, penalty, SOLVERS)
-        check_in_memory(candidate, objective, SOLVERS)
+        check_data(
+            candidate, objective, SOLVERS, bytes_to_load(objective, candidate), MEMORY_SHARE * memory_of_machine()
+        )
     return chosen

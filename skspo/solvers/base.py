@@ -149,7 +149,7 @@ class Solver(BaseEstimator):
     requires: ClassVar[tuple[str, ...]] = ()
     losses: ClassVar[tuple[str, ...]] = ("SPO+",)
     penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
-    #: whether the solver needs only sums over rows, so that rows need not be in memory (see ``_training.chunked``)
+    #: whether the solver needs only sums over rows (see ``_training.chunked``); if not, rows are loaded into memory
     supports_chunks: ClassVar[bool] = False
     #: whether features may be in CSR form
     supports_sparse: ClassVar[bool] = False
@@ -266,20 +266,22 @@ def check_solver_serves(
 
 
 def rows_of(objective: LinearObjective) -> InMemoryObjective:
-    """Narrow the type of an objective whose rows are in memory, which ``check_in_memory`` has checked."""
+    """Narrow the type of an objective whose rows are in memory."""
     if not isinstance(objective, InMemoryObjective):
         raise TypeError("This solver needs all rows in memory.")
     return objective
 
 
-def check_in_memory(solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]]) -> None:
-    """Raise an error if the solver needs all rows in memory and the objective has only sums over rows."""
-    if not (solver.supports_chunks or objective.in_memory):
+def check_data(
+    solver: Solver, objective: LinearObjective, others: dict[str, type[Solver]], memory: float, limit: float
+) -> None:
+    """Raise an error if the solver needs more than ``limit`` bytes to load the rows, or if it needs dense features."""
+    if memory > limit:
         able = [repr(name) for name, cls in others.items() if cls.supports_chunks and not cls.missing(objective.region)]
         raise ValueError(
-            f"solver={solver.name!r} needs all rows in memory, but the data come in chunks. Solvers that read them "
-            f"chunk by chunk: {', '.join(able)}; or leave solver='auto'. To stream with sgd, call partial_fit "
-            "per chunk."
+            f"solver={solver.name!r} needs all rows in memory, and to load them takes {memory / 2**30:.2g} GB, more "
+            f"than half of the memory of this computer. Solvers that read them chunk by chunk: {', '.join(able)}; or "
+            "leave solver='auto'. To stream with sgd, call partial_fit per chunk."
         )
     if objective.design.sparse and not solver.supports_sparse:
         able = [repr(name) for name, cls in others.items() if cls.supports_sparse and not cls.missing(objective.region)]

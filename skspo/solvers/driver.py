@@ -27,6 +27,7 @@ proved: the bound is -infinity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -350,6 +351,7 @@ def run_chain(
     best: tuple[Result, Solver] | None = None
     found: list[tuple[Result, Solver]] = []
     deadline, trouble, late, first_start = run.deadline, "", False, start
+    loaded = cache(objective.loaded)
 
     def turn(solver: Solver) -> Status | None:
         nonlocal best, start, first_start, trouble, late
@@ -358,10 +360,11 @@ def run_chain(
         try:
             if deadline.reached or deadline.left() <= 0:
                 raise TimeIsUp
+            rows = objective if solver.supports_chunks else loaded()
             if start is None:
-                start = first_start = fit_sample(objective, run, solver)
+                start = first_start = fit_sample(rows, run, solver)
             # If the oracle is not optimal, the last result may be poor.
-            result = solver.solve(objective, run, first_start if objective.inexact else start)
+            result = solver.solve(rows, run, first_start if objective.inexact else start)
             if type(solver) not in SOLVERS.values():
                 # Solvers of users may not have evaluated the objective.
                 result = result._replace(objective=objective.value(result.coef))

@@ -262,8 +262,6 @@ BAD = {
     "offset": (lambda: fit_chunks([(X5, C5, None, C5), ONE]), ValueError, "Either all chunks have an offset"),
     "weights": (lambda: fit_chunks([(X5, C5, np.zeros(5))]), ValueError, "sample_weight is zero for every sample"),
     "negative": (lambda: fit_chunks([(X5, C5, -np.ones(5))]), ValueError, "Negative values"),
-    "solver": (lambda: fit_chunks([ONE], solver="conic"), ValueError, "read them chunk by chunk: 'bundle'"),
-    "sgd": (lambda: fit_chunks([ONE], solver="sgd"), ValueError, "call partial_fit per chunk"),
     "chunk_rows": (lambda: ChunkedData.from_arrays(X5, C5, chunk_rows=0), ValueError, "chunk_rows must be None or"),
 }
 
@@ -308,7 +306,7 @@ def test_temporary_files_are_removed(paths, tmp_path, monkeypatch):
 def test_unfinished_fit_warns_where_the_user_called(paths):
     X, C = paths
     with pytest.warns(ConvergenceWarning, match="max_iter=2 passes") as record:
-        SPOPlusRegressor(ShortestPath.grid(3, 3), max_iter=2).fit_chunks(ChunkedData.from_arrays(X, C))
+        SPOPlusRegressor(ShortestPath.grid(3, 3), solver="bundle", max_iter=2).fit_chunks(ChunkedData.from_arrays(X, C))
     assert record[0].filename == __file__
 
 

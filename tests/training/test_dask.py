@@ -74,6 +74,12 @@ def test_fit_on_two_workers(client, local):
         assert_array_equal(SPOPlusRegressor(REGION).fit(*lazy(X, C)).coef_, model.coef_)
 
 
+def test_solver_that_loads_rows(client, local):
+    model = SPOPlusRegressor(REGION, solver="interior-point").fit(*lazy(X, C, rows=401))
+    assert_same_fit(local, model)
+    assert model.solver_ == "interior-point"
+
+
 def test_rows_of_different_partitions_weights_and_offset(client):
     rng = np.random.default_rng(0)
     weight, offset = rng.integers(0, 3, size=1200).astype(float), 0.3 * rng.random(size=C.shape)
@@ -272,8 +278,6 @@ def test_bad_input(client):
         model.fit(da.where(lazy_X > 1.0, np.nan, lazy_X), lazy_C)
     with pytest.raises(ValueError, match="12 decision variables"):
         model.fit(lazy_X, lazy_C[:, :5].rechunk((300, -1)))
-    with pytest.raises(ValueError, match="Solvers that read them chunk by chunk"):
-        SPOPlusRegressor(REGION, solver="interior-point").fit(lazy_X, lazy_C)
     assert not hasattr(model, "coef_")
 
 
