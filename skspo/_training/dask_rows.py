@@ -241,6 +241,19 @@ def _is_frame(data: object) -> TypeGuard[DataFrame]:
     return hasattr(data, "to_dask_array")
 
 
+def _blocks_of_rows(array: Array, rows: tuple[int, ...]) -> list[Delayed | np.ndarray]:
+    """Blocks of an array with these numbers of rows."""
+    n = sum(rows)
+    if array.ndim == 1 and array.shape != (n,):
+        # An offset that is the same for all rows is copied to every partition.
+        return [array.compute()] * len(rows)
+    if array.shape[0] != n and not (np.isnan(array.shape[0]) or np.isnan(n)):
+        raise ValueError(f"All inputs must have the same number of rows, got {n} and {array.shape[0]}.")
+    if array.chunks[0] != rows and not any(np.isnan(rows)):
+        array = array.rechunk({0: rows})
+    return list((array.rechunk({1: -1}) if array.ndim == 2 else array).to_delayed().ravel())
+
+
 def _partitions(X: object, *others: object) -> list[tuple[Delayed | np.ndarray | None, ...]]:
     """Corresponding partitions of collections, None for each argument that is None."""
     import dask.array as da
@@ -253,19 +266,7 @@ def _partitions(X: object, *others: object) -> list[tuple[Delayed | np.ndarray |
     else:
         plain = [array.to_dask_array(lengths=True) if _is_frame(array) else array for array in given]
         arrays = [array if _is_collection(array) else da.from_array(np.asarray(array), chunks=-1) for array in plain]
-        rows = arrays[0].chunks[0]
-        n = sum(rows)
-        for array in arrays:
-            if array.ndim == 1 and array.shape != (n,):
-                # An offset that is the same for all rows is copied to every partition.
-                blocks.append([array.compute()] * len(rows))
-                continue
-            if array.shape[0] != n and not (np.isnan(array.shape[0]) or np.isnan(n)):
-                raise ValueError(f"All inputs must have the same number of rows, got {n} and {array.shape[0]}.")
-            if array.chunks[0] != rows and not any(np.isnan(rows)):
-                array = array.rechunk({0: rows})
-            array = array.rechunk({1: -1}) if array.ndim == 2 else array
-            blocks.append(list(array.to_delayed().ravel()))
+        blocks += [_blocks_of_rows(array, arrays[0].chunks[0]) for array in arrays]
     lengths = {len(block) for block in blocks}
     if len(lengths) > 1:
         raise ValueError(

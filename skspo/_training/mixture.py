@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space
 
+from .._utils.conjugate_gradients import conjugate_gradients
 from .._utils.deadline import Deadline, TimeIsUp, check_time
 from .certificate import Bound
 
@@ -145,7 +146,7 @@ class Mixture:
         if size <= DIRECT and work <= DIRECT_WORK and self.deadline.allows(work + float(size) ** 3):
             Y = self._solve_directly(weight, mean, held, excess, apply)
         else:
-            Y = conjugate_gradients(apply, excess, lambda: self.deadline.left() <= 0, STEPS)
+            Y = conjugate_gradients(apply, excess, STEPS, late=lambda: self.deadline.left() <= 0)[0]
         result = change(Y)
         return result if np.isfinite(result).all() and result.any() else None
 
@@ -182,7 +183,7 @@ class Mixture:
         try:
             factor = cho_factor(matrix, check_finite=False)
         except np.linalg.LinAlgError:
-            return conjugate_gradients(apply, excess, lambda: self.deadline.left() <= 0, STEPS)
+            return conjugate_gradients(apply, excess, STEPS, late=lambda: self.deadline.left() <= 0)[0]
         Y, rest = np.zeros_like(excess), excess
         for _ in range(3):
             reduced = np.zeros(inside.size)
@@ -194,26 +195,6 @@ class Mixture:
                 break
             Y, rest = trial, new
         return Y
-
-
-def conjugate_gradients(
-    apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, stop: Callable[[], bool], steps: int = 100
-) -> np.ndarray:
-    """Solve a linear system with a positive semidefinite operator on matrices, in at most this number of steps."""
-    Y, r = np.zeros_like(right), right
-    p, rr = r, float(np.vdot(r, r))
-    start = rr
-    for _ in range(steps):
-        if stop():
-            break
-        H = apply(p)
-        curvature = float(np.vdot(p, H))
-        if not curvature > 0.0 or rr <= 1e-28 * start:
-            break
-        Y, r = Y + (rr / curvature) * p, r - (rr / curvature) * H
-        new = float(np.vdot(r, r))
-        p, rr = r + (new / rr) * p, new
-    return Y
 
 
 def mixed_bound(

@@ -179,13 +179,16 @@ def _compare(what: str, labels: list[Any], known: Known) -> None:
         lines = [f"- {label}{hint}\n" for label, hint in zip(some[:LISTED], hints, strict=True)]
         message += f"{title}:\n{''.join(lines)}" + "- ...\n" * (len(some) > LISTED) if some else ""
     if not unseen and not missing:
-        pairs = zip(labels, known.labels, strict=False)
-        j = next((j for j, (own, expected) in enumerate(pairs) if own != expected), None)
-        if j is None:
-            message += "A column is there more than once.\n"
-        else:
-            message += f"They are in another order: column {j} is {labels[j]!r} and should be {known.labels[j]!r}.\n"
+        message += _first_difference(labels, known.labels)
     raise ValueError(f"{message}Select them in order: {what}[{known.expression}].")
+
+
+def _first_difference(labels: list[Any], known: list[Any]) -> str:
+    """Line that says where lists of the same labels differ."""
+    for j, (own, expected) in enumerate(zip(labels, known, strict=False)):
+        if own != expected:
+            return f"They are in another order: column {j} is {own!r} and should be {expected!r}.\n"
+    return "A column is there more than once.\n"
 
 
 def check_index(**given: object) -> None:

@@ -107,6 +107,11 @@ def changed_params(before: Region, after: Region) -> list[str]:
     return [name for name in old if name not in ignored and not same_value(old[name], new[name])]
 
 
+def _is_known(value: Any) -> bool:
+    """Whether numbers or text, which can be compared as arrays."""
+    return value is None or isinstance(value, VALUES) or hasattr(value, "to_numpy")
+
+
 def same_value(a: Any, b: Any) -> bool:
     """Whether two values of a parameter are equal; True for objects that cannot be compared."""
     if a is b:
@@ -124,8 +129,7 @@ def same_value(a: Any, b: Any) -> bool:
         return a.shape == b.shape and abs(a - b).nnz == 0
     if isinstance(a, FunctionType) and isinstance(b, FunctionType):
         return False
-    known = all(value is None or isinstance(value, VALUES) or hasattr(value, "to_numpy") for value in (a, b))
-    if not known:
+    if not (_is_known(a) and _is_known(b)):
         return True
     try:
         left, right = np.asarray(a), np.asarray(b)

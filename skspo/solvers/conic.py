@@ -14,7 +14,7 @@ derives wrong variable bounds for HiGHS from ``max`` applied to an affine expres
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from .._utils.shown import shown
 from .._utils.threads import quiet
 from ._backend_worker import Options
 from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
-from .base import Estimate, Progress, Result, Solver, Status, rows_of
+from .base import Estimate, Progress, Result, Solver, Status, combined, rows_of
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -56,6 +56,12 @@ def _numbers(objective: LinearObjective) -> float:
 def _with_time_limit(options: Options, seconds: float) -> Options:
     """Add a time limit to the options of a back-end."""
     return options if seconds == np.inf else options | {"time_limit": max(seconds, 1e-3)}
+
+
+class _Program(NamedTuple):
+    problem: cp.Problem
+    Theta: cp.Variable
+    link: cp.Constraint  # its dual variables are the dual decisions
 
 
 class ConicSolver(Solver):
@@ -105,8 +111,31 @@ class ConicSolver(Solver):
             run.deadline.reached = True
             message = f"CVXPY would not compile the program in time ({run.deadline.message})"
             return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
-        problem, Theta, link = self._model(objective)
-        linear = is_linear(problem)
+        program = self._model(objective)
+        attempts = self._attempts(objective, is_linear(program.problem))
+        best: Result | None = None
+        trouble: list[str] = []
+        stop = Status.FAILED  # why the last attempt was not enough
+        for backend, options in attempts:
+            if progress.late():
+                break
+            result, stop, message = self._attempt(objective, run, program, backend, options)
+            if result is not None:
+                progress(result.n_iter, result.objective, result.lower_bound, force=True)
+                if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
+                    best = result
+                if best.converged:
+                    return best
+            trouble.append(message)
+        if run.deadline.reached or progress.late():  # a back-end may have stopped at its time limit
+            stop = Status.TIME_LIMIT
+            trouble.append(run.deadline.message)
+        best = self._not_worse(objective, run, best, start)
+        progress(best.n_iter, best.objective, best.lower_bound, force=True)
+        return best if best.converged else best._replace(status=stop, message="; ".join(filter(None, trouble)))
+
+    def _attempts(self, objective: InMemoryObjective, linear: bool) -> list[tuple[str, Options]]:
+        """Back-ends to try, with their options."""
         if self.backend == "HIGHS" and not linear:
             # The active-set method of HiGHS for quadratic programs is too slow at these sizes.
             raise ValueError(
@@ -116,57 +145,44 @@ class ConicSolver(Solver):
         attempts = [("HIGHS", self._highs_options())] if linear else []
         # At the default accuracy the bound is loose; a higher accuracy takes only a few more iterations.
         attempts += [("CLARABEL", self._clarabel_options(accuracy)) for accuracy in (1e-12, 1e-9)]
-        if self.backend != "auto":
-            attempts = [attempt for attempt in attempts if attempt[0] == self.backend]
-        best: Result | None = None
-        kept: list[tuple[np.ndarray, np.ndarray | None]] = []
-        trouble: list[str] = []
-        stop = Status.FAILED  # why the last attempt was not enough
-        for backend, options in attempts:
-            if progress.late():
-                break
-            try:
-                with quiet:  # the accuracy of solutions is checked by the certificate below
-                    compiled = problem.get_problem_data(backend, solver_opts={})  # CVXPY caches it
-                    left = run.deadline.left()
-                    if left <= 0:
-                        run.deadline.reached = True
-                        break
-                    self._run(problem, compiled, backend, options, left)
-                candidate = self._candidate(objective, Theta, link)
-                status, n_iter = problem.status, int(getattr(problem.solver_stats, "num_iters", None) or 0)
-            except BaseException as error:
-                if not is_failure(error):
-                    raise
-                stop = Status.INTERRUPTED if isinstance(error, BackendInterrupted) else Status.FAILED
-                trouble.append(f"{backend}: {str(error) or type(error).__name__}")
-                continue
-            if candidate is None:
-                stop = Status.FAILED
-                trouble.append(f"{backend}: status {status}, but no finite solution")
-                continue
-            limited = self.max_iter is not None and n_iter >= self.max_iter
-            stop = Status.ITERATION_LIMIT if limited else Status.NUMERICAL_LIMIT
-            result = self.finish(objective, run, [candidate], n_iter, stop, f"{backend}: status {status}")
-            progress(n_iter, result.objective, result.lower_bound, force=True)
-            if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
-                best, kept = result, [candidate]
-            if best.converged:
-                return best
-            trouble.append(result.message)
-        if run.deadline.reached or progress.late():  # a back-end may have stopped at its time limit
-            stop = Status.TIME_LIMIT
-            trouble.append(run.deadline.message)
-        # The start is a candidate, too: the result may be worse, or missing.
+        return [attempt for attempt in attempts if self.backend in ("auto", attempt[0])]
+
+    def _attempt(
+        self, objective: InMemoryObjective, run: Run, program: _Program, backend: str, options: Options
+    ) -> tuple[Result | None, Status, str]:
+        """Certified result of a back-end, if there is one, and why it may not be enough."""
+        problem = program.problem
+        try:
+            with quiet:  # the accuracy of solutions is checked by the certificate below
+                compiled = problem.get_problem_data(backend, solver_opts={})  # CVXPY caches it
+                left = run.deadline.left()
+                if left <= 0:
+                    run.deadline.reached = True
+                    return None, Status.TIME_LIMIT, ""
+                self._run(problem, compiled, backend, options, left)
+            candidate = self._candidate(objective, program)
+            status, n_iter = problem.status, int(getattr(problem.solver_stats, "num_iters", None) or 0)
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            stop = Status.INTERRUPTED if isinstance(error, BackendInterrupted) else Status.FAILED
+            return None, stop, f"{backend}: {str(error) or type(error).__name__}"
+        if candidate is None:
+            return None, Status.FAILED, f"{backend}: status {status}, but no finite solution"
+        limited = self.max_iter is not None and n_iter >= self.max_iter
+        stop = Status.ITERATION_LIMIT if limited else Status.NUMERICAL_LIMIT
+        result = self.finish(objective, run, [candidate], n_iter, stop, f"{backend}: status {status}")
+        return result, stop, result.message
+
+    def _not_worse(self, objective: InMemoryObjective, run: Run, best: Result | None, start: np.ndarray) -> Result:
+        """Result that is not worse than the start, which is the result if there is no other."""
+        value = objective.value(start)
+        if best is not None and value >= best.objective:
+            return best
         if best is None and run.deadline.reached:
-            best = self.result(objective, start, objective.value(start), ZERO_BOUND, 0)
-        elif best is None or not objective.value(start) >= best.objective:
-            n_iter = 0 if best is None else best.n_iter
-            other = self.finish(objective, run, [*kept, (start, None)], n_iter)
-            if best is None or other.objective - other.lower_bound < best.objective - best.lower_bound:
-                best = other
-        progress(best.n_iter, best.objective, best.lower_bound, force=True)
-        return best if best.converged else best._replace(status=stop, message="; ".join(trouble))
+            return self.result(objective, start, value, ZERO_BOUND, 0)
+        other = self.finish(objective, run, [(start, None)], 0 if best is None else best.n_iter)
+        return other if best is None else combined(objective, best, other, self.tol)
 
     @staticmethod
     def _run(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
@@ -179,10 +195,9 @@ class ConicSolver(Solver):
             solve_here(problem, compiled, backend, _with_time_limit(options, STOP * seconds))
 
     @staticmethod
-    def _candidate(
-        objective: InMemoryObjective, Theta: cp.Variable, link: cp.Constraint
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def _candidate(objective: InMemoryObjective, program: _Program) -> tuple[np.ndarray, np.ndarray] | None:
         """Coefficients and dual decisions, not yet checked; None if there is no finite solution."""
+        _, Theta, link = program
         if Theta.value is None or link.dual_value is None or not np.isfinite(Theta.value).all():
             return None
         coef = objective.canonical(np.asarray(Theta.value, dtype=np.float64).reshape(objective.shape))
@@ -192,7 +207,8 @@ class ConicSolver(Solver):
         V = np.where(weight > NEGLIGIBLE, -dual / np.maximum(weight, NEGLIGIBLE), objective.decisions(coef))
         return coef, np.nan_to_num(V, posinf=0.0, neginf=0.0)
 
-    def _model(self, objective: InMemoryObjective) -> tuple[cp.Problem, cp.Variable, cp.Constraint]:
+    @staticmethod
+    def _model(objective: InMemoryObjective) -> _Program:
         import cvxpy as cp
 
         d, q = objective.shape
@@ -215,7 +231,7 @@ class ConicSolver(Solver):
         if objective.l2.any():
             root = np.sqrt(0.5 * objective.n_samples * objective.l2)
             cost = cost + cp.sum_squares(cp.multiply(D, np.tile(root, (d, 1))))
-        return cp.Problem(cp.Minimize(cost), [link, *constraints]), Theta, link
+        return _Program(cp.Problem(cp.Minimize(cost), [link, *constraints]), Theta, link)
 
     def _clarabel_options(self, accuracy: float) -> Options:
         options: Options = {"tol_gap_abs": accuracy, "tol_gap_rel": accuracy, "tol_feas": accuracy}

@@ -106,7 +106,7 @@ class NewtonSolver(Solver):
         size = max(value, GAP_FLOOR * objective.trivial_value())
         if size == 0.0:  # all costs are zero: every model is optimal
             return self.finish(objective, run, [(Theta, None)], 1)
-        path = _Path(objective, run.deadline)
+        path = _SmoothedPath(objective, run.deadline)
         mu = 0.1 * size / max(path.depth(Theta, 1e-9 * size), 1e-300)
         n_iter, stage, work = 0, 0, step_work(objective)
         status, message = Status.ITERATION_LIMIT, f"max_iter={limit} was reached"
@@ -132,10 +132,8 @@ class NewtonSolver(Solver):
                 status, message = Status.PAUSED, ""
                 break
             if not last and decrement <= STAGE * smoothing:
-                # Decrease mu faster after a short stage than after a long one, but not below the last value that is
-                # needed: smaller values only increase rounding errors.
-                factor = 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
-                mu, stage = mu * max(factor, 0.9 * LAST * self.tol * size / smoothing), 0
+                # Not below the last value that is needed: smaller values only increase rounding errors.
+                mu, stage = mu * max(decrease_after(stage), 0.9 * LAST * self.tol * size / smoothing), 0
                 continue
             if n_iter >= limit:
                 break
@@ -157,7 +155,12 @@ class NewtonSolver(Solver):
         return result
 
 
-class _Point(NamedTuple):
+def decrease_after(stage: int) -> float:
+    """Factor of mu after a stage of so many steps: smaller after a short stage than after a long one."""
+    return 0.01 if stage <= 1 else 0.1 if stage <= 8 else 0.3
+
+
+class _Smoothed(NamedTuple):
     """Smoothed objective at some coefficients: value, gradient, decisions and their levels."""
 
     value: float
@@ -166,7 +169,7 @@ class _Point(NamedTuple):
     level: np.ndarray
 
 
-class _Path:
+class _SmoothedPath:
     """The smoothed problems of an objective."""
 
     def __init__(self, objective: InMemoryObjective, deadline: Deadline) -> None:
@@ -176,14 +179,14 @@ class _Path:
         L, R = objective.design.hidden_basis(np.ones(objective.design.n_coef, dtype=bool))
         self.hidden = np.kron(L.T @ L, R @ R.T)  # projection of the entries of Theta on the hidden component
 
-    def at(self, Theta: np.ndarray, mu: float) -> _Point:
+    def at(self, Theta: np.ndarray, mu: float) -> _Smoothed:
         obj = self.objective
         V = 2.0 * obj.design.predict(Theta) - obj.C
         W, level, _ = self.region.smoothed(V, mu, self.memory)
         difference = obj.W - W
         value = float(obj.weight @ (np.einsum("ij,ij->i", V, difference) - mu * level))
         G = 2.0 * obj.design.adjoint(difference * obj.weight[:, None])
-        return _Point(value + obj.penalty(Theta), G + obj.penalty_gradient(Theta), W, level)
+        return _Smoothed(value + obj.penalty(Theta), G + obj.penalty_gradient(Theta), W, level)
 
     def depth(self, Theta: np.ndarray, mu: float) -> float:
         """How far f may be above its minimum, or if that is not known, how far it is with little smoothing."""
@@ -226,7 +229,7 @@ class _Path:
         return -G  # the matrix is dominated by rounding errors
 
     def line_search(
-        self, Theta: np.ndarray, step: np.ndarray, mu: float, point: _Point, decrement: float
+        self, Theta: np.ndarray, step: np.ndarray, mu: float, point: _Smoothed, decrement: float
     ) -> np.ndarray | None:
         """Return the first of Theta + step, Theta + step / 2, ... that decreases the value, or None."""
         norm, length = float(np.linalg.norm(point.G)), 1.0

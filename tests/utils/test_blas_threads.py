@@ -27,7 +27,7 @@ def blas_threads():
     [
         (State, "step", Simplex(), CLASSES, {"solver": "interior-point"}),
         (State, "matched_decisions", Simplex(), CLASSES, {"solver": "interior-point"}),
-        (newton._Path, "newton_step", EntropySimplex(), ASSETS, {"solver": "newton"}),
+        (newton._SmoothedPath, "newton_step", EntropySimplex(), ASSETS, {"solver": "newton"}),
         (InMemoryMoves, "moments", LqBall(1.5), ASSETS, {"solver": "lbfgs"}),
         (Mixture, "bound", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20, "random_state": 0}),
         (smoothed_proof.SmoothedLoss, "weights", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20}),

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from ..._utils.conjugate_gradients import conjugate_gradients
 from .cache import Cache
 from .points import Points
 from .problem import ScaledProblem
@@ -138,19 +139,4 @@ class Changes:
             D = self.cache.combine(self.rows, self.room * self.of(Y))
             return np.where(self.free, self.problem.rank(D * a, self.Z), 0.0)
 
-        return self.of(solve(apply, -M, late))
-
-
-def solve(apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, late: Callable[[], bool]) -> np.ndarray:
-    """Solve with a positive semidefinite operator by conjugate gradients."""
-    Y, r, p = np.zeros_like(right), right, right
-    rr = start = float(np.vdot(r, r))
-    for _ in range(STEPS):
-        Hp = apply(p)
-        curvature = float(np.vdot(p, Hp))
-        if not curvature > 0.0 or rr <= 1e-24 * start or late():
-            break
-        Y, r = Y + (rr / curvature) * p, r - (rr / curvature) * Hp
-        new = float(np.vdot(r, r))
-        p, rr = r + (new / rr) * p, new
-    return Y
+        return self.of(conjugate_gradients(apply, -M, STEPS, accuracy=1e-12, late=late)[0])

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from ..._utils.conjugate_gradients import conjugate_gradients
 from . import cache_kernels
 from .cache import Cache
 from .points import Points
@@ -86,23 +87,12 @@ class Face:
         problem = self.problem
         g = self.gradient(problem.soft(T), self.cache.lin)
         seen = np.abs(T) > problem.thresholds if problem.has_l1 else None
-        x, r, p = np.zeros_like(g), g, g
-        rr = start = float(r @ r)
-        taken = 0
-        while taken < steps and rr > ACCURACY**2 * start:
-            M = self.to_T(p)
-            if seen is not None:
-                M = np.where(seen, M, 0.0)
-            Hp = -self.gradient(M, self.zeros)
-            curvature = float(p @ Hp)
-            taken += 1
-            if not curvature > 1e-16 * float(p @ p):
-                break
-            x = x + (rr / curvature) * p
-            r = r - (rr / curvature) * Hp
-            new = float(r @ r)
-            p, rr = r + (new / rr) * p, new
-        return x, taken
+
+        def apply(x: np.ndarray) -> np.ndarray:
+            M = self.to_T(x)
+            return -self.gradient(M if seen is None else np.where(seen, M, 0.0), self.zeros)
+
+        return conjugate_gradients(apply, g, steps, accuracy=ACCURACY, least=1e-16)
 
     def newton(self, T: np.ndarray, damping: float) -> np.ndarray:
         """Newton direction from the matrix of second derivatives, its diagonal increased by a share ``damping``.

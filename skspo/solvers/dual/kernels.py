@@ -114,6 +114,20 @@ def add_row(T: np.ndarray, j: int, x: float, Z: Features, i: int) -> None:
             T[j, k] += x * Z.dense[i, k]
 
 
+@inlined
+def add_change(
+    T: np.ndarray, cols: np.ndarray, change: np.ndarray, val: np.ndarray, factor: float, Z: Features, i: int
+) -> None:
+    """T += factor (change of the weights . decisions) z_i, in the columns in which decisions differ."""
+    m = cols.size
+    for t in range(m):
+        difference = 0.0
+        for r in range(change.size):
+            difference += change[r] * val[r * m + t]
+        if difference != 0.0:
+            add_row(T, cols[t], factor * difference, Z, i)
+
+
 @kernel
 def sweep(
     order: np.ndarray,
@@ -195,12 +209,7 @@ def sweep(
             for r in range(k):
                 score[r] -= curvature * step * (gram[G + high * k + r] - gram[G + low * k + r])
         if moved[i]:
-            for t in range(m):
-                difference = 0.0
-                for r in range(k):
-                    difference += change[r] * val[V + r * m + t]
-                if difference != 0.0:
-                    add_row(T, cols[c + t], 2.0 * a[i] * difference, Z, i)
+            add_change(T, cols[c : c + m], change[:k], val[V : V + k * m], 2.0 * a[i], Z, i)
     return gain
 
 

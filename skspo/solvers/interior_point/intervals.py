@@ -35,7 +35,7 @@ from ..._utils.threads import one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from .blocks import PRODUCTS
 from .normal_matrix import FeatureSums, packed_indices, packed_squares
-from .state import PULL
+from .state import PULL, orthonormalised
 
 #: mu of the start in typical costs, and the share of the way to the boundary that a step may use
 START, MOST = 0.3, 0.995
@@ -140,15 +140,10 @@ class Intervals:
         height = form.upper - form.lower
         self.columns = np.flatnonzero(height > 0)
         self.lower, self.h = form.lower, height[self.columns, None]
-        design, ridge = objective.design, objective.alpha > 0
-        self.back: np.ndarray = np.eye(design.n_coef)
-        into = self.back
-        if not ridge:  # a penalty fixes the coordinates of features
-            values, vectors = np.linalg.eigh(design.gram(np.ones(self.a.size)))
-            keep = values > 1e-13 * values[-1]
-            self.back = vectors[:, keep] / np.sqrt(values[keep])
-            into = np.linalg.pinv(self.back).T
-        self.Z = np.ascontiguousarray(design.Z @ self.back)
+        ridge = objective.alpha > 0
+        design, self.back = orthonormalised(objective)
+        into = self.back if ridge else np.linalg.pinv(self.back).T
+        self.Z = np.ascontiguousarray(design.Z)
         self.ZT, self.aZ = np.ascontiguousarray(self.Z.T), self.Z * self.a[:, None]
         q = self.Z.shape[1]
         # Products of features are kept where they are few.

@@ -84,12 +84,7 @@ class Polytope:
             self.null = form.directions
         self.NZ = self.null.T @ self.EZ
         self.aligned = self.null is basis
-        self.dual: Any = None
-        if derived is not None and large_enough(self.a.size, N - m) and form.S is None and not (self.simple or shared):
-            if "faces" not in derived:
-                derived["faces"] = cycle_basis(form.A)
-            if derived["faces"] is not None:
-                self.dual = DualGraph(derived["faces"])
+        self.dual: Any = self._dual_graph(derived)
         # Whether the sums over samples are those of diagonal matrices; all samples must have them.
         self.diagonal = self.simple and not self.A.size and not shared and derived is not None
         # The lower triangle of a (k, k) matrix, row by row, and where its entries are in the sums over samples.
@@ -107,12 +102,27 @@ class Polytope:
             if self.dual is None and form.S is None:
                 self.NN = _row_products(self.null)
         if form.S is not None:
-            values, vectors = np.linalg.eigh(form.S)
-            some = values > 1e-14 * values[-1]
-            self.G = (np.sqrt(values[some]) * vectors[:, some]).T  # u^T S u = |G u|^2
-            if not shared:
-                self.square, self.from_faces = packed_indices(N), self.EZ
-                self.packed = np.ravel_multi_index(np.tril_indices(N), (N, N))
+            self._add_quadratic(form.S)
+
+    def _dual_graph(self, derived: Memory | None) -> DualGraph | None:
+        """Faces of a planar graph, if the equalities are those of flows and banded matrices pay."""
+        m, N = self.A.shape
+        if derived is None or self.S is not None or self.simple or self.objective.design.shared:
+            return None
+        if not large_enough(self.a.size, N - m):
+            return None
+        if "faces" not in derived:
+            derived["faces"] = cycle_basis(self.A)
+        return None if derived["faces"] is None else DualGraph(derived["faces"])
+
+    def _add_quadratic(self, S: np.ndarray) -> None:
+        values, vectors = np.linalg.eigh(S)
+        some = values > 1e-14 * values[-1]
+        self.G = (np.sqrt(values[some]) * vectors[:, some]).T  # u^T S u = |G u|^2
+        if not self.objective.design.shared:
+            N = len(S)
+            self.square, self.from_faces = packed_indices(N), self.EZ
+            self.packed = np.ravel_multi_index(np.tril_indices(N), (N, N))
 
     def make_blocks(self) -> list[Any]:
         """Divide the samples."""
@@ -162,15 +172,7 @@ class State:
         self.objective = objective
         self.a = objective.weight
 
-        # Without a penalty features are orthonormalised; with one the penalty fixes their coordinates.
-        design = copy(objective.design)
-        self.back = np.eye(design.n_coef)
-        if objective.alpha == 0:
-            gram = design.gram(np.ones(self.a.size))
-            values, vectors = np.linalg.eigh(gram)
-            keep = values > 1e-13 * values[-1]
-            self.back = vectors[:, keep] / np.sqrt(values[keep])
-            design.Z = design.Z @ self.back
+        design, self.back = orthonormalised(objective)
         self.Z, self.q = design.Z, design.n_coef
         self.lasso = bool(objective.l1.any())
         # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
@@ -192,11 +194,12 @@ class State:
             self.target += 0.5 * self.basis.T @ slope @ self.back
 
         # P: reduced T = 2 Theta.  Start at the given coefficients, pinned down in the kept coordinates.
-        full = 2.0 * Theta if objective.alpha > 0 else 2.0 * Theta @ np.linalg.pinv(self.back).T
-        self.start = self.basis.T @ full
-        self.prior = 2.0 * self.basis.T @ (objective.prior if objective.alpha > 0 else np.zeros_like(full))
-        l2 = objective.l2 if objective.alpha > 0 else np.zeros(self.q)
-        self.l2 = np.broadcast_to(l2, (self.k, self.q)).copy()
+        self.start = 2.0 * self.basis.T @ Theta
+        self.prior, self.l2 = np.zeros((self.k, self.q)), np.zeros((self.k, self.q))
+        if objective.alpha > 0:
+            self.prior, self.l2 = 2.0 * self.basis.T @ objective.prior, self.l2 + objective.l2
+        else:
+            self.start = self.start @ np.linalg.pinv(self.back).T
         # With a ridge the coefficients stand on both sides: the two steps must be one.
         self.one_step = bool(self.l2.any())
         self.blocks = [block for part in self.parts for block in part.make_blocks()]
@@ -333,21 +336,10 @@ class State:
 
     def step(self) -> tuple[float, float]:
         """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
-        failed = 0.0, 0.0
-        for block in self.blocks:
-            check_time()
-            block.prepare(self.P)
         count = sum(float(block.a.sum()) * block.degree for block in self.blocks)
         mu = sum(block.complementarity() for block in self.blocks) / count
-        curvature = 0.25 * self.l2 + mu * self.hold
-        if self.lasso:
-            self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
-            self.E = self.p / self.slack_p + self.n / self.slack_n
-            curvature[self.is_l1] += 0.25 / self.E
-        if not self.assemble([(block.D, block.F) for block in self.blocks]) or not self.normal.factor(curvature):
-            return failed
-        self.R = self.moments()
-
+        if not self._factor(mu):
+            return 0.0, 0.0
         lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
         move = self._direction([block.predictor() for block in self.blocks], -lpn[0], -lpn[1], feasibility=True)
         ap, ad = self._lengths(move)[0]
@@ -359,7 +351,32 @@ class State:
         self.pull = goal * self.hold * (self.P - self.start)
         corrector = self._direction(targets, *second)
         self.pull = 0.0
-        move, ap, ad = self._combine(move, corrector, 0.0, 0.0)
+        move = self._centred(*self._combine(move, corrector, 0.0, 0.0), goal)
+        if not np.isfinite(move.dP).all() or not all(np.isfinite(x).all() for part in move.blocks for x in part):
+            return 0.0, 0.0
+        ap, ad = self._lengths(move, most=MOST if self.S is None else CURVED_MOST)[0]
+        if max(ap, ad) < 1e-6:
+            return 0.0, 0.0
+        self._advance(move, ap, ad)
+        return ap, ad
+
+    def _factor(self, mu: float) -> bool:
+        """Matrices of the samples and the coupled one; whether it could be factored."""
+        for block in self.blocks:
+            check_time()
+            block.prepare(self.P)
+        curvature = 0.25 * self.l2 + mu * self.hold
+        if self.lasso:
+            self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
+            self.E = self.p / self.slack_p + self.n / self.slack_n
+            curvature[self.is_l1] += 0.25 / self.E
+        if not self.assemble([(block.D, block.F) for block in self.blocks]) or not self.normal.factor(curvature):
+            return False
+        self.R = self.moments()
+        return True
+
+    def _centred(self, move: _Move, ap: float, ad: float, goal: float) -> _Move:
+        """Add centrality correctors while they make the steps longer."""
         for _ in range(4):
             if min(ap, ad) >= 0.9:
                 break
@@ -372,18 +389,15 @@ class State:
             if cp + cd < ap + ad + 0.02:
                 break
             move, ap, ad = trial, cp, cd
-        if max(ap, ad) < 1e-6 or not np.isfinite(move.dP).all():
-            return failed
-        if not all(np.isfinite(x).all() for part in move.blocks for x in part):
-            return failed
-        ap, ad = self._lengths(move, most=MOST if self.S is None else CURVED_MOST)[0]
+        return move
+
+    def _advance(self, move: _Move, ap: float, ad: float) -> None:
         self.P = self.P + ad * move.dP
         for block, part in zip(self.blocks, move.blocks, strict=True):
             block.advance(part, ap, ad)
         if self.lasso:
             dg, dp, dn = move.l1
             self.g, self.p, self.n = self.g + ap * dg, self.p + ad * dp, self.n + ad * dn
-        return ap, ad
 
     def _direction(
         self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
@@ -468,6 +482,18 @@ class State:
             if min(cp, cd) >= 0.99:
                 break
         return move.plus(extra, wp, wd), ap, ad
+
+
+def orthonormalised(objective: InMemoryObjective) -> tuple[Any, np.ndarray]:
+    """Design whose features are orthonormal if no penalty fixes their coordinates, and the matrix that leads back."""
+    design = copy(objective.design)
+    back = np.eye(design.n_coef)
+    if objective.alpha == 0:
+        values, vectors = np.linalg.eigh(design.gram(np.ones(objective.n_samples)))
+        keep = values > 1e-13 * values[-1]
+        back = vectors[:, keep] / np.sqrt(values[keep])
+        design.Z = design.Z @ back
+    return design, back
 
 
 def large_enough(n_samples: int, n_faces: int) -> bool:

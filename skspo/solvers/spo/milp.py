@@ -17,16 +17,19 @@ from __future__ import annotations
 
 from itertools import combinations, product
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp, check_time
 from ...regions.base import Region
 from ...regions.capabilities import has
+from ...regions.polyhedral import StandardForm
 from ..base import Progress, Result, Solver, Status, certified, rows_of
 
 #: by how much a decision must be better than any other
@@ -53,6 +56,21 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
             f"solver='milp' needs the vertices of the region, but those of {region.label} are not the same for all "
             "samples. Use solver='line-search', which needs nothing but argmin."
         )
+    points = _basic_solutions(form, f"{name} with d={d}")
+    vertices = np.unique(np.round(points[:, :d] if form.project is None else points @ form.project.T, 12), axis=0)
+    if form.project is not None:
+        # A vertex of the lifted polyhedron need not be a vertex of the region.
+        vertices = vertices[[_is_extreme(vertices, i) for i in range(len(vertices))]]
+    if len(vertices) > MAX_VERTICES:
+        raise ValueError(
+            f"solver='milp' has one binary variable per sample and vertex, and {name} with d={d} has {len(vertices)} "
+            f"vertices (the limit is {MAX_VERTICES}). Use solver='line-search'."
+        )
+    return vertices
+
+
+def _basic_solutions(form: StandardForm, name: str) -> np.ndarray:
+    """Feasible points in which all variables outside of a basis are at a bound."""
     A, b = form.A.toarray(), np.asarray(form.b, dtype=np.float64)
     independent: list[int] = []
     for i in range(A.shape[0]):
@@ -60,13 +78,11 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
             independent.append(i)
     A, b = A[independent], b[independent]
     m, N = A.shape
-    ends = [
-        sorted({x for x in (low, high) if np.isfinite(x)}) for low, high in zip(form.lower, form.upper, strict=True)
-    ]
+    ends = [sorted({*filter(np.isfinite, bounds)}) for bounds in zip(form.lower, form.upper, strict=True)]
     most = comb(N, m) * max(len(e) for e in ends) ** (N - m) if N > m else 1
     if most > MAX_BASES:
         raise ValueError(
-            f"solver='milp' lists the vertices of the region, and {name} with d={d} has too many bases for that "
+            f"solver='milp' lists the vertices of the region, and {name} has too many bases for that "
             f"(up to {most:.0e}; the limit is {MAX_BASES:,}). It is for small problems; use solver='line-search'."
         )
     found = []
@@ -83,17 +99,8 @@ def list_vertices(region: Region, d: int) -> np.ndarray:
             if m:
                 u[list(basis)] = np.linalg.solve(square, b - A[:, rest] @ np.asarray(values, dtype=np.float64))
             if (u >= form.lower - slack).all() and (u <= form.upper + slack).all():
-                found.append(u[:d] if form.project is None else form.project @ u)
-    vertices = np.unique(np.round(np.array(found), 12), axis=0)
-    if form.project is not None:
-        # A vertex of the lifted polyhedron need not be a vertex of the region.
-        vertices = vertices[[_is_extreme(vertices, i) for i in range(len(vertices))]]
-    if len(vertices) > MAX_VERTICES:
-        raise ValueError(
-            f"solver='milp' has one binary variable per sample and vertex, and {name} with d={d} has {len(vertices)} "
-            f"vertices (the limit is {MAX_VERTICES}). Use solver='line-search'."
-        )
-    return vertices
+                found.append(u)
+    return np.array(found)
 
 
 def _is_extreme(points: np.ndarray, i: int) -> bool:
@@ -107,25 +114,63 @@ def _is_extreme(points: np.ndarray, i: int) -> bool:
     return x is None or not ((x >= -1e-9).all() and np.abs(A @ x - b).max() <= 1e-7 * (1.0 + np.abs(b).max()))
 
 
-def _value_with_margin(Theta: np.ndarray, left: np.ndarray, pairs: np.ndarray, costs: np.ndarray) -> float:
-    """Loss of a model after scaling into the box, as in the program; infinite if a decision is not best by the margin.
+class _Program(NamedTuple):
+    """The program of an objective, with n_pairs ordered pairs (v, u) of vertices."""
 
-    Parameters
-    ----------
-    Theta : ndarray
-    left : ndarray of shape (n * n_pairs, Theta.size)
-        (Theta z_i).(u - v) for all samples and pairs (v, u) of vertices.
-    pairs : ndarray of shape (n_pairs, 2)
-    costs : ndarray of shape (n, n_vertices)
-        Weighted losses.
-    """
-    n, count = costs.shape
-    if count < 2:
-        return float(costs.sum())
-    scaled = Theta.ravel() / max(float(np.abs(Theta).max()), 1e-300)
-    ahead = (left @ scaled).reshape(n, -1) >= MARGIN
-    chosen = np.array([ahead[:, pairs[:, 0] == v].all(axis=1) for v in range(count)]).T  # (n, count)
-    return float(costs[chosen].sum()) if chosen.any(axis=1).all() else np.inf
+    costs: np.ndarray  # (n, n_vertices) weighted losses
+    pairs: np.ndarray  # (n_pairs, 2)
+    left: np.ndarray  # (n * n_pairs, Theta.size): (Theta z_i).(u - v), sample by sample
+
+    @staticmethod
+    def of(objective: InMemoryObjective, V: np.ndarray) -> _Program:
+        """Program over the vertices V."""
+        (n, d), count = objective.C.shape, len(V)
+        losses = objective.C @ V.T - (objective.C * objective.W).sum(axis=1, keepdims=True)
+        # Hidden components of the coefficients are left out.
+        visible = np.eye(d) - objective.normals.T @ objective.normals if objective.normals.size else np.eye(d)
+        pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v], dtype=int).reshape(-1, 2)
+        step = (V[pairs[:, 1]] - V[pairs[:, 0]]) @ visible
+        left = objective.design.sensitivity(step).reshape(n * len(pairs), objective.least_squares.size)
+        return _Program(objective.weight[:, None] * losses, pairs, left)
+
+    def solve(
+        self, shape: tuple[int, int], options: dict[str, float]
+    ) -> tuple[Status, str, int, float, np.ndarray | None]:
+        """Run HiGHS: status, message, number of nodes, bound and coefficients."""
+        (n, count), size = self.costs.shape, self.left.shape[1]
+        # (Theta z_i).(u - v) - M_i delta_iv >= MARGIN - M_i
+        reach = np.abs(self.left).sum(axis=1) + MARGIN
+        rows = np.arange(reach.size)
+        chosen = (np.arange(n)[:, None] * count + self.pairs[:, 0]).ravel()
+        big = sp.csr_array((-reach, (rows, chosen)), shape=(rows.size, n * count))
+        best = LinearConstraint(sp.hstack([sp.csr_array(self.left), big], format="csr"), MARGIN - reach, np.inf)
+        one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
+        try:
+            result = milp(
+                np.concatenate([np.zeros(size), self.costs.ravel()]),
+                integrality=np.repeat([0, 1], [size, n * count]),
+                bounds=Bounds(np.repeat([-1.0, 0.0], [size, n * count]), 1.0),
+                constraints=[best, LinearConstraint(one, 1.0, 1.0)],
+                options=options,
+            )
+            # 0: solved, 1: stopped at the time limit, the only limit there is, 2 and more: no solution.
+            status = {0: Status.NUMERICAL_LIMIT, 1: Status.TIME_LIMIT}.get(int(result.status), Status.FAILED)
+            nodes = int(getattr(result, "mip_node_count", 0) or 0)
+            bound = float(getattr(result, "mip_dual_bound", None) or 0.0)
+            Theta = None if result.x is None else np.asarray(result.x, dtype=np.float64)[:size].reshape(shape)
+            return status, str(result.message), nodes, max(0.0, bound) if np.isfinite(bound) else 0.0, Theta
+        except Exception as error:
+            return Status.FAILED, f"{type(error).__name__}: {error}", 0, 0.0, None
+
+    def value(self, Theta: np.ndarray) -> float:
+        """Loss of a model after scaling into the box; infinite if a decision is not the best one by the margin."""
+        n, count = self.costs.shape
+        if count < 2:
+            return float(self.costs.sum())
+        scaled = Theta.ravel() / max(float(np.abs(Theta).max()), 1e-300)
+        ahead = (self.left @ scaled).reshape(n, -1) >= MARGIN
+        chosen = np.array([ahead[:, self.pairs[:, 0] == v].all(axis=1) for v in range(count)]).T  # (n, count)
+        return float(self.costs[chosen].sum()) if chosen.any(axis=1).all() else np.inf
 
 
 class MILPSolver(Solver):
@@ -158,56 +203,25 @@ class MILPSolver(Solver):
         if objective.offset is not None:
             # With an offset the norm of the coefficients matters, so they cannot be restricted to a box.
             raise ValueError("solver='milp' cannot serve an offset. Use solver='line-search'.")
-        n, d = objective.C.shape
-        a, size = objective.weight, objective.least_squares.size
-        V = list_vertices(objective.region, d)
-        count = len(V)
-        costs = objective.C @ V.T - (objective.C * objective.W).sum(axis=1, keepdims=True)  # (n, count)
-        # Hidden components of the coefficients are left out.
-        visible = np.eye(d) - objective.normals.T @ objective.normals if objective.normals.size else np.eye(d)
-        if not run.deadline.allows(PROGRAM * n * count**2 * float(size), 0.5):
+        V = list_vertices(objective.region, objective.C.shape[1])
+        work = PROGRAM * objective.n_samples * len(V) ** 2 * float(objective.least_squares.size)
+        if not run.deadline.allows(work, 0.5):
             run.deadline.reached = True
             raise TimeIsUp(f"{run.deadline.message} before the program could be built")
-        pairs = np.array([(v, u) for v in range(count) for u in range(count) if u != v], dtype=int).reshape(-1, 2)
-        step = (V[pairs[:, 1]] - V[pairs[:, 0]]) @ visible  # (pairs, d)
-        # Rows: sample-major, then pairs.  (Theta z_i).step - (M_i) delta_iv >= MARGIN - M_i
-        left = objective.design.sensitivity(step).reshape(n * len(pairs), size)
-        reach = np.abs(left).sum(axis=1) + MARGIN
-        rows = np.arange(n * len(pairs))
-        chosen = (np.arange(n)[:, None] * count + pairs[:, 0]).ravel()
-        big = sp.csr_array((-reach, (rows, chosen)), shape=(rows.size, n * count))
-        best = LinearConstraint(sp.hstack([sp.csr_array(left), big], format="csr"), MARGIN - reach, np.inf)
-        one = sp.hstack([sp.csr_array((n, size)), sp.kron(sp.eye_array(n), np.ones((1, count)))], format="csr")
+        program = _Program.of(objective, V)
         options: dict[str, float] = {"mip_rel_gap": 0.1 * self.tol, "disp": self.verbose > 1}
         seconds = min(np.inf if self.time_limit is None else float(self.time_limit), 0.9 * run.deadline.left())
         if seconds < np.inf:
             options["time_limit"] = max(seconds, 0.0)
-        try:
-            result = milp(
-                np.concatenate([np.zeros(size), (a[:, None] * costs).ravel()]),
-                integrality=np.repeat([0, 1], [size, n * count]),
-                bounds=Bounds(np.repeat([-1.0, 0.0], [size, n * count]), 1.0),
-                constraints=[best, LinearConstraint(one, 1.0, 1.0)],
-                options=options,
-            )
-            # 0: solved, 1: stopped at the time limit, the only limit there is, 2 and more: no solution.
-            status = {0: Status.NUMERICAL_LIMIT, 1: Status.TIME_LIMIT}.get(int(result.status), Status.FAILED)
-            message, nodes = str(result.message), int(getattr(result, "mip_node_count", 0) or 0)
-            bound = float(getattr(result, "mip_dual_bound", None) or 0.0)
-            x = None if result.x is None else np.asarray(result.x, dtype=np.float64)[:size].reshape(objective.shape)
-        except Exception as error:
-            status = Status.FAILED
-            message, nodes, bound, x = f"{type(error).__name__}: {error}", 0, 0.0, None
-        bound, wrong = (max(0.0, bound) if np.isfinite(bound) else 0.0), False
+        status, message, nodes, bound, found = program.solve(objective.shape, options)
         candidates = [objective.least_squares if start is None else start]
-        if x is not None and np.isfinite(x).all():
-            candidates.append(objective.canonical(x))
+        if found is not None and np.isfinite(found).all():
+            candidates.append(objective.canonical(found))
         values = [objective.value(Theta) for Theta in candidates]
         i = int(np.argmin(values))
         # HiGHS claims this bound.  It is wrong if a feasible model of the program has a smaller loss.
-        known = [_value_with_margin(Theta, left, pairs, a[:, None] * costs) for Theta in candidates]
-        if bound > min(known) + 1e-6 * (1.0 + abs(bound)):
-            bound, wrong = 0.0, True
+        wrong = bound > min(map(program.value, candidates)) + 1e-6 * (1.0 + abs(bound))
+        bound = 0.0 if wrong else bound
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         progress(nodes, values[i], 0.0, force=True)
         if wrong:
