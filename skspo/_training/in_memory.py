@@ -301,11 +301,11 @@ class InMemoryObjective(LinearObjective):
         other._set_rows(region, design, self.weight, C, offset, W)
         return other
 
-    def with_loss(self, loss: Loss) -> Self:
-        """Return the same data with another loss of the same region."""
+    def with_loss(self, loss: Loss, region: Region | None = None) -> Self:
+        """Return the same data and decisions W with another loss, of the same region or of one that contains it."""
         other = copy(self)
         other.loss = loss
-        other._set_rows(self.region, self.design, self.weight, self.plain_costs, self.plain_offset, self._W)
+        other._set_rows(region or self.region, self.design, self.weight, self.plain_costs, self.plain_offset, self._W)
         other._given = self._given
         return other
 

@@ -46,35 +46,38 @@ class Run:
         Where solvers stopped, by their names, and the caches of ``on_rows``.  Runs with other penalties start from
         there.
     history : list
-        Rows of seconds, iteration, objective and bound, in the units of the objective.
+        Rows of seconds, iteration, objective, bound and step, in the units of the objective.
     n_fits : int
         How many fits there will be, on these rows or on others, with other penalties.
     budget : Budget
         Work after which the current solver pauses.
     paused : dict
         What paused solvers need to go on, by their names.
+    step : str
+        What all of its steps are part of.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
     derived: Memory = field(default_factory=dict)
     memory: Memory = field(default_factory=dict)
     states: Memory = field(default_factory=dict)
-    history: list[tuple[float, int, float, float]] = field(default_factory=list)
+    history: list[tuple[float, int, float, float, str]] = field(default_factory=list)
     n_fits: int = 1
     budget: Budget = field(default_factory=Budget)
     paused: dict[str, Any] = field(default_factory=dict)
+    step: str = ""
 
     def with_deadline(self, deadline: Deadline) -> Run:
         """Return a run on the same rows, for another penalty or loss, with its own history and deadline."""
         return Run(deadline, self.derived, self.memory, self.states, n_fits=self.n_fits)
 
-    def on_rows(self, rows: np.ndarray, deadline: Deadline) -> Run:
+    def on_rows(self, rows: np.ndarray, deadline: Deadline, step: str) -> Run:
         """Return a run on some of the rows that goes on with this history; its caches are kept for later runs."""
         known = self.states.get("rows")
         if known is None or not np.array_equal(known[0], rows):
             known = self.states["rows"] = rows, {}, {}
         _, memory, states = known
-        return Run(deadline, self.derived, memory, states, self.history, self.n_fits)
+        return Run(deadline, self.derived, memory, states, self.history, self.n_fits, step=step)
 
     def on_sample(self, share: float) -> Run:
         """Return a run on some of the rows that takes at most this share of the remaining time."""

@@ -23,8 +23,10 @@ from .._utils.types import RandomState, RegionParams
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
+from ..solvers.auto import SolverOptions
 from ..solvers.base import certified
-from ..solvers.driver import SolverOptions, check_decided, check_oracle, minimise, unknown, without_bound
+from ..solvers.checks import check_decided, check_oracle, unknown, without_bound
+from ..solvers.driver import minimise
 from ._linear import remedy
 from ._spo_plus import SPOPlusRegressor
 

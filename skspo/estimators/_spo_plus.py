@@ -111,8 +111,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
-        Progress of the solver: "time" in seconds, "n_iter", "objective", "lower_bound" and "duality_gap"; NaN where
-        there was no bound.  For :class:`skspo.plotting.ConvergenceDisplay`.  Empty after ``partial_fit``.
+        Progress of the fit: "time" in seconds, "n_iter", "objective", "lower_bound", "duality_gap", and "step": the
+        solver, or the fit to an easier problem that it starts from.  NaN is what was not evaluated.  For
+        :class:`skspo.plotting.ConvergenceDisplay`.  Empty after ``partial_fit``.
     solver_ : str
         Name of the solver used.
     region_ : Region

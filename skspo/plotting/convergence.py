@@ -37,6 +37,8 @@ class ConvergenceDisplay:
 
     Notes
     -----
+    The display of one fit names its steps, if there are several: starts from easier problems, and the solvers' turns.
+
     Before the end a solver reports its current iterate, not the best so far, and bounds that are not verified.  Only
     the last point is the certificate.  Some solvers compute a bound only at the end; bound and gap are then single
     points.
@@ -169,16 +171,30 @@ class ConvergenceDisplay:
             )  # fmt: skip
         if len(self.histories) > 1:
             legend_above(self.axes_[0])
-        elif len(self.axes_) == 2:
-            self.axes_[0].set_title(next(iter(self.histories)))
+        elif self.histories:
+            if len(self.axes_) == 2:
+                self.axes_[0].set_title(next(iter(self.histories)))
+            self._mark_steps(next(iter(self.histories.values())))
         self.figure_ = self.ax_.figure
         return self
+
+    def _mark_steps(self, history: Mapping[str, np.ndarray]) -> None:
+        """Name the solvers and other steps where they begin, if there are several."""
+        time, step = history["time"], history["step"]
+        first = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
+        for k in first if len(first) > 1 else ():
+            self.ax_.axvline(time[k], color="0.8", linewidth=0.8, zorder=0)
+            self.ax_.annotate(
+                step[k], (time[k], 1), xycoords=("data", "axes fraction"), rotation=90, va="top", color="0.4",
+                fontsize="x-small", xytext=(1, -2), textcoords="offset points",
+            )  # fmt: skip
 
     def _range(self) -> tuple[float, float]:
         """Vertical limits without early bounds close to zero and large early steps, which would flatten the rest."""
         low, high = np.inf, -np.inf
         for history in self.histories.values():
             values, bounds = history["objective"], history["lower_bound"]
+            values = values[np.isfinite(values)]
             last = values[-1]
             first = max(values[0], last)
             low = min(low, max(2 * last - first, np.nanmin(np.append(bounds[bounds > 0], last))))

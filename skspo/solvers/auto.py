@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,17 @@ SOLVERS: dict[str, type[Solver]] = {
         SGDSolver,
     )
 }
+
+
+class SolverOptions(NamedTuple):
+    """A solver, by name or as an instance, or "auto"; and the parameters of solvers that are not instances."""
+
+    solver: str | Solver = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
 
 #: share of the machine's memory that a solver may be expected to use
 MEMORY_SHARE = 0.5

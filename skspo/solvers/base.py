@@ -315,6 +315,7 @@ class Progress:
         done: int = 0,
     ) -> None:
         self.task, self.objective, self.history, self.tol = Activity(name, verbose), objective, run.history, tol
+        self.step = f"{run.step}, {name}" if run.step else name
         self.deadline, self.start = run.deadline, time.perf_counter()
         # A second solver appends to the history of the first one.
         seconds, n_iter = run.history[-1][:2] if run.history else (0.0, 0)
@@ -364,16 +365,17 @@ class Progress:
         if len(self.history) >= HISTORY:
             del self.history[1::2]
             self.every *= 2
-        self.history.append((self.before[0] + now - self.start, self.before[1] + n_iter, value, bound))
+        self.history.append((self.before[0] + now - self.start, self.before[1] + n_iter, value, bound, self.step))
 
 
 def history_of(objective: LinearObjective, run: Run) -> dict[str, np.ndarray]:
     """History of a run, as columns in units of cost; an unknown bound is NaN.
 
     The objective is that of the current iterate, which may be worse than an earlier one.  The bound is only proved in
-    the last row, where the certificate is computed.  If the oracle is not optimal there are no bounds.
+    the last row, where the certificate is computed.  If the oracle is not optimal there are no bounds.  "step" is the
+    solver, or the step of the driver.
     """
-    rows = np.array(run.history, dtype=np.float64).reshape(-1, 4)
+    rows = np.array([row[:4] for row in run.history], dtype=np.float64).reshape(-1, 4)
     if objective.inexact:
         rows[:, 3] = np.nan
     gaps = [np.nan if np.isnan(bound) else objective.relative_gap(value, bound) for _, _, value, bound in rows]
@@ -383,4 +385,5 @@ def history_of(objective: LinearObjective, run: Run) -> dict[str, np.ndarray]:
         "objective": rows[:, 2] * objective.scale,
         "lower_bound": rows[:, 3] * objective.scale,
         "duality_gap": np.array(gaps, dtype=np.float64),
+        "step": np.array([row[4] for row in run.history], dtype=str),
     }

@@ -63,9 +63,9 @@ def take_turns(
         allowance = max(2.0 * allowance, least / TOO_LARGE)  # so that somebody has a turn
 
 
-def closing(objective: LinearObjective, history: list[tuple[float, int, float, float]], tol: float) -> bool:
+def closing(objective: LinearObjective, history: list[tuple[float, int, float, float, str]], tol: float) -> bool:
     """Whether the gap goes down so fast that it will be closed in as many steps as these or fewer."""
-    gaps = [objective.relative_gap(value, bound) for _, _, value, bound in history if np.isfinite(bound)]
+    gaps = [objective.relative_gap(value, bound) for _, _, value, bound, _ in history if np.isfinite(bound)]
     half = len(gaps) // 2
     if half < 2:
         return False

@@ -14,8 +14,8 @@ from skspo._training.run import Run
 from skspo.datasets import make_portfolio
 from skspo.solvers import SOLVERS, Result, Solver, Status, check_solver_serves
 from skspo.solvers.backend_process import BackendFailure, BackendInterrupted
-from skspo.solvers.base import certified
-from skspo.solvers.driver import combined, guarded, without_bound
+from skspo.solvers.base import certified, combined
+from skspo.solvers.checks import guarded, without_bound
 
 X, C = make_portfolio(60, 3, 5, degree=4, noise=0.5, random_state=0)
 

@@ -13,7 +13,7 @@ from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.regions.check import check_region
 from skspo.solvers import base
 
-COLUMNS = ["time", "n_iter", "objective", "lower_bound", "duality_gap"]
+COLUMNS = ["time", "n_iter", "objective", "lower_bound", "duality_gap", "step"]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from skspo import Box, ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressor, SPO
 from skspo._training.in_memory import InMemoryObjective
 from skspo.datasets import make_shortest_path
 from skspo.solvers import BundleSolver
-from skspo.solvers.driver import rows_that_matter
+from skspo.solvers.steps import rows_that_matter
 
 
 def decaying(n, half):

@@ -94,12 +94,12 @@ def test_others_have_a_turn_after_a_solver_without_work(objective):
 
 def test_a_gap_that_goes_down_fast_is_waited_for(objective):
     def history(gaps):
-        return [(0.0, k, 1.0, 1.0 - gap) for k, gap in enumerate(gaps)]
+        return [(0.0, k, 1.0, 1.0 - gap, "a") for k, gap in enumerate(gaps)]
 
     assert closing(objective, history([1e-1, 1e-2, 1e-3, 1e-4]), 1e-6)
     assert not closing(objective, history([1e-1, 9e-2, 8e-2, 7e-2]), 1e-6)
     assert not closing(objective, history([1e-1, 1e-1, 1e-1, 1e-1]), 1e-6)
-    assert not closing(objective, [(0.0, k, 1.0, np.nan) for k in range(9)], 1e-6)
+    assert not closing(objective, [(0.0, k, 1.0, np.nan, "a") for k in range(9)], 1e-6)
     assert not closing(objective, [], 1e-6)
 
 
@@ -121,7 +121,7 @@ def test_a_paused_solver_goes_on_where_it_was(kind, objective):
     if kind is not BundleSolver:  # which balances multipliers before a pause, and so may end earlier
         assert_array_equal(result.coef, whole.coef)
     assert abs(result.objective - whole.objective) <= 2e-6 * whole.objective
-    assert np.diff(np.array(run.history)[:, 1]).min() >= 0
+    assert np.diff(np.array([row[1] for row in run.history])).min() >= 0
 
 
 def test_a_better_model_of_another_solver_is_taken_over(objective):
