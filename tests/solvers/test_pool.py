@@ -191,7 +191,7 @@ def test_a_fit_that_stops_early():
 
 @pytest.mark.parametrize("passes", [4, 6, 8])
 def test_a_time_limit(passes, monkeypatch):
-    """With time for a few passes, the objective is that of the oracle, for a model that is better than least squares."""
+    """With time for a few passes, the objective is that of the oracle, for a model better than least squares."""
     now, original = [0.0], SlowKnapsack._argmin
     monkeypatch.setattr("skspo._utils.deadline.perf_counter", lambda: now[0])
 
