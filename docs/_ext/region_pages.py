@@ -22,10 +22,6 @@ SHOWN = (
     "possible",
     "variable_names",
     "n_dim",
-    "diameter",
-    "width",
-    "relative_width",
-    "strong_convexity",
 )
 
 FOLDER = Path(__file__).parents[1] / "generated" / "pictures"

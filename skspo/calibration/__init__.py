@@ -5,7 +5,6 @@ The theory of Liu and Grigas, *Risk Bounds and Calibration for a Smart Predict-t
 the paper has a misprint the corrected statement is implemented; ``docs/errata.md`` lists them with counter-examples.
 """
 
-from ._checks import Geometry, region_geometry
 from .certificate import RiskCertificate, risk_certificate
 from .display import CalibrationDisplay
 from .empirical import EmpiricalCalibration, ExcessRisks, empirical_calibration, excess_risks
@@ -25,11 +24,13 @@ from .generalization import (
     rademacher_monte_carlo,
     spo_plus_range,
 )
+from .geometry import CertifiedFloat, Geometry, diameter, region_geometry, relative_width, strong_convexity
 from .symmetry import SymmetryTest, symmetry_test
 
 __all__ = [
     "CalibrationDisplay",
     "CalibrationFunction",
+    "CertifiedFloat",
     "EmpiricalCalibration",
     "Estimate",
     "ExcessRisks",
@@ -40,6 +41,7 @@ __all__ = [
     "SampleComplexity",
     "StronglyConvexCalibration",
     "SymmetryTest",
+    "diameter",
     "empirical_calibration",
     "excess_risks",
     "excess_spo_risk",
@@ -48,7 +50,9 @@ __all__ = [
     "rademacher_monte_carlo",
     "radial_calibration_constant",
     "region_geometry",
+    "relative_width",
     "risk_certificate",
     "spo_plus_range",
+    "strong_convexity",
     "symmetry_test",
 ]

@@ -32,9 +32,10 @@ from ..estimators._spo_plus import SPOPlusRegressor
 from ..losses import SPOPlusLoss, check_costs, check_existing
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
-from ._checks import check_delta, check_positive, need, region_geometry
+from ._checks import check_delta, check_positive
 from .functions import CalibrationFunction, PolyhedralCalibration, StronglyConvexCalibration
 from .generalization import check_calibration, generalization_bound, spo_plus_range
+from .geometry import diameter, need, region_geometry
 
 
 class LinearModel(Protocol):
@@ -185,13 +186,13 @@ def risk_certificate(
     n, d = C.shape
     region = estimator.region_
     C = check_existing(C, region)[0]
-    need(region, "diameter", "equalities")
-    dim = d - region.equalities(d).shape[0]
+    need(region, "equalities")
+    dim = d - equalities_of(region, d).shape[0]
     if getattr(calibration, "n_dim", dim) != dim:
         raise ValueError(
             f"calibration is for a region of dimension {calibration.n_dim}, the estimator's region has {dim}."  # type: ignore[attr-defined]
         )
-    diameter = region.diameter(d)
+    size_of_region = diameter(region, d)
     _check_same_region(calibration, region, d)
 
     size = float(np.linalg.norm(coef))
@@ -224,8 +225,8 @@ def risk_certificate(
     risk = float(values.mean())
     gap, source = _gap(estimator, risk, Z, C, coef, G, used["radius"])
     rademacher = float(used["radius"] * np.sqrt(d) * used["feature_bound"] / np.sqrt(n))
-    loss_range = spo_plus_range(diameter, used["cost_bound"], used["radius"] * used["feature_bound"])
-    term = generalization_bound(rademacher, diameter, loss_range, n, delta)
+    loss_range = spo_plus_range(size_of_region, used["cost_bound"], used["radius"] * used["feature_bound"])
+    term = generalization_bound(rademacher, size_of_region, loss_range, n, delta)
     excess = gap + 2.0 * term
     assumptions = [
         "the samples are independent and identically distributed",
@@ -246,7 +247,7 @@ def risk_certificate(
         term,
         excess,
         float(calibration.inverse(excess)),
-        float(diameter) * used["cost_bound"],
+        float(size_of_region) * used["cost_bound"],
         float(delta),
         n,
         assumptions,

@@ -25,9 +25,10 @@ from sklearn.utils import check_random_state
 
 from .._utils.params import integer, number
 from .._utils.types import RandomState
-from ..regions.base import Region, directions_of
+from ..regions.base import Region
 from ..regions.check import check_region
 from ._checks import check_count, check_levels, rows
+from .geometry import directions_of
 
 #: costs solved in one call of the oracle
 _CHUNK = 1 << 19

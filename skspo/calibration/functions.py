@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from .._utils.params import integer, number
-from ..regions.base import CertifiedFloat, Region
+from ..regions.base import Region
 from ..regions.check import check_region
-from ._checks import check_count, check_levels, check_positive, check_share, need, region_geometry
+from ._checks import check_count, check_levels, check_positive, check_share
+from .geometry import diameter, directions_of, need, region_geometry, strong_convexity
 
 #: one number, or an array of the shape of the argument
 Levels: TypeAlias = np.float64 | np.ndarray
@@ -287,12 +288,12 @@ class StronglyConvexCalibration(CalibrationFunction):
         need(region, "strong_convexity", "equalities")
         d = region.resolve_dim(n_dim)
         region = check_region(region, d)
-        constants = region.strong_convexity(d, A)
+        constants = strong_convexity(region, d, A)
         if not np.isfinite(constants.L):
             raise ValueError(
                 f"{region!r} is not a level set of a smooth function: L is infinite, and there is no linear bound."
             )
-        return cls(constants.mu, constants.L, d - region.equalities(d).shape[0], beta, alpha)
+        return cls(constants.mu, constants.L, directions_of(region, d).shape[1], beta, alpha)
 
     @property
     def log_constant(self) -> float:
@@ -346,10 +347,8 @@ class LeastSquaresCalibration(CalibrationFunction):
     @classmethod
     def from_region(cls, region: Region, *, n_dim: int | None = None) -> LeastSquaresCalibration:
         """Bound for a region with a diameter."""
-        need(region, "diameter")
         d = region.resolve_dim(n_dim)
-        diameter: CertifiedFloat = check_region(region, d).diameter(d)
-        return cls(diameter)
+        return cls(diameter(check_region(region, d), d))
 
     @property
     def log_constant(self) -> float:

@@ -3,7 +3,7 @@
 from ._row_params import row_params
 from .assignment import Assignment
 from .balls import Ellipsoid, L1Ball, LqBall
-from .base import CertifiedFloat, Region, StrongConvexity
+from .base import Region, StrongConvexity
 from .check import check_region
 from .graphs import ShortestPath
 from .image import LinearImage
@@ -19,7 +19,6 @@ from .user import CvxpyRegion, OracleRegion
 __all__ = [
     "Assignment",
     "Box",
-    "CertifiedFloat",
     "CvxpyRegion",
     "Ellipsoid",
     "EntropySimplex",

@@ -16,7 +16,6 @@ from ._cost_bounds import CostBounds
 from ._names import Names, ones_of
 from ._oracles.highs import map_rows, worst_rows
 from ._row_names import row_error
-from .base import CertifiedFloat
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .row_polyhedra import RowForm, RowPolyhedral
 
@@ -149,16 +148,6 @@ class Assignment(PolyhedralRegion):
             return InequalityForm.build(d, A_eq=sp.vstack([by_worker, by_task]), b_eq=np.ones(2 * tasks))
         few, many = (by_worker, by_task) if workers < tasks else (by_task, by_worker)
         return InequalityForm.build(d, many, np.ones(many.shape[0]), few, np.ones(few.shape[0]))
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        r""":math:`\sqrt{2 k}` for k pairs: two assignments that have nothing in common; 0 if there is only one."""
-        workers, tasks = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(float(np.sqrt(2.0 * min(workers, tasks))) if max(workers, tasks) > 1 else 0.0)
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because the sums of the smaller side are fixed."""
-        self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(0.0)
 
 
 class _RowAssignment(RowPolyhedral):

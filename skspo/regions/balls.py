@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dtrtri
 from .._utils.errors import UnboundedRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, check_norm
+from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory
 from .polyhedral import StandardForm
 from .polyhedron import read_numbers
@@ -57,10 +57,6 @@ class _Ball(Region):
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """No rows."""
         return np.zeros((0, self.resolve_dim(n_dim)))
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width, because decisions vary in every direction."""
-        return self.width(n_dim)
 
 
 class _RoundBall(_Ball):
@@ -146,15 +142,6 @@ class L1Ball(_Ball):
         """Shrink towards the centre until the norm is at most the radius."""
         size = np.abs(W).sum(axis=1, keepdims=True) / self._data(W.shape[1])
         return W / np.maximum(size, 1.0)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Two radii: the distance between opposite vertices."""
-        return CertifiedFloat(2.0 * self._data(self.resolve_dim(n_dim)))
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        r""":math:`2 r / \sqrt{d}`: the distance between opposite facets."""
-        d = self.resolve_dim(n_dim)
-        return CertifiedFloat(2.0 * self._data(d) / np.sqrt(d))
 
 
 class LqBall(_RoundBall):
@@ -254,14 +241,7 @@ class LqBall(_RoundBall):
         with np.errstate(divide="ignore", over="ignore"):  # in entries that ``where`` discards
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
-    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f(w) = |w|_q^2 and its gradient, for each row; the region is where f is at most radius^2."""
-        q, _ = self._data(W.shape[1])
-        size = (np.abs(W) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
-        unit = W / np.where(size > 0, size, 1.0)
-        return size[:, 0] ** 2, 2.0 * size * np.sign(unit) * np.abs(unit) ** (q - 1.0)
-
-    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Return the constants of :math:`\lVert w\rVert_q^2`, at most :math:`r^2` on the ball.
 
         The function is :math:`2 (q - 1)`-strongly convex in the q-norm, hence in the smaller 2-norm.  It is smooth only
@@ -272,7 +252,7 @@ class LqBall(_RoundBall):
         q, radius = self._data(d)
         if d == 1:  # all norms are the absolute value
             q = 2.0
-        return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0).in_norm(A, np.eye(d))
+        return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0)
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of radius |v|_q*: a second-order cone for q = 2, else |v_j| <= s_j^(1/q*) t^(1/q), sum s = t."""
@@ -294,16 +274,6 @@ class LqBall(_RoundBall):
         size = (np.abs(unit) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
         size = size * np.abs(W).max(axis=1, keepdims=True) / radius
         return W / np.maximum(size, 1.0)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        r"""Two radii: for :math:`q \le 2` the points on the axes are farthest from the centre."""
-        return CertifiedFloat(2.0 * self._data(self.resolve_dim(n_dim))[1])
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        r""":math:`2 r \, d^{1/2 - 1/q}`: the extent along (1, ..., 1)."""
-        d = self.resolve_dim(n_dim)
-        q, radius = self._data(d)
-        return CertifiedFloat(2.0 * radius * d ** (0.5 - 1.0 / q))
 
 
 class _EllipsoidData(NamedTuple):
@@ -449,23 +419,9 @@ class Ellipsoid(_RoundBall):
         with np.errstate(divide="ignore", over="ignore"):  # in entries that ``where`` discards
             return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
 
-    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f(w) = (w - center)^T Q (w - center) and its gradient, for each row; f is at most radius^2 on the region."""
-        factor, _, _, center, _ = self._data(W.shape[1])
-        step = W - center
-        half = step if factor is None else step @ factor
-        return (half * half).sum(axis=1), 2.0 * (step if factor is None else half @ factor.T)
-
-    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
-        r"""Return the constants of :math:`(w - m)^\top Q (w - m)`: twice the extreme eigenvalues of Q.
-
-        In the A-norm they are twice the extreme eigenvalues of :math:`A^{-1} Q`, hence both 2 for :math:`A = Q`.
-        """
-        d = self.resolve_dim(n_dim)
-        factor, _, (smallest, largest), _, radius = self._data(d)
-        if A is not None:
-            half = np.linalg.solve(np.linalg.cholesky(check_norm(A, d)), np.eye(d) if factor is None else factor)
-            smallest, largest = (float(value) for value in np.linalg.eigvalsh(half @ half.T)[[0, -1]])
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
+        r"""Return the constants of :math:`(w - m)^\top Q (w - m)`: twice the extreme eigenvalues of Q."""
+        _, _, (smallest, largest), _, radius = self._data(self.resolve_dim(n_dim))
         return StrongConvexity(2.0 * smallest, 2.0 * largest, radius**2, 0.0)
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
@@ -485,13 +441,3 @@ class Ellipsoid(_RoundBall):
         size = np.linalg.norm(step if factor is None else step @ factor, axis=1, keepdims=True) / radius
         # center + (W - center) would move points that are already inside by a rounding error.
         return np.where(size > 1.0, center + step / np.maximum(size, 1.0), W)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Longest axis."""
-        _, _, (smallest, _), _, radius = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(2.0 * radius / np.sqrt(smallest))
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Shortest axis."""
-        _, _, (_, largest), _, radius = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(2.0 * radius / np.sqrt(largest))

@@ -40,33 +40,6 @@ from .capabilities import Memory, equalities_of, has, project_visible
 Entry: TypeAlias = tuple[tuple[object, ...], int, Any, list[Content]]
 
 
-class CertifiedFloat(float):
-    """A number that is exact or a proved bound, as its attribute ``kind`` says.
-
-    Examples
-    --------
-    >>> from skspo.regions.base import CertifiedFloat
-    >>> CertifiedFloat(2.0, "upper bound")
-    2.0 (upper bound)
-    """
-
-    kind: str
-
-    def __new__(cls, value: float, kind: str = "exact") -> CertifiedFloat:
-        """Make a float of the given kind."""
-        if kind not in ("exact", "upper bound", "lower bound"):
-            raise ValueError(f"kind must be 'exact', 'upper bound' or 'lower bound', got {kind!r}.")
-        self = super().__new__(cls, value)
-        self.kind = kind
-        return self
-
-    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
-        return (float(self), self.kind)
-
-    def __repr__(self) -> str:
-        return f"{float(self)!r} ({self.kind})"
-
-
 class StrongConvexity(NamedTuple):
     r"""Constants of a level set :math:`\{w : f(w) \le r\}`: f is mu-strongly convex and L-smooth on it."""
 
@@ -79,42 +52,6 @@ class StrongConvexity(NamedTuple):
     def depth(self) -> float:
         """Difference of ``r`` and ``f_min``, the level and the minimum of f."""
         return self.r - self.f_min
-
-    def in_norm(self, A: ArrayLike | None, directions: np.ndarray) -> StrongConvexity:
-        r"""Constants in the norm :math:`\sqrt{w^\top A w}`, from those in the 2-norm; None means the 2-norm.
-
-        The eigenvalues of the second derivative are between :math:`\mu` and :math:`L`, and those of A between a and b,
-        on the directions of the region (columns of ``directions``, orthonormal).  So the constants are :math:`\mu / b`
-        and :math:`L / a`.
-        """
-        if A is None:
-            return self
-        eigenvalues = np.linalg.eigvalsh(directions.T @ check_norm(A, directions.shape[0]) @ directions)
-        return self._replace(mu=self.mu / float(eigenvalues[-1]), L=self.L / float(eigenvalues[0]))
-
-
-def check_norm(A: ArrayLike, d: int) -> np.ndarray:
-    """Return the matrix of an A-norm: symmetric, positive definite, of shape (d, d)."""
-    A_arr = check_array(A, dtype=np.float64, input_name="A")
-    if A_arr.shape != (d, d):
-        raise ValueError(f"A, the matrix of a norm, must have shape ({d}, {d}), got {A_arr.shape}.")
-    if np.abs(A_arr - A_arr.T).max() > 1e-10 * np.abs(A_arr).max():
-        raise ValueError("A, the matrix of a norm, must be symmetric.")
-    A_arr = (A_arr + A_arr.T) / 2.0
-    smallest, largest = np.linalg.eigvalsh(A_arr)[[0, -1]]
-    if smallest <= d * np.finfo(float).eps * abs(largest):
-        raise ValueError(
-            f"A, the matrix of a norm, must be positive definite; its smallest eigenvalue is {smallest:.3g}."
-        )
-    return A_arr
-
-
-def directions_of(region: Region, d: int) -> np.ndarray:
-    """Orthonormal basis (d, k) of the directions in which the region's decisions vary."""
-    E = equalities_of(region, d)
-    if E.shape[0] == 0:
-        return np.eye(d)
-    return np.linalg.svd(E, full_matrices=True)[2][E.shape[0] :].T
 
 
 class Smoothed(NamedTuple):

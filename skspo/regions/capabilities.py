@@ -18,12 +18,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-    from .base import CertifiedFloat, Region, Smoothed, StrongConvexity
+    from .base import Region, Smoothed, StrongConvexity
     from .polyhedral import QuadraticForm, StandardForm
 
 #: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
@@ -67,15 +66,8 @@ class HasSupportEpigraph(Protocol):
 class HasStrongConvexity(Protocol):
     """The region is {w : f(w) <= r} for a strongly convex function f, within the affine hull of the region."""
 
-    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
-        """Return constants that hold on the whole region, in the 2-norm or in the norm of A."""
-
-
-class HasLevel(Protocol):
-    """The function f of ``strong_convexity`` can be evaluated."""
-
-    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return f, shape (n,), and its gradient, shape (n, d)."""
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
+        """Return constants that hold on the whole region, in the 2-norm."""
 
 
 class HasDerivative(Protocol):
@@ -113,27 +105,6 @@ class HasWorstArgmin(Protocol):
         """Return, among the decisions optimal for C, the one with the largest cost under C_true."""
 
 
-class HasDiameter(Protocol):
-    """The largest distance between two decisions, or an upper bound on it."""
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Return the diameter and whether it is exact."""
-
-
-class HasWidth(Protocol):
-    """The smallest extent of the region over all directions, or a lower bound on it."""
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Return the width and whether it is exact.  It is 0 in a hyperplane."""
-
-
-class HasRelativeWidth(Protocol):
-    """The smallest extent over the directions in which decisions vary, or a lower bound on it."""
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Return the width within the affine hull and whether it is exact."""
-
-
 class HasAudit(Protocol):
     """The oracle is a function of the user, which may be wrong; the region checks what it returned."""
 
@@ -156,16 +127,12 @@ _TABLE: dict[str, tuple[str, type[object]]] = {
         "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
         HasStrongConvexity,
     ),
-    "level": ("the function whose level set the region is, and its gradient", HasLevel),
     "derivative": ("the derivative of decisions in the costs; the SPO loss is then differentiable", HasDerivative),
     "smoothed": ("decisions for costs plus a multiple of the level function, for Newton's method", HasSmoothed),
     "blocks": ("the regions whose product it is, so that they can be trained one at a time", HasBlocks),
     "equalities": ("the directions in which decisions never vary", HasEqualities),
     "repair": ("moving nearly feasible decisions into the region", HasRepair),
     "worst_argmin": ("the worst of all optimal decisions", HasWorstArgmin),
-    "diameter": ("the largest distance between two decisions", HasDiameter),
-    "width": ("the smallest extent over all directions", HasWidth),
-    "relative_width": ("the smallest extent over the directions in which decisions vary", HasRelativeWidth),
     "audit": ("checks of decisions that a user's function returned", HasAudit),
 }
 

@@ -18,7 +18,6 @@ from ._names import Names, number_names, ones_of
 from ._oracles.highs import solve_rows, worst_rows
 from ._row_names import row_error, rows_named
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
-from .base import CertifiedFloat
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .row_polyhedra import RowForm, RowPolyhedral, rows_like
 
@@ -431,24 +430,6 @@ class ShortestPath(PolyhedralRegion):
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         form = self._data(d).form
         return form.lower, form.upper
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Exact for small graphs; else an upper bound: two paths of at most L edges differ in at most 2 L edges."""
-        data = self._data(self.resolve_dim(n_dim))
-        if data.sweep is None:
-            return super().diameter(n_dim)
-        if data.used.size == data.sweep.length:  # there is only one path
-            return CertifiedFloat(0.0)
-        if data.used.size <= 20:  # vertices of larger graphs are not enumerated
-            exact = super().diameter(n_dim)
-            if exact.kind == "exact":
-                return exact
-        return CertifiedFloat(float(np.sqrt(min(2 * data.sweep.length, data.used.size))), "upper bound")
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because of the flow conservation at the nodes."""
-        self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(0.0)
 
 
 class _RowPath(RowPolyhedral):

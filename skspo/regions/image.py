@@ -35,8 +35,7 @@ from ._cost_bounds import CostBounds
 from ._image_decisions import DecidesInside
 from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows, with_ones
-from ._oracles.enumeration import diameter_of_points, width_of_points
-from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
+from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory, equalities_of, has
 from .polyhedral import Matrix, QuadraticForm, StandardForm
 from .polyhedron import read_numbers
@@ -481,14 +480,13 @@ class LinearImage(DecidesInside):
         return Smoothed(self._push(found.W), found.level, M)
 
     @available_if(lambda image: has(image.region, "strong_convexity") and image._rows_known is None)
-    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Constants of :math:`\min f(z)` over z with image u, f being the level function of the inner region."""
         inner: Any
         inner, m = self._inner()
-        d, found = self.resolve_dim(n_dim), self._directions()
-        constants: StrongConvexity = inner.strong_convexity(m)
-        constants = constants._replace(mu=constants.mu / found.high**2, L=constants.L / found.low**2)
-        return constants.in_norm(A, directions_of(self, d))
+        self.resolve_dim(n_dim)
+        found, constants = self._directions(), inner.strong_convexity(m)
+        return StrongConvexity(constants.mu / found.high**2, constants.L / found.low**2, *constants[2:])
 
     @available_if(_inner_has("audit"))
     def audit(self, n_dim: int) -> None:
@@ -503,47 +501,6 @@ class LinearImage(DecidesInside):
         inner: Any
         inner, m = self._inner()
         inner.distrust(why, m)
-
-    # -- geometry ------------------------------------------------------------------------------------------------------
-
-    def _points(self) -> np.ndarray | None:
-        """Decisions whose hull is that of the region, if the inner region has few vertices."""
-        inner: Any
-        inner, m = self._inner()
-        Z = inner.vertices(m) if has(inner, "vertices") else None
-        return None if Z is None else self._push(Z)
-
-    @available_if(lambda image: has(image.region, "diameter") and image._rows_known is None)
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Exact if the inner region has few vertices, otherwise an upper bound from the largest singular value."""
-        self.resolve_dim(n_dim)
-        points = self._points()
-        if points is not None:
-            return CertifiedFloat(diameter_of_points(points))
-        inner: Any
-        inner, m = self._inner()
-        return CertifiedFloat(self._directions().high * float(inner.diameter(m)), "upper bound")
-
-    @available_if(lambda image: has(image.region, "relative_width") and image._rows_known is None)
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Smallest extent over all directions: 0 inside a hyperplane, else the relative width."""
-        d = self.resolve_dim(n_dim)
-        return CertifiedFloat(0.0) if self.equalities(d).shape[0] else self.relative_width(d)
-
-    @available_if(lambda image: has(image.region, "relative_width") and image._rows_known is None)
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Exact if the inner region has few vertices, otherwise a lower bound from the smallest singular value."""
-        U, points = directions_of(self, self.resolve_dim(n_dim)), self._points()
-        if U.shape[1] == 0:
-            return CertifiedFloat(0.0)
-        if points is not None:
-            flat = (points - points[0]) @ U
-            exact = float(np.ptp(flat)) if U.shape[1] == 1 else width_of_points(flat)
-            if exact is not None:
-                return CertifiedFloat(exact)
-        inner: Any
-        inner, m = self._inner()
-        return CertifiedFloat(self._directions().low * float(inner.relative_width(m)), "lower bound")
 
 
 class _RowImage(LinearImage):

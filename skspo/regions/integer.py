@@ -15,9 +15,8 @@ from .._utils.errors import InfeasibleRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
-from ._oracles.highs import check_bounded, coordinate_bounds, solve_rows, worst_rows
+from ._oracles.highs import check_bounded, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
-from .base import CertifiedFloat
 from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
 from .polyhedron import (
     BoundsLike,
@@ -170,12 +169,6 @@ class MixedInteger(ConstrainedRegion):
         data = self._data(self.resolve_dim(n_dim))
         low, high = data.rounded(data.form.lower, data.form.upper)
         return given_equalities(data.form.A_eq, low == high)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Diagonal of a box around the linear relaxation, an upper bound."""
-        data = self._data(self.resolve_dim(n_dim))
-        low, high = data.rounded(*coordinate_bounds(data.form))
-        return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
 
 
 class _RowMixedInteger(RowPolyhedron):
@@ -354,29 +347,11 @@ class Knapsack(PolyhedralRegion):
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         return worst_rows(self._data(C.shape[1]).form, C, C_true, n_jobs=self.n_jobs)
 
-    def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest box around the region: each item alone in the knapsack."""
-        form = self._data(self.resolve_dim(n_dim)).form
-        weights = form.A_ub.toarray()
-        with np.errstate(divide="ignore", over="ignore"):
-            share = np.where(weights > 0, form.b_ub[:, None] / np.where(weights > 0, weights, 1.0), np.inf)
-        return np.zeros(weights.shape[1]), np.minimum(form.upper, share.min(axis=0))
-
-    geometry = _if_fractional(PolyhedralRegion.geometry)
+    _geometry = _if_fractional(PolyhedralRegion._geometry)
     standard_form = _if_fractional(PolyhedralRegion.standard_form)
     support_epigraph = _if_fractional(PolyhedralRegion.support_epigraph)
     equalities = _if_fractional(PolyhedralRegion.equalities)
     repair = _if_fractional(PolyhedralRegion.repair)
-    width = _if_fractional(PolyhedralRegion.width)
-    relative_width = _if_fractional(PolyhedralRegion.relative_width)
-    vertices = _if_fractional(PolyhedralRegion.vertices)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Exact for few fractional items, otherwise the diagonal of the bounding box, an upper bound."""
-        if not self.integer:
-            return super().diameter(n_dim)
-        low, high = self.bounding_box(n_dim)
-        return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
 
 
 # scikit-learn prints parameters that differ from the default of the signature.  No other region maximizes by default:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import xlogy
 from sklearn.utils.metaestimators import available_if
 
@@ -28,7 +27,7 @@ from .barriers import (
     mix_until_feasible,
     softmax,
 )
-from .base import CertifiedFloat, Region, Smoothed, StrongConvexity, directions_of
+from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory
 
 if TYPE_CHECKING:
@@ -79,37 +78,8 @@ class _SimplexLevelSet(Region):
         self._data(d)
         return np.eye(1) if d == 1 else np.full((1, d), 1.0 / np.sqrt(d))
 
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because the region lies in a hyperplane."""
-        self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(0.0)
-
     def _extremes(self, d: int) -> tuple[float, float]:
         raise NotImplementedError
-
-    def _gain(self, x: float, d: int) -> float:
-        """Largest f - f_min at the distance (1 - x) / sqrt(d (d - 1)) from the uniform point, or a bound on it."""
-        raise NotImplementedError
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        r"""Lower bound on the smallest extent within the affine hull: twice the radius of a ball; exact for two costs.
-
-        Within :math:`(1 - x) / \sqrt{d (d - 1)}` of the uniform point :math:`u` every :math:`d w_j` is at least x.
-        :math:`f(w) - f(u)` is a sum of :math:`\phi(d w_j)` with :math:`\phi(1) = \phi'(1) = 0` and :math:`\phi''`
-        decreasing, so :math:`\phi(y) \le \phi(x) (y - 1)^2 / (x - 1)^2` for :math:`y \ge x`: :math:`f - f_{\min}` is at
-        most a multiple of :math:`\phi(x)`, and the ball is inside as long as that is at most :math:`r - f_{\min}`.
-        """
-        d = self.resolve_dim(n_dim)
-        depth = self._data(d) - self._f_min(d)
-        smallest, largest = self._extremes(d)
-        if d <= 2:
-            return CertifiedFloat(0.0 if d == 1 else np.sqrt(2.0) * (largest - smallest))
-        low = np.finfo(float).tiny
-        x = low if self._gain(low, d) <= depth else brentq(lambda y: self._gain(y, d) - depth, low, 1.0, xtol=1e-15)
-        # The root is approximate; move until the inequality holds.
-        while self._gain(x, d) > depth:
-            x += 1e-12 * (1.0 - x)
-        return CertifiedFloat(2.0 * (1.0 - x) / np.sqrt(d * (d - 1.0)), "lower bound")
 
     def _f_min(self, d: int) -> float:
         raise NotImplementedError
@@ -196,16 +166,8 @@ class EntropySimplex(_SimplexLevelSet):
         slope = (W * x * c).sum(axis=1, keepdims=True) / np.where(variance > 0, variance, 1.0)
         return np.where(variance > 0, -beta[:, None] * W * (x - slope * c), 0.0)
 
-    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f(w) = sum w log w and its gradient, for each row; the region is where f is at most the threshold."""
-        with np.errstate(divide="ignore"):
-            return entropy_value(W), 1.0 + np.log(W)
-
     def _f_min(self, d: int) -> float:
         return -np.log(d) + 0.0
-
-    def _gain(self, x: float, d: int) -> float:
-        return float(xlogy(x, x) - x + 1.0) / (d - 1.0)
 
     @available_if(_below_zero)
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
@@ -235,7 +197,7 @@ class EntropySimplex(_SimplexLevelSet):
         return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
 
     @available_if(_below_zero)
-    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Return the constants of :math:`\sum_j w_j \log w_j`: the inverse of the largest and of the smallest weight.
 
         For a threshold of at least :math:`-\log(d - 1)` decisions may have zeros and L is infinite.  For a threshold of
@@ -244,8 +206,7 @@ class EntropySimplex(_SimplexLevelSet):
         d = self.resolve_dim(n_dim)
         r = self._data(d)
         smallest, largest = self._extremes(d)
-        constants = StrongConvexity(1.0 / largest, 1.0 / smallest if smallest > 0 else np.inf, r, self._f_min(d))
-        return constants if A is None else constants.in_norm(A, directions_of(self, d))
+        return StrongConvexity(1.0 / largest, 1.0 / smallest if smallest > 0 else np.inf, r, self._f_min(d))
 
     def _extremes(self, d: int) -> tuple[float, float]:
         """Smallest and largest coordinate of any decision; the other coordinates are then equal."""
@@ -274,28 +235,6 @@ class EntropySimplex(_SimplexLevelSet):
         row = np.ones((1, d))
         S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
         return s + r * u, [cp.ExpCone(V - S, U, E), cp.sum(E, axis=1) <= u]
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        r"""Upper bound on the largest distance between two decisions; exact for two costs and for the whole simplex.
-
-        Let m be the midpoint of two decisions and a its largest coordinate.  :math:`\phi(x) = x \log x` has the
-        curvature :math:`1/x` and :math:`\phi(x + h) + \phi(x - h) \ge 2 \phi(x) + h^2 / x`, hence the squared distance
-        is at most :math:`8 a (r - f(m))`, where f is the sum of :math:`\phi`.  :math:`f(m)` is at least the smallest
-        value with a coordinate a.  The bound is the maximum over a of this log-concave function.
-        """
-        d = self.resolve_dim(n_dim)
-        r = self._data(d)
-        smallest, largest = self._extremes(d)
-        if d <= 2 or r >= 0.0:
-            return CertifiedFloat(0.0 if d == 1 else np.sqrt(2.0) * (largest - smallest))
-        curved = _largest_product(lambda a: 8.0 * a * (r - self._floor(a, d)), 1.0 / d, largest)
-        return CertifiedFloat(float(np.sqrt(min(curved, 2.0 * (largest - smallest)))), "upper bound")
-
-
-def _largest_product(function: Callable[[float], float], low: float, high: float) -> float:
-    """Upper bound on a log-concave, hence unimodal, function: its maximum, raised by more than the search's error."""
-    res = minimize_scalar(lambda a: -function(a), bounds=(low, high), method="bounded", options={"xatol": 1e-10 * high})
-    return max(-float(res.fun), function(low)) * (1.0 + 1e-9)
 
 
 class LogBarrierSimplex(_SimplexLevelSet):
@@ -387,25 +326,16 @@ class LogBarrierSimplex(_SimplexLevelSet):
         M = diagonal_less(square, square / np.sqrt(total), (W - square / total) / np.sqrt(size))
         return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
 
-    def level(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f(w) = -sum log w and its gradient, for each row; the region is where f is at most the threshold."""
-        with np.errstate(divide="ignore"):
-            return log_barrier_value(W), -1.0 / W
-
     def _f_min(self, d: int) -> float:
         return d * np.log(d)
 
-    def _gain(self, x: float, d: int) -> float:
-        return float(x - 1.0 - np.log(x)) * d / (d - 1.0)
-
-    def strong_convexity(self, n_dim: int | None = None, A: ArrayLike | None = None) -> StrongConvexity:
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Constants of :math:`-\sum_j \log w_j`: :math:`w_j^{-2}` for the largest and the smallest weight."""
         d = self.resolve_dim(n_dim)
         r = self._data(d)
         smallest, largest = self._extremes(d)
         with np.errstate(over="ignore"):
-            constants = StrongConvexity(largest**-2.0, float(np.float64(smallest) ** -2.0), r, self._f_min(d))
-        return constants if A is None else constants.in_norm(A, directions_of(self, d))
+            return StrongConvexity(largest**-2.0, float(np.float64(smallest) ** -2.0), r, self._f_min(d))
 
     def _extremes(self, d: int) -> tuple[float, float]:
         """Smallest and largest coordinate of any decision; the other coordinates are then equal."""
@@ -438,22 +368,3 @@ class LogBarrierSimplex(_SimplexLevelSet):
         row = np.ones((1, d))
         S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
         return s + (r - d) * u + cp.sum(K, axis=1), [cp.ExpCone(-K, U, S - V)]
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Upper bound on the largest distance between two decisions; exact for two costs.
-
-        As for :class:`EntropySimplex` with the curvature :math:`1/x^2`: its square is at most
-        :math:`8 a^2 (r - f(m))`.
-        """
-        d = self.resolve_dim(n_dim)
-        r = self._data(d)
-        smallest, largest = self._extremes(d)
-        if d <= 2:
-            return CertifiedFloat(0.0 if d == 1 else np.sqrt(2.0) * (largest - smallest))
-
-        def product(a: float) -> float:
-            return 8.0 * a * a * (r - self._floor(float(np.log(a) - np.log1p(-a)), d))
-
-        # For any two decisions w.w' >= min w and w.w <= max w.
-        curved = _largest_product(product, 1.0 / d, min(largest, 1.0 - 1e-16))
-        return CertifiedFloat(float(np.sqrt(min(curved, 2.0 * (largest - smallest)))), "upper bound")

@@ -17,9 +17,9 @@ from ._oracles.clarabel import ConicSet
 from ._oracles.cones import Cones
 from ._oracles.portfolio import PROVED, Face, PortfolioOracle
 from ._row_names import rows_named
-from .base import CertifiedFloat, Smoothed
+from .base import Smoothed
 from .capabilities import Memory
-from .conic import ConicRegion, box_diameter
+from .conic import ConicRegion
 from .polyhedral import QuadraticForm, StandardForm
 
 
@@ -307,23 +307,6 @@ class Markowitz(ConicRegion):
         s = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 0.0)
         outside = (risk > data.max_risk)[:, None]
         return np.where(outside, data.safest + np.minimum(s, 1.0)[:, None] * step, W)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        r"""Largest distance between two decisions: diagonal of the bounding box or :math:`\sqrt{2}`, an upper bound."""
-        d = self.resolve_dim(n_dim)
-        return CertifiedFloat(min(box_diameter(self._data(d).conic), float(np.sqrt(2.0))), "upper bound")
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0 if the whole budget is spent; else twice the radius of a ball around a multiple of (1, ..., 1)."""
-        d = self.resolve_dim(n_dim)
-        data = self._data(d)
-        if data.equal:
-            return CertifiedFloat(0.0)
-        # The ball of radius t around (t, ..., t) is nonnegative, sums to at most t (d + sqrt(d)), and its risk is at
-        # most (t |G 1| + t |G|)^2.
-        risk = np.linalg.norm(data.factor.sum(axis=1)) + np.linalg.norm(data.factor, 2) if data.factor.size else 0.0
-        budget = 1.0 / (d + np.sqrt(d))
-        return CertifiedFloat(2.0 * min(budget, np.sqrt(data.max_risk) / risk if risk > 0 else np.inf), "lower bound")
 
 
 def _size(C: np.ndarray) -> np.ndarray:

@@ -26,8 +26,7 @@ from scipy.optimize import linprog
 
 from .._utils.deadline import CLOCKS_DIFFER, check_time, predicted_seconds, time_left
 from .._utils.errors import InfeasibleRegionError, SolverError
-from ._oracles.enumeration import diameter_of_points, enumerate_vertices, width_of_points
-from .base import CertifiedFloat, Region
+from .base import Region
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -211,7 +210,7 @@ class PolyhedralRegion(Region):
         """Return the region as {A u = b, lower <= u <= upper}: one slack per inequality, after the decisions."""
         return self.inequality_form(n_dim).standard()
 
-    def geometry(self, n_dim: int | None = None) -> PolyhedralGeometry:
+    def _geometry(self, n_dim: int | None = None) -> PolyhedralGeometry:
         """Relative interior point and affine hull (cached until a parameter is replaced)."""
         d = self.resolve_dim(n_dim)
         entry = self._entry(d)
@@ -237,11 +236,11 @@ class PolyhedralRegion(Region):
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Orthonormal rows E with E w constant on the region."""
-        return self.geometry(n_dim).normals
+        return self._geometry(n_dim).normals
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Move nearly feasible decisions into the region: project on the affine hull, shrink towards the interior."""
-        geo = self.geometry(W.shape[1])
+        geo = self._geometry(W.shape[1])
         M, q = self.inequality_form(W.shape[1]).inequalities()
         M, q = M[geo.strict], q[geo.strict]
         step = W - geo.center
@@ -284,78 +283,3 @@ class PolyhedralRegion(Region):
         if not low.all():
             constraints.append(excess[:, np.flatnonzero(~low)] == 0)
         return reduce(add, terms), constraints
-
-    def vertices(self, n_dim: int | None = None) -> np.ndarray | None:
-        """All vertices, one per row; None if there may be too many (cached until a parameter is replaced)."""
-        d = self.resolve_dim(n_dim)
-        geo, entry = self.geometry(d), self._entry(d)
-        cached = self._cache.get("vertices")
-        if cached is None or cached[0] is not entry:
-            M, q = self.inequality_form(d).inequalities()
-            M, q = M[geo.strict], q[geo.strict]
-            points = enumerate_vertices(M @ geo.directions, q - M @ geo.center)
-            cached = (entry, None if points is None else geo.center + points @ geo.directions.T)
-            self._cache["vertices"] = cached
-        return cached[1]
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Largest distance between two decisions.
-
-        Exact for small polyhedra, whose vertices are listed, and for line segments; otherwise the diagonal of the
-        bounding box, an upper bound.
-        """
-        d = self.resolve_dim(n_dim)
-        segment = self._segment(d)
-        if segment is not None:
-            return CertifiedFloat(segment)
-        points = self.vertices(d)
-        if points is not None:
-            return CertifiedFloat(diameter_of_points(points))
-        low, high = self.bounding_box(d)
-        return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
-
-    def _segment(self, d: int) -> float | None:
-        """Length of a region of dimension one or zero; None for all others."""
-        U = self.geometry(d).directions
-        if U.shape[1] > 1:
-            return None
-        return float(((self._solve_directions(-U.T) - self._solve_directions(U.T)) @ U).sum()) if U.shape[1] else 0.0
-
-    def bounding_box(self, n_dim: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest box around the region, from the decisions of 2 d directions."""
-        d = self.resolve_dim(n_dim)
-        eye = np.eye(d)
-        return self._solve_directions(eye).diagonal().copy(), self._solve_directions(-eye).diagonal().copy()
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Smallest extent over all directions: 0 inside a hyperplane, else the relative width."""
-        d = self.resolve_dim(n_dim)
-        if self.equalities(d).shape[0]:
-            return CertifiedFloat(0.0, "exact")
-        return self.relative_width(d)
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Smallest extent over the directions in which decisions vary.
-
-        Exact for small polyhedra and line segments; otherwise twice the radius of a ball inscribed in the affine hull,
-        a lower bound.
-        """
-        d = self.resolve_dim(n_dim)
-        geo = self.geometry(d)
-        segment = self._segment(d)
-        if segment is not None:
-            return CertifiedFloat(segment)
-        points = self.vertices(d)
-        exact = None if points is None else width_of_points((points - geo.center) @ geo.directions)
-        if exact is not None:
-            return CertifiedFloat(exact)
-        M, q = self.inequality_form(d).inequalities()
-        N, q = M[geo.strict] @ geo.directions, q[geo.strict] - M[geo.strict] @ geo.center
-        k, norms = N.shape[1], np.linalg.norm(N, axis=1)
-        A_ub = np.column_stack([N, norms])
-        res = linprog(np.r_[np.zeros(k), -1.0], A_ub=A_ub, b_ub=q, bounds=[(None, None)] * k + [(0, None)])
-        x, radius = (np.zeros(k), 0.0) if res.x is None else (res.x[:k], res.x[-1])
-        # The bound is the radius that fits around the centre, computed here; the solver's objective proves nothing.
-        nonzero = norms > 0
-        radius = min(radius, float(((q - N @ x)[nonzero] / norms[nonzero]).min()))
-        return CertifiedFloat(2.0 * max(radius, 0.0), "lower bound")

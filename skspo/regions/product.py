@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.shown import shown
 from ._names import Names, names_side_by_side
-from .base import CertifiedFloat, Region
+from .base import Region
 from .capabilities import Memory, equalities_of
 from .polyhedral import StandardForm
 
@@ -236,18 +236,3 @@ class Product(Region):
         """Cone form of the support function: the sum of those of the regions."""
         parts = [region.support_epigraph(V[:, columns]) for columns, region in self._data(V.shape[1])]
         return sum(t for t, _ in parts), [constraint for _, constraints in parts for constraint in constraints]
-
-    @available_if(_all_have("diameter"))
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Root of the sum of the squares of the regions' diameters."""
-        d = self.resolve_dim(n_dim)
-        found = [region.diameter(columns.stop - columns.start) for columns, region in self._data(d)]
-        exact = all(value.kind == "exact" for value in found)
-        return CertifiedFloat(float(np.linalg.norm(found)), "exact" if exact else "upper bound")
-
-    @available_if(_all_have("width"))
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Smallest width of a region: the extents of the regions add up, and one of them alone is a direction, too."""
-        d = self.resolve_dim(n_dim)
-        found = [region.width(columns.stop - columns.start) for columns, region in self._data(d)]
-        return min(found, key=lambda value: (float(value), value.kind))

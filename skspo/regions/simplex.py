@@ -12,7 +12,7 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import list_selected
 from ._row_names import row_error
-from .base import CertifiedFloat, Region
+from .base import Region
 from .polyhedral import InequalityForm, PolyhedralRegion
 from .polyhedron import read_numbers
 from .row_polyhedra import RowForm, RowPolyhedral, check_available, rows_like
@@ -90,26 +90,6 @@ class Simplex(PolyhedralRegion):
         n, d = V.shape
         t = cp.Variable(n)
         return t, [cp.reshape(t, (n, 1), order="C") @ np.ones((1, d)) >= V]
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        r""":math:`\sqrt{2}`: the distance between two vertices."""
-        return CertifiedFloat(np.sqrt(2.0) if self.resolve_dim(n_dim) > 1 else 0.0)
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because the simplex lies in a hyperplane."""
-        self.resolve_dim(n_dim)
-        return CertifiedFloat(0.0)
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        r"""Distance between two opposite faces, :math:`\sqrt{1/p + 1/(d - p)}` with :math:`p = \lfloor d/2 \rfloor`.
-
-        Among the directions v with sum 0 and extent :math:`\max_j v_j - \min_j v_j = 1`, the longest have only two
-        different values, because a convex function is largest at a vertex.  With p entries of one value,
-        :math:`\lVert v\rVert^2 = p (d - p) / d`.
-        """
-        d = self.resolve_dim(n_dim)
-        p = d // 2
-        return CertifiedFloat(float(np.sqrt(1.0 / p + 1.0 / (d - p))) if d > 1 else 0.0)
 
 
 class _RowSimplex(RowPolyhedral):
@@ -250,22 +230,6 @@ class Box(PolyhedralRegion):
         T = cp.Variable(V.shape, nonneg=True)
         return V @ lower + T @ (upper - lower), [T >= V]
 
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Length of the diagonal."""
-        lower, upper = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(float(np.linalg.norm(upper - lower)))
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Shortest edge."""
-        lower, upper = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(float((upper - lower).min()))
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Shortest edge of those that are not fixed; 0 if all are."""
-        lower, upper = self._data(self.resolve_dim(n_dim))
-        edges = upper - lower
-        return CertifiedFloat(float(edges[edges > 0].min(initial=np.inf)) if (edges > 0).any() else 0.0)
-
 
 class _RowBox(RowPolyhedral):
     """Boxes with one pair of bounds per row."""
@@ -372,34 +336,6 @@ class TopK(PolyhedralRegion):
         """Return {0 <= w <= 1, sum w = k}."""
         d = self.resolve_dim(n_dim)
         return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[float(self._data(d))], upper=1.0)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        r""":math:`\sqrt{2 \min(k, d - k)}`: two choices that overlap as little as possible."""
-        d = self.resolve_dim(n_dim)
-        k = self._data(d)
-        return CertifiedFloat(float(np.sqrt(2.0 * min(k, d - k))))
-
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """0, because the region lies in a hyperplane."""
-        self.resolve_dim(n_dim)
-        return CertifiedFloat(0.0)
-
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        r"""Smallest extent within the hyperplane of the region.
-
-        Let :math:`m = \min(k, d - k)`.  The differences of two decisions are the x with sum zero,
-        :math:`\lvert x_j\rvert \le 1` and :math:`\sum_{j \in P} x_j \le m` for all sets P.  Every facet of this set has
-        as normal the projection of the indicator of some P.  With p elements of P the extent in this direction is
-        :math:`\min(p, d - p, m) / \sqrt{p (d - p) / d}`, which is smallest for :math:`p = 1` or
-        :math:`p = \lfloor d/2 \rfloor`.
-        """
-        d = self.resolve_dim(n_dim)
-        k = self._data(d)
-        m = min(k, d - k)
-        if m == 0:
-            return CertifiedFloat(0.0)
-        widths = [min(p, d - p, m) * np.sqrt(d / (p * (d - p))) for p in (1, d // 2)]
-        return CertifiedFloat(float(min(widths)))
 
 
 class _RowTopK(RowPolyhedral):

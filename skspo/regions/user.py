@@ -19,8 +19,8 @@ from ._oracles.audit import Witness, Witnesses
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import cones_of
 from ._row_names import row_error, rows_named
-from .base import CertifiedFloat, Entry, Region
-from .conic import ConicRegion, box_diameter
+from .base import Entry, Region
+from .conic import ConicRegion
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -347,10 +347,6 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         """Move decisions outside the region towards an interior point until they are inside."""
         with rows_named(self._row_names.of):
             return self._conic(W.shape[1]).pull(W)
-
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """Largest distance between two decisions: here the diagonal of the bounding box, an upper bound."""
-        return CertifiedFloat(box_diameter(self._conic(self.resolve_dim(n_dim))), "upper bound")
 
 
 class _Compiled(NamedTuple):

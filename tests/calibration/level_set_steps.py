@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import xlogy
 from sides import Sides, Subspace
 
-from skspo.calibration._checks import need, rows
+from skspo import Ellipsoid, EntropySimplex, LogBarrierSimplex, LqBall
+from skspo.calibration._checks import rows
+from skspo.calibration.geometry import need, strong_convexity
 from skspo.regions.base import Region, StrongConvexity
 from skspo.regions.check import check_region
 
@@ -32,7 +35,7 @@ def _prepare(
     C = rows(name, c)
     d = C.shape[1]
     region = check_region(region, d)
-    constants = region.strong_convexity(d, A)
+    constants = strong_convexity(region, d, A)
     if constants.depth <= 0:
         raise ValueError(f"{region!r} has only one decision: there is nothing to bound.")
     return region, region.to_min(C), constants, Subspace.of(region, d, A)
@@ -166,6 +169,25 @@ def _normalised_gap(space: Subspace, C1: np.ndarray, C2: np.ndarray) -> np.ndarr
     return np.linalg.norm(V1 - V2, axis=1)
 
 
+def level(region: Region, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """f and its gradient, for each row; the region is where f is at most the threshold or radius^2."""
+    d = W.shape[1]
+    with np.errstate(divide="ignore"):
+        if isinstance(region, EntropySimplex):
+            return xlogy(W, W).sum(axis=1), 1.0 + np.log(W)
+        if isinstance(region, LogBarrierSimplex):
+            return -np.log(W).sum(axis=1), -1.0 / W
+    if isinstance(region, Ellipsoid):
+        Q = np.eye(d) if region.Q is None else np.asarray(region.Q, dtype=float)
+        step = W - (np.zeros(d) if region.center is None else np.asarray(region.center, dtype=float))
+        return np.einsum("ij,jk,ik->i", step, Q, step), 2.0 * step @ Q
+    if isinstance(region, LqBall):
+        size = np.linalg.norm(W, ord=region.q, axis=1, keepdims=True)
+        unit = W / np.where(size > 0, size, 1.0)
+        return size[:, 0] ** 2, 2.0 * size * np.sign(unit) * np.abs(unit) ** (region.q - 1.0)
+    raise TypeError(f"{type(region).__name__} is not the level set of a function that is known here")
+
+
 def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) -> Sides:
     r"""Both bounds on the gradient of the function whose level set the region is.
 
@@ -174,7 +196,7 @@ def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) ->
     Parameters
     ----------
     region : Region
-        With ``strong_convexity`` and ``level``, the function and its gradient.
+        With ``strong_convexity``.
     W : array-like of shape (n, d)
         Feasible decisions.
     A : array-like of shape (d, d), optional
@@ -191,10 +213,9 @@ def gradient_bounds(region: Region, W: ArrayLike, A: ArrayLike | None = None) ->
     >>> gradient_bounds(Ellipsoid(), [[0.6, 0.0]])
     Sides(lower=array([1.2]), value=array([1.2]), upper=array([1.2]))
     """
-    need(region, "level")
     W_arr = rows("W", W)
     region, _, k, space = _prepare(region, W, "W", A)
-    f, G = region.level(W_arr)
+    f, G = level(region, W_arr)
     height = np.maximum(f - k.f_min, 0.0)
     with np.errstate(invalid="ignore"):
         upper = np.where(height > 0, np.sqrt(2.0 * k.L * height), np.inf if np.isinf(k.L) else 0.0)

@@ -18,8 +18,9 @@ from scipy.stats import chi
 
 from skspo import L1Ball
 from skspo._utils.params import integer
+from skspo.calibration import CertifiedFloat, diameter, relative_width
 from skspo.calibration._checks import check_positive
-from skspo.regions.base import CertifiedFloat, Region
+from skspo.regions.base import Region
 
 
 class DoubleCone(Region):
@@ -66,18 +67,17 @@ class DoubleCone(Region):
         """No rows: the double cone varies in every direction."""
         return np.zeros((0, self.resolve_dim(n_dim)))
 
-    def diameter(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The longer of the sphere's diameter and the distance of the two points."""
-        return CertifiedFloat(2.0 * max(self._data(self.resolve_dim(n_dim))))
 
-    def width(self, n_dim: int | None = None) -> CertifiedFloat:
-        r""":math:`2 a b / \sqrt{a^2 + b^2}`, the distance of opposite sides of the rhombus turned around the axis."""
-        a, b = self._data(self.resolve_dim(n_dim))
-        return CertifiedFloat(2.0 * a * b / float(np.hypot(a, b)))
+@diameter.register
+def _(region: DoubleCone, n_dim: int) -> CertifiedFloat:
+    return CertifiedFloat(2.0 * max(region._data(n_dim)))
 
-    def relative_width(self, n_dim: int | None = None) -> CertifiedFloat:
-        """The width."""
-        return self.width(n_dim)
+
+@relative_width.register
+def _(region: DoubleCone, n_dim: int) -> CertifiedFloat:
+    """Distance of opposite sides of the rhombus turned around the axis."""
+    a, b = region._data(n_dim)
+    return CertifiedFloat(2.0 * a * b / float(np.hypot(a, b)))
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from scipy.special import gammainc, ndtr
 from sides import Sides
 
 from skspo._utils.params import number
-from skspo.calibration._checks import check_nonnegative, check_positive, check_share, region_geometry, rows
-from skspo.regions.base import Region, directions_of
+from skspo.calibration._checks import check_nonnegative, check_positive, check_share, rows
+from skspo.calibration.geometry import directions_of, region_geometry
+from skspo.regions.base import Region
 from skspo.regions.check import check_region
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skspo.regions.base import Region, check_norm, directions_of
+from skspo.calibration.geometry import check_norm, directions_of
+from skspo.regions.base import Region
 
 
 class Sides(NamedTuple):

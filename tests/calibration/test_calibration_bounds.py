@@ -24,8 +24,9 @@ from skspo.calibration import (
     excess_spo_risk,
     radial_calibration_constant,
     region_geometry,
+    strong_convexity,
 )
-from skspo.regions.base import directions_of
+from skspo.calibration.geometry import directions_of
 
 N = 4000
 ROOT = np.random.default_rng(99).normal(size=(4, 4))
@@ -174,7 +175,7 @@ def test_strongly_convex_bound_holds_in_simulated_cases(tail):
         lower = risks.spo_plus[0] - 5 * risks.spo_plus_error[0]
         assert calibration(eps) <= lower
         # The bound for this distribution is better than that for its class.
-        constants = region.strong_convexity(d, A)
+        constants = strong_convexity(region, d, A)
         slope = radial_calibration_constant(s, t, constants.mu, constants.L, space.dim)
         assert calibration.constant <= slope * (1 + 1e-6)
         assert slope * eps <= lower

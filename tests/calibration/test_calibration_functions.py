@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from level_set_steps import angle_bound, decision_cost_bounds, gradient_bounds, optimality_bound
+from level_set_steps import angle_bound, decision_cost_bounds, gradient_bounds, level, optimality_bound
 from numpy.testing import assert_allclose
 from paper_examples import DoubleCone, NegativeExample, TightnessExample
 from polyhedral_steps import power_sum_bound, transitions
@@ -24,6 +24,7 @@ from skspo.calibration import (
     RiskCertificate,
     SampleComplexity,
     StronglyConvexCalibration,
+    diameter,
     empirical_calibration,
     excess_risks,
     excess_spo_risk,
@@ -32,11 +33,13 @@ from skspo.calibration import (
     rademacher_monte_carlo,
     radial_calibration_constant,
     region_geometry,
+    relative_width,
     risk_certificate,
     spo_plus_range,
+    strong_convexity,
 )
-from skspo.regions._oracles.enumeration import inradius_of_simplex, most_vertices, width_of_points
-from skspo.regions.base import directions_of
+from skspo.calibration.enumeration import inradius_of_simplex, most_vertices, width_of_points
+from skspo.calibration.geometry import _vertices, directions_of
 
 Q = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.6]])
 
@@ -166,21 +169,21 @@ def test_simplex_width_by_the_facets_of_its_differences(d):
     if d <= 6:
         U = directions_of(sk.Simplex(), d)
         brute = width_of_points(U) if d > 2 else np.ptp(U)
-        assert_allclose(sk.Simplex().relative_width(d), brute)
+        assert_allclose(relative_width(sk.Simplex(), d), brute)
     # Two-valued directions attain it, in every dimension.
     best = np.inf
     for p in range(1, d):
         v = np.r_[np.full(p, 1 / p), np.full(d - p, -1 / (d - p))]
         best = min(best, np.ptp(v) / np.linalg.norm(v))
-    assert_allclose(sk.Simplex().relative_width(d), best)
+    assert_allclose(relative_width(sk.Simplex(), d), best)
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 4), (2, 4), (2, 5), (3, 5), (2, 6), (3, 6), (4, 6), (5, 6)])
 def test_topk_geometry_by_enumeration(k, d):
     choices = np.array([w for w in itertools.product((0.0, 1.0), repeat=d) if sum(w) == k])
     points = choices @ directions_of(sk.TopK(k), d)
-    assert_allclose(sk.TopK(k).relative_width(d), width_of_points(points))
-    assert_allclose(sk.TopK(k).diameter(d), np.linalg.norm(points[:, None] - points, axis=2).max())
+    assert_allclose(relative_width(sk.TopK(k), d), width_of_points(points))
+    assert_allclose(diameter(sk.TopK(k), d), np.linalg.norm(points[:, None] - points, axis=2).max())
 
 
 def test_small_polyhedra_are_exact_and_right():
@@ -191,8 +194,7 @@ def test_small_polyhedra_are_exact_and_right():
     geometry = region_geometry(triangle)
     assert geometry.n_dim == 2 and geometry.diameter.kind == geometry.width.kind == "exact"
     assert_allclose([geometry.diameter, geometry.width], [5.0, 12.0 / 5.0])
-    assert triangle.width() == 0.0
-    assert triangle.vertices().shape == (3, 3)
+    assert _vertices(triangle, 3).shape == (3, 3)
     # A segment, and a point.
     segment = sk.Polyhedron(A_eq=[[1.0, 1.0]], b_eq=[1.0], bounds=(0, 1))
     assert_allclose(region_geometry(segment)[:2], [math.sqrt(2)] * 2)
@@ -203,13 +205,13 @@ def test_small_polyhedra_are_exact_and_right():
 def test_assignment_and_path_polytopes_by_their_points():
     perms = np.array([np.eye(3)[list(p)].ravel() for p in itertools.permutations(range(3))])
     U = directions_of(sk.Assignment(3), 9)
-    assert_allclose(sk.Assignment(3).relative_width(9), width_of_points(perms @ U))
-    big = sk.Assignment(5).relative_width(25)
+    assert_allclose(relative_width(sk.Assignment(3), 9), width_of_points(perms @ U))
+    big = relative_width(sk.Assignment(5), 25)
     assert big.kind == "lower bound" and big == pytest.approx(2.0 / 4.0)  # the ball around 1/5 everywhere
     grid = sk.ShortestPath.grid(2, 3)
     paths = np.unique(grid.argmin(np.random.default_rng(0).normal(size=(300, 7))), axis=0)
     assert len(paths) == 3
-    assert_allclose(grid.relative_width(), width_of_points(paths @ directions_of(grid, 7)))
+    assert_allclose(relative_width(grid, 7), width_of_points(paths @ directions_of(grid, 7)))
 
 
 def test_level_set_width_is_at_most_any_extent_and_useful():
@@ -221,16 +223,16 @@ def test_level_set_width_is_at_most_any_extent_and_useful():
         V = np.concatenate([V, np.eye(d) @ U]) @ U.T
         V /= np.linalg.norm(V, axis=1, keepdims=True)
         extent = np.einsum("ij,ij->i", V, region.solve_min(-V) - region.solve_min(V)).min()
-        width = region.relative_width(d)
+        width = relative_width(region, d)
         assert width.kind == "lower bound"
         assert 0.3 * extent <= width <= extent
         # The inscribed ball fits, and a slightly larger one does not: it is nearly the largest.
         for scale, inside in ((1.0, True), (1.2, False)):
             ball = 1 / d + scale * float(width) / 2 * V
-            feasible = (ball > 0).all() and (region.level(np.abs(ball))[0] <= region._data(d) + 1e-9).all()
+            feasible = (ball > 0).all() and (level(region, np.abs(ball))[0] <= region._data(d) + 1e-9).all()
             assert feasible == inside
     two = sk.EntropySimplex(-0.5)
-    assert two.relative_width(2).kind == "exact" and two.relative_width(2) == pytest.approx(two.diameter(2))
+    assert relative_width(two, 2).kind == "exact" and relative_width(two, 2) == pytest.approx(diameter(two, 2))
 
 
 def test_double_cone_geometry_by_brute_force():
@@ -240,8 +242,8 @@ def test_double_cone_geometry_by_brute_force():
         V = rng.normal(size=(100_000, 3))
         V /= np.linalg.norm(V, axis=1, keepdims=True)
         extent = np.einsum("ij,ij->i", V, cone.solve_min(-V) - cone.solve_min(V))
-        assert cone.width(3) <= extent.min() <= 1.001 * cone.width(3)
-        assert 0.999 * cone.diameter(3) <= extent.max() <= cone.diameter(3)  # some extent is the longest distance
+        assert relative_width(cone, 3) <= extent.min() <= 1.001 * relative_width(cone, 3)
+        assert 0.999 * diameter(cone, 3) <= extent.max() <= diameter(cone, 3)  # some extent is the longest distance
 
 
 def test_enumeration_helpers():
@@ -258,31 +260,31 @@ def test_strong_convexity_in_a_norm_by_second_differences(region):
     rng = np.random.default_rng(6)
     root = rng.normal(size=(3, 3))
     for A in (None, Q, root @ root.T + 0.1 * np.eye(3)):
-        mu, L, r, f_min = region.strong_convexity(3, A)
+        mu, L, r, f_min = strong_convexity(region, 3, A)
         W, V = (region.solve_min(rng.normal(size=(4000, 3))) for _ in range(2))
         # Also short segments, for the curvature at a single point.
         V = W + (V - W) * rng.choice([1.0, 0.05], size=(4000, 1))
         step = V - W
         size = np.einsum("ij,jk,ik->i", step, np.eye(3) if A is None else A, step)
-        f_w, grad = region.level(W)
-        rest = 2.0 * (region.level(V)[0] - f_w - np.einsum("ij,ij->i", grad, step))
+        f_w, grad = level(region, W)
+        rest = 2.0 * (level(region, V)[0] - f_w - np.einsum("ij,ij->i", grad, step))
         keep = size > 1e-6 * size.max()
         assert (rest[keep] >= (mu * (1 - 1e-6) * size)[keep]).all()
         assert (rest[keep] <= (L * (1 + 1e-6) * size)[keep]).all()
         assert_allclose(f_w, r, rtol=1e-7)
-        assert f_min == pytest.approx(region.level(region.solve_min(np.ones((1, 3)) * 0.0))[0][0])
+        assert f_min == pytest.approx(level(region, region.solve_min(np.ones((1, 3)) * 0.0))[0][0])
     if isinstance(region, sk.Ellipsoid) and region.Q is not None:
-        assert region.strong_convexity(3, Q)[:2] == pytest.approx((2.0, 2.0))  # its own norm
+        assert strong_convexity(region, 3, Q)[:2] == pytest.approx((2.0, 2.0))  # its own norm
 
 
 def test_level_gradient_by_finite_differences():
     rng = np.random.default_rng(7)
     for region in (sk.Ellipsoid(Q, [1.0, 0.0, -1.0]), sk.LqBall(1.5), sk.EntropySimplex(), sk.LogBarrierSimplex(4.0)):
         W = 0.9 * region.solve_min(rng.normal(size=(5, 3))) + 0.1 * region.solve_min(np.zeros((1, 3)))
-        f, grad = region.level(W)
+        f, grad = level(region, W)
         for j, h in itertools.product(range(3), (1e-6,)):
             step = h * np.eye(3)[j]
-            slope = (region.level(W + step)[0] - region.level(W - step)[0]) / (2 * h)
+            slope = (level(region, W + step)[0] - level(region, W - step)[0]) / (2 * h)
             assert_allclose(grad[:, j], slope, rtol=1e-5, atol=1e-6)
         assert f.shape == (5,)
 
@@ -358,9 +360,9 @@ BAD_CALLS = {
     "no-dimension": (lambda: region_geometry(sk.Simplex()), ValueError, "say which one"),
     "no-diameter": (
         lambda: LeastSquaresCalibration.from_region(sk.OracleRegion(lambda C: C, 2)), TypeError, "diameter"),
-    "norm-shape": (lambda: BALL.strong_convexity(3, np.eye(2)), ValueError, "must have shape"),
-    "norm-symmetric": (lambda: BALL.strong_convexity(2, [[1.0, 0.5], [0.0, 1.0]]), ValueError, "symmetric"),
-    "norm-definite": (lambda: BALL.strong_convexity(2, np.diag([1.0, 0.0])), ValueError, "positive definite"),
+    "norm-shape": (lambda: strong_convexity(BALL, 3, np.eye(2)), ValueError, "must have shape"),
+    "norm-symmetric": (lambda: strong_convexity(BALL, 2, [[1.0, 0.5], [0.0, 1.0]]), ValueError, "symmetric"),
+    "norm-definite": (lambda: strong_convexity(BALL, 2, np.diag([1.0, 0.0])), ValueError, "positive definite"),
     "delta-half": (lambda: generalization_bound(0.1, 1.0, 1.0, 10, 0.5), ValueError, "delta must be"),
     "delta-zero": (lambda: generalization_bound(0.1, 1.0, 1.0, 10, 0.0), ValueError, "delta must be"),
     "n-zero": (lambda: generalization_bound(0.1, 1.0, 1.0, 0, 0.1), ValueError, "n_samples"),

@@ -11,6 +11,7 @@ from level_set_steps import (
     decision_cost_bounds,
     decision_distance_bounds,
     gradient_bounds,
+    level,
     optimality_bound,
     spo_plus_term_bound,
 )
@@ -29,8 +30,8 @@ from scipy.stats import norm
 from sides import Sides
 
 import skspo as sk
-from skspo.calibration import excess_risks
-from skspo.regions.base import directions_of
+from skspo.calibration import diameter, excess_risks, strong_convexity
+from skspo.calibration.geometry import directions_of
 
 ROOT = np.random.default_rng(98).normal(size=(4, 4))
 Q = ROOT @ ROOT.T / 4 + 0.3 * np.eye(4)
@@ -82,7 +83,7 @@ def test_decision_cost_and_distance_bounds(name):
     distance = decision_distance_bounds(region, c1, c2, norm_matrix)
     assert cost.hold() and distance.hold()
     # The same numbers without the code under test.
-    k = region.strong_convexity(4, norm_matrix)
+    k = strong_convexity(region, 4, norm_matrix)
     sign = -1.0 if region.sense == "max" else 1.0
     step = region.argmin(c2) - region.argmin(c1)
     M = np.eye(4) if norm_matrix is None else norm_matrix
@@ -125,8 +126,8 @@ def test_gradient_bounds(name):
     W = center + rng.uniform(0.01, 1.0, size=(200, 1)) * (region.argmin(rng.normal(size=(200, 4))) - center)
     sides = gradient_bounds(region, W, norm_matrix)
     assert sides.hold(1e-8)
-    f, grad = region.level(W)
-    k = region.strong_convexity(4, norm_matrix)
+    f, grad = level(region, W)
+    k = strong_convexity(region, 4, norm_matrix)
     assert_allclose(sides.value, dual_norm(region, grad, norm_matrix), rtol=1e-6)
     assert_allclose(sides.lower, np.sqrt(2 * k.mu * (f - k.f_min)), rtol=1e-9)
     assert_allclose(sides.upper, np.sqrt(2 * k.L * (f - k.f_min)), rtol=1e-9)
@@ -140,7 +141,7 @@ def test_excess_loss_and_angle_bounds(name):
     c, moved = pair(rng)
     sides = spo_plus_term_bound(region, c, (moved - c) / 2, norm_matrix)
     assert sides.hold()
-    k = region.strong_convexity(4, norm_matrix)
+    k = strong_convexity(region, 4, norm_matrix)
     size, size_moved = dual_norm(region, c, norm_matrix), dual_norm(region, moved, norm_matrix)
     # <a, b> of the dual norm by polarisation.
     inner = (dual_norm(region, c + moved, norm_matrix) ** 2 - dual_norm(region, c - moved, norm_matrix) ** 2) / 4
@@ -253,7 +254,7 @@ def test_transition_sums():
         t = transitions(region, c, v)
         k = d - region.equalities(d).shape[0]
         y = t.y[0] - t.y[-1]
-        lower = y / (1 + math.sqrt(12) * float(region.diameter(d)) / y) ** (k - 1)
+        lower = y / (1 + math.sqrt(12) * float(diameter(region, d)) / y) ** (k - 1)
         value = sum((1 + 3 * (z / t.size) ** 2) ** (-(k - 1) / 2) * (a - b)
                     for z, a, b in zip(t.zeta, t.y[:-1], t.y[1:], strict=True))  # fmt: skip
         assert_allclose([sides.lower, sides.value], [lower, value])

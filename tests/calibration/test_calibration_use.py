@@ -18,6 +18,7 @@ from skspo.calibration import (
     PolyhedralCalibration,
     SampleComplexity,
     StronglyConvexCalibration,
+    diameter,
     empirical_calibration,
     excess_risks,
     excess_spo_risk,
@@ -96,7 +97,7 @@ def test_loss_is_lipschitz_and_in_its_range():
     rng = np.random.default_rng(3)
     closest = 0.0
     for region, d in REGIONS:
-        D = float(region.diameter(d))
+        D = float(diameter(region, d))
         C, first, second = rng.normal(size=(3, 300, d)) * rng.choice([0.1, 1.0, 5.0], size=(3, 300, 1))
         loss = sk.SPOPlusLoss(region)
         one, two = loss.value(C, first), loss.value(C, second)
@@ -130,8 +131,8 @@ def test_generalization_bound_value_and_coverage():
     for _ in range(120):
         X, C = draw(n)
         worst.append(max(abs(loss.value(C, X @ B.T).mean() - t) for B, t in zip(models, truth, strict=True)))
-    b = spo_plus_range(region.diameter(2), math.hypot(2.0, 1.5), radius)
-    bound = generalization_bound(rademacher_bound(np.ones((n, 1)), radius, 2), float(region.diameter(2)), b, n, 0.05)
+    b = spo_plus_range(diameter(region, 2), math.hypot(2.0, 1.5), radius)
+    bound = generalization_bound(rademacher_bound(np.ones((n, 1)), radius, 2), float(diameter(region, 2)), b, n, 0.05)
     assert max(worst) <= bound
     assert max(worst) > bound / 100
 
@@ -192,8 +193,8 @@ def test_corollaries_on_trained_models(kind):
             return np.column_stack([np.cos(angle), np.sin(angle)])
 
         cost_bound = 1.0 + math.hypot(1.0, 0.6)
-    b = spo_plus_range(region.diameter(2), cost_bound, radius)
-    plan = SampleComplexity(calibration, float(region.diameter(2)), radius * 2**0.5, b, 0.05)
+    b = spo_plus_range(diameter(region, 2), cost_bound, radius)
+    plan = SampleComplexity(calibration, float(diameter(region, 2)), radius * 2**0.5, b, 0.05)
     worst = 0.0
     for _ in range(100):
         X = rng.uniform(-1, 1, size=(n, 1))

@@ -208,7 +208,7 @@ CASES = [
         ValueError,
         "sense must be 'min' or 'max', got 'maximize'",
     ),
-    ("no-dimension", lambda: Simplex().diameter(), ValueError, "exists in every dimension.*n_dim="),
+    ("no-dimension", lambda: Simplex().equalities(), ValueError, "exists in every dimension.*n_dim="),
     ("argmin-nan", lambda: Simplex().argmin([[np.nan, 1.0]]), ValueError, "C contains NaN"),
     ("argmin-columns", lambda: Box([0, 0], 1).argmin(C), ValueError, "2 decision variables.*4 columns"),
     # -- closed-form regions

@@ -43,7 +43,7 @@ def test_a_capability_may_come_and_go_with_a_parameter():
     for integer in (True, False, True):
         region.set_params(integer=integer)
         assert has(region, "standard_form") is not integer
-        assert missing(region, ["standard_form", "diameter"]) == ["standard_form"] * integer
+        assert missing(region, ["standard_form", "argmin"]) == ["standard_form"] * integer
 
 
 def test_a_property_that_raises_means_that_the_capability_is_absent():
@@ -57,7 +57,7 @@ def test_a_property_that_raises_means_that_the_capability_is_absent():
             return super().repair
 
     region = Sometimes()
-    assert has(region, "width") and not has(region, "repair")
+    assert has(region, "equalities") and not has(region, "repair")
     region.usable = True
     assert_array_equal(region.repair(np.array([[2.0, 2.0]])), [[0.5, 0.5]])
     assert has(region, "repair")

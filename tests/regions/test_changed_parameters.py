@@ -34,6 +34,7 @@ from skspo import (
     spo_loss,
     spo_plus_loss,
 )
+from skspo.calibration.geometry import bounding_box
 from skspo.regions.check import same_value
 
 D = 4
@@ -61,7 +62,7 @@ def test_cvxpy_parameter_with_a_new_value():
         W = region.argmin(C)
         assert (W @ A.value.T <= b.value + 1e-6).all()
         np.testing.assert_allclose(np.einsum("ij,ij->i", C, W), highs(C, A.value, b.value), atol=1e-6)
-        high = region.bounding_box()[1]
+        high = bounding_box(region, D)[1]
         np.testing.assert_allclose(high, -highs(-np.eye(D), A.value, b.value), atol=1e-6)
     b.value[:] = 0.1  # in place: the parameter is the same object
     assert (region.argmin(C) @ A.value.T <= 0.1 + 1e-6).all()

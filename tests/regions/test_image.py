@@ -485,7 +485,7 @@ def test_image_of_an_image_and_of_a_function():
 
 def test_capabilities_follow_the_inner_region():
     offers = {
-        name: {x for x in ("standard_form", "quadratic_form", "support_epigraph", "repair", "derivative", "width")
+        name: {x for x in ("standard_form", "quadratic_form", "support_epigraph", "repair", "derivative")
                if has(region, x)}
         for name, region in {
             "integer": known_image(), "fractional": known_image(integer=False), "markowitz": SMOOTH["markowitz"],
@@ -493,10 +493,10 @@ def test_capabilities_follow_the_inner_region():
         }.items()
     }  # fmt: skip
     assert offers["integer"] == set()
-    assert offers["fractional"] == {"standard_form", "support_epigraph", "repair", "width"}
-    assert offers["markowitz"] == {"quadratic_form", "support_epigraph", "repair", "derivative", "width"}
-    assert offers["wide markowitz"] == {"support_epigraph", "derivative", "width"}
-    assert offers["tall"] == {"support_epigraph", "repair", "derivative", "width"}
+    assert offers["fractional"] == {"standard_form", "support_epigraph", "repair"}
+    assert offers["markowitz"] == {"quadratic_form", "support_epigraph", "repair", "derivative"}
+    assert offers["wide markowitz"] == {"support_epigraph", "derivative"}
+    assert offers["tall"] == {"support_epigraph", "repair", "derivative"}
 
 
 # -- a schedule --------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from sklearn.base import clone
 
 import skspo as sk
+from skspo.calibration import diameter, relative_width
 from skspo.regions._oracles import mixed_integer
 from skspo.regions._oracles.highs import solve_rows
 from skspo.regions.capabilities import CAPABILITIES, missing
@@ -41,7 +42,7 @@ def test_whole_knapsack_against_all_subsets(seed):
         assert_best(W, -V, points)
         assert not W[V <= 0].any()
         assert region._data(d).method in ("all", "table")
-    assert np.linalg.norm(points[:, None] - points, axis=2).max() <= region.diameter() + 1e-9
+    assert np.linalg.norm(points[:, None] - points, axis=2).max() <= diameter(region, d) + 1e-9
 
 
 @pytest.mark.parametrize("weights", [[0.7, 1.3, 2.2, 0.4, 9.0], [[0.7, 1.3, 2.2, 0.4, 0.1], [1.0, 0.2, 0.3, 1.1, 9.0]]])
@@ -90,15 +91,15 @@ def test_fractional_knapsack_against_linprog(seed):
 
 
 def test_only_the_fractional_knapsack_is_a_polyhedron():
-    others = {"strong_convexity", "level", "derivative", "smoothed", "quadratic_form", "audit", "blocks"}
+    others = {"strong_convexity", "derivative", "smoothed", "quadratic_form", "audit", "blocks"}
     whole, fractional = Knapsack([3, 4], 5), Knapsack([3, 4], 5, integer=False)
-    assert set(missing(whole, CAPABILITIES)) == set(CAPABILITIES) - {"diameter"}
+    assert set(missing(whole, CAPABILITIES)) == set(CAPABILITIES)
     assert set(missing(fractional, CAPABILITIES)) == others
     assert not hasattr(whole, "inequality_form")
     assert fractional.equalities().shape == (0, 2)
-    assert fractional.width() > 0
+    assert relative_width(fractional, 2) > 0
     assert fractional.inequality_form().violation(fractional.repair(np.array([[1.1, 1.0]]))).max() < 1e-12
-    assert Knapsack([3, 4], 0, integer=False).width() == 0.0
+    assert relative_width(Knapsack([3, 4], 0, integer=False), 2) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -111,4 +111,4 @@ def test_constraints_that_never_bind_in_some_samples():
 def test_resources_that_never_run_out():
     region = Knapsack([[1, 2, 3], [1, 1, 1]], [1e16, 2], integer=False)
     assert region.inequality_form().b_ub.size == 1
-    assert region.geometry().center.shape == (3,)
+    assert region._geometry().center.shape == (3,)

@@ -19,8 +19,9 @@ from scipy.optimize import Bounds, LinearConstraint, linprog
 from sklearn.base import clone
 
 import skspo as sk
-from skspo.regions.base import directions_of
-from skspo.regions.capabilities import CAPABILITIES, has
+from skspo.calibration import CertifiedFloat, diameter, region_geometry, relative_width
+from skspo.calibration.geometry import bounding_box, directions_of
+from skspo.regions.capabilities import CAPABILITIES, equalities_of, has
 from skspo.solvers.conic import is_linear
 
 try:
@@ -45,6 +46,19 @@ def those_with(capability):
     cases = [case for case in REGIONS if hasattr(case.region, capability)]
     assert cases, f"no region has {capability}"
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
+
+
+def knows(function, region):
+    """Whether diameter or relative_width is known for a region."""
+    unknown = function.dispatch(type(region)) is function.dispatch(object)
+    inner = getattr(region, "region", region)
+    return not unknown and not (function is relative_width and getattr(inner, "integer", False))
+
+
+def those_that_know(function):
+    return pytest.mark.parametrize(
+        "case", [case for case in REGIONS if knows(function, case.region)], ids=lambda case: case.id
+    )
 
 
 # -- costs and truths --------------------------------------------------------------------------------------------------
@@ -251,7 +265,7 @@ def test_clone_and_pickle_give_the_same_answers(case):
 @every
 def test_pickle_has_parameters_and_nothing_else(case):
     used = clone(case.region)
-    for name in ("standard_form", "strong_convexity", "equalities", "diameter", "width", "relative_width"):
+    for name in ("standard_form", "strong_convexity", "equalities"):
         if hasattr(used, name):  # whatever can be cached is cached now
             getattr(used, name)(case.d)
     used.argmin(costs(case.d)[:2])
@@ -305,13 +319,15 @@ def test_new_parameters_are_respected(region, change):
     C = np.random.default_rng(0).normal(size=(8, 4))
     region = clone(region)
     before = region.argmin(C)
-    diameter = float(region.diameter(4)) if hasattr(region, "diameter") else None
+    known = knows(diameter, region)
+    if known:
+        diameter(region, 4)
     region.set_params(**change)
     fresh = type(region)(**region.get_params(deep=False))
     assert_array_equal(region.argmin(C), fresh.argmin(C))
     assert np.abs(region.argmin(C) - before).max() > 1e-3
-    if diameter is not None:
-        assert region.diameter(4) == fresh.diameter(4)
+    if known:
+        assert diameter(region, 4) == diameter(fresh, 4)
     for name in ("equalities", "inequality_form"):
         if hasattr(region, name):
             for a, b in zip(_arrays(getattr(region, name)(4)), _arrays(getattr(fresh, name)(4)), strict=True):
@@ -369,16 +385,15 @@ def test_what_is_written_into_a_parameter_is_noticed(name):
     region, write = clone(WRITTEN[name][0]), WRITTEN[name][1]
     C = np.random.default_rng(0).normal(size=(40, 4)) - 0.5
     before = region.argmin(C)
-    for method in ("diameter", "bounding_box", "geometry"):
-        if hasattr(region, method):
-            getattr(region, method)(4)
+    functions = [function for function in (diameter, relative_width) if knows(function, region)]
+    for function in (*functions, bounding_box):
+        function(region, 4)
     write(region)
     fresh = clone(region)
     assert_array_equal(region.argmin(C), fresh.argmin(C))
     assert np.abs(region.argmin(C) - before).max() > 1e-3
-    for method in ("diameter", "bounding_box", "equalities"):
-        if hasattr(region, method):
-            assert_array_equal(getattr(region, method)(4), getattr(fresh, method)(4))
+    for function in (*functions, bounding_box, equalities_of):
+        assert_array_equal(function(region, 4), function(fresh, 4))
 
 
 @every
@@ -396,12 +411,11 @@ def test_geometry_follows_the_parameters():
     assert region.equalities().shape == (0, 3)
     region.set_params(A_eq=np.ones((1, 3)), b_eq=[1.0])
     assert_allclose(np.abs(region.equalities()), np.full((1, 3), 3**-0.5))
-    assert region.width() == 0.0
 
 
 def test_dimensions():
     with pytest.raises(ValueError, match="say which one"):
-        sk.Simplex().diameter()
+        region_geometry(sk.Simplex())
     region = sk.TopK(2)
     assert region.argmin(np.ones((1, 3))).shape == (1, 3)
     assert region.argmin(np.ones((1, 5))).shape == (1, 5)
@@ -424,12 +438,12 @@ def test_check_region_returns_a_copy_and_explains_mistakes():
 
 
 def test_certified_float():
-    bound = sk.CertifiedFloat(2.5, "upper bound")
+    bound = CertifiedFloat(2.5, "upper bound")
     assert bound == 2.5 and repr(bound) == "2.5 (upper bound)"
     again = pickle.loads(pickle.dumps(bound))
     assert again == 2.5 and again.kind == "upper bound"
     with pytest.raises(ValueError, match="kind must be"):
-        sk.CertifiedFloat(1.0, "approximate")
+        CertifiedFloat(1.0, "approximate")
 
 
 # -- capabilities ------------------------------------------------------------------------------------------------------
@@ -511,11 +525,11 @@ def test_worst_argmin_is_optimal_and_the_worst(case):
 
 
 @pytest.mark.slow
-@those_with("diameter")
+@those_that_know(diameter)
 def test_diameter_is_at_least_any_distance(case):
     W, d = sampled(case, few(case)), case.d
-    diameter = case.region.diameter(d)
-    assert diameter.kind in ("exact", "upper bound")
+    known = diameter(case.region, d)
+    assert known.kind in ("exact", "upper bound")
     # The first half are decisions for C, the second for -C; go on towards the furthest pairs.
     low, high = np.split(W, 2)
     for _ in range(6):
@@ -523,9 +537,9 @@ def test_diameter_is_at_least_any_distance(case):
         low, high = case.region.solve_min(direction), case.region.solve_min(-direction)
     W = np.concatenate([W, low, high])
     longest = np.sqrt(max(np.square(W - w).sum(axis=1).max() for w in W))
-    assert longest <= diameter * (1 + 1e-9)
-    if diameter.kind == "exact":
-        assert longest >= 0.97 * diameter
+    assert longest <= known * (1 + 1e-9)
+    if known.kind == "exact":
+        assert longest >= 0.97 * known
 
 
 def smallest_extent(case, U):
@@ -545,19 +559,9 @@ def smallest_extent(case, U):
     return least
 
 
-@those_with("width")
-def test_width_is_at_most_any_extent(case):
-    width = case.region.width(case.d)
-    assert width.kind in ("exact", "lower bound")
-    extent = smallest_extent(case, np.eye(case.d))
-    assert width <= extent + 1e-9 * size(case)
-    if width.kind == "exact":
-        assert extent <= 1.03 * width + 1e-8 * size(case)
-
-
-@those_with("relative_width")
+@those_that_know(relative_width)
 def test_relative_width_is_at_most_any_extent_in_the_affine_hull(case):
-    width, U = case.region.relative_width(case.d), directions_of(case.region, case.d)
+    width, U = relative_width(case.region, case.d), directions_of(case.region, case.d)
     assert width.kind in ("exact", "lower bound")
     if U.shape[1] == 0:
         assert width == 0.0
@@ -566,8 +570,6 @@ def test_relative_width_is_at_most_any_extent_in_the_affine_hull(case):
     assert 0.0 < width <= extent + 1e-9 * size(case)
     if width.kind == "exact":
         assert extent <= 1.03 * width
-    if U.shape[1] == case.d and width.kind == "exact":
-        assert width == pytest.approx(case.region.width(case.d))
 
 
 @those_with("strong_convexity")
@@ -592,18 +594,17 @@ def test_strong_convexity_has_the_balls_it_promises(case):
 
 def test_capabilities_are_what_the_family_has():
     offers = {case.id: {name for name in CAPABILITIES if has(case.region, name)} for case in REGIONS}
-    polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin", "diameter", "width",
-                  "relative_width"}  # fmt: skip
-    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "level", "derivative", "smoothed"}
+    polyhedral = {"standard_form", "support_epigraph", "equalities", "repair", "worst_argmin"}
+    smooth = polyhedral - {"standard_form"} | {"strong_convexity", "derivative", "smoothed"}
     assert offers["box"] == polyhedral | {"blocks"}
-    assert offers["product"] == polyhedral - {"relative_width"} | {"blocks"}
+    assert offers["product"] == polyhedral | {"blocks"}
     for name in ("simplex", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
         assert offers[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
         assert offers[name] == smooth, name
     for name in ("integer", "mixed"):
-        assert offers[name] == {"diameter", "equalities"}, name
-    assert offers["knapsack"] == {"diameter"}
+        assert offers[name] == {"equalities"}, name
+    assert offers["knapsack"] == set()
     assert offers["oracle"] == {"audit"}
     assert not has(sk.EntropySimplex(0.0), "strong_convexity")  # the whole simplex
 
