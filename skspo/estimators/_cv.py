@@ -107,7 +107,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         candidate is lower by more than two standard errors, as happens with skewed costs; and "spo_loss" if the
         region's oracle is found not to be optimal (see :class:`OracleRegion`).  Any other scikit-learn scorer, also
         ``make_spo_scorer(region)``, is averaged over folds.
-    solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
+    solver : {"auto", "lbfgs", "newton", "intervals", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         Relative duality gap to reach in the fit to all data.

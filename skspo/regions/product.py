@@ -28,8 +28,8 @@ def _all_have(name: str) -> Callable[[Product], bool]:
 class Product(Region):
     """Product of regions: decisions that are made side by side, with costs that add up.
 
-    The decision variables of the regions follow each other.  Training takes the regions one at a time
-    (``solver="separable"``), so that many small ones are fitted as fast as their number allows.
+    The decision variables of the regions follow each other.  Training takes the regions one at a time,
+    whatever the solver, so that many small ones are fitted as fast as their number allows.
 
     Parameters
     ----------

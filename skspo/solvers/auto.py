@@ -19,10 +19,10 @@ from .base import Solver, check_data, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
 from .dual.solver import DualSolver
+from .interior_point.intervals import IntervalSolver
 from .interior_point.solver import InteriorPointSolver
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
-from .separable import SeparableSolver
 from .sgd import SGDSolver
 
 SOLVERS: dict[str, type[Solver]] = {
@@ -30,7 +30,7 @@ SOLVERS: dict[str, type[Solver]] = {
     for cls in (
         LBFGSSolver,
         NewtonSolver,
-        SeparableSolver,
+        IntervalSolver,
         InteriorPointSolver,
         ConicSolver,
         BundleSolver,

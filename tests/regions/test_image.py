@@ -322,7 +322,6 @@ def test_products_are_trained_one_factor_at_a_time():
     assert_array_equal(W, region.argmin(C))
     X, C = small_data(5)
     model = sk.SPOPlusRegressor(region).fit(X, C)
-    assert model.solver_ == "separable"
     assert_reaches(model, sk.SPOPlusRegressor(region, solver="bundle").fit(X, C).objective_)
     M[4, 0] = 1.0
     assert not has(region.set_params(matrix=M.copy()), "blocks")
