@@ -26,7 +26,7 @@ from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin, shortfall
 
 #: solvers of the SPO loss, by name
-SPO_SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (SPOGradientSolver, LineSearchSolver, MILPSolver)}
+SPO_SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (SPOGradientSolver, LineSearchSolver, PerturbationSolver, MILPSolver)}
 
 INITS = ("spo+", "least_squares", "absolute_error")
 
