@@ -226,7 +226,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     _parameter_checks: ClassVar[dict[str, Check]] = {"init": one_of(*INITS), "n_restarts": optional(integer(0))}
 
     def _choose_solver(self, region: Region) -> Solver:
-        names = ("n_restarts", "tol", "max_iter", "random_state", "verbose")
+        names = ("n_restarts", "tol", "max_iter", "time_limit", "random_state", "verbose")
         params = {name: getattr(self, name) for name in names}
         return choose_spo_solver(self.solver, region, params, penalty_kind(float(self.alpha), float(self.l1_ratio)))
 
@@ -244,6 +244,7 @@ def choose_spo_solver(
             name = without_gradient if SPOGradientSolver.missing(region) else "lbfgs"
         if not isinstance(name, str) or name not in SPO_SOLVERS:
             raise ValueError(f"solver must be 'auto' or one of {sorted(SPO_SOLVERS)}, or a Solver; got {shown(name)}.")
-        solver = SPO_SOLVERS[name](**{key: params[key] for key in SPO_SOLVERS[name]._get_param_names()})
+        known = SPO_SOLVERS[name]._get_param_names()
+        solver = SPO_SOLVERS[name](**{key: value for key, value in params.items() if key in known})
     check_solver_serves(solver, region, SPOLoss(region), penalty, SPO_SOLVERS)
     return solver
