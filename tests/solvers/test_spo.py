@@ -37,6 +37,7 @@ from skspo import (
     SPOPlusRegressor,
     SPORegressor,
     TopK,
+    TwoStageRegressor,
     spo_loss,
 )
 from skspo._training.in_memory import InMemoryObjective
