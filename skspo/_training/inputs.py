@@ -92,7 +92,7 @@ class TrainingData(NamedTuple):
         """Region to be stored: ``learn_region``, or that of an earlier call of ``partial_fit``."""
         if previous is not None and same_value(region, previous.region_):
             return previous.region_
-        view.check_true_costs(view.to_min(self.C))
+        view._check_true_costs(view.to_min(self.C))
         return learn_region(region, self.C, self.weight, self.possible)
 
 
@@ -102,7 +102,7 @@ def learn_region(
     """Region with ``cost_bounds`` that are learned from some rows of the costs, if they are to be learned."""
     some, weight, possible = (None if array is None else array[rows] for array in (C, weight, possible))
     assert some is not None
-    return region.learn_bounds(some, mean_cost(some, weight, None, possible))
+    return region._learn_bounds(some, mean_cost(some, weight, None, possible))
 
 
 def existing_costs(

@@ -184,7 +184,7 @@ class Fold:
     @property
     def inexact(self) -> bool:
         """Whether an oracle, of training or of decisions, was found not to be optimal."""
-        return self.region.fault is not None or any(outcome.inexact for outcome in self.outcomes)
+        return self.region._fault is not None or any(outcome.inexact for outcome in self.outcomes)
 
     def table(self) -> np.ndarray:
         """SPO losses, SPO+ losses and scores of the models, shape (3, n_models); zero if there was no time for any."""
@@ -232,9 +232,9 @@ class Fold:
         costs = self.region.to_min(self.held_out.C)
         if self._optimal is None:
             self._optimal = self.region.solve_min(costs)
-        regret = np.einsum("ij,ij->i", costs, self.region.decide_min(C_hat) - self._optimal)
+        regret = np.einsum("ij,ij->i", costs, self.region._decide_min(C_hat) - self._optimal)
         # A regret of -1e-17 is zero; with a heuristic, negative regrets are real.
-        return np.maximum(regret, 0.0) if self.region.fault is None else regret
+        return np.maximum(regret, 0.0) if self.region._fault is None else regret
 
 
 def codes_of(groups: ArrayLike | None, splits: Splits) -> list[np.ndarray] | None:

@@ -296,7 +296,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
-        region = region.learn_bounds(*objective.costs_seen)
+        region = region._learn_bounds(*objective.costs_seen)
         return self._minimise(objective, Run(deadline), region, input_attributes, objective, depth=2)
 
     def _reads_chunks(self) -> bool:

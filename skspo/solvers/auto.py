@@ -116,7 +116,7 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
             "problems with many coefficients. Install it: pip install numba"
         )
         names.remove("dual")
-    if objective.in_memory and (not names or objective.region.may_be_inexact):
+    if objective.in_memory and (not names or objective.region._may_be_inexact):
         names.append("sgd")
     return names
 

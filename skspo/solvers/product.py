@@ -42,7 +42,7 @@ def factors_of(objective: LinearObjective) -> list[tuple[np.ndarray, InMemoryObj
     region: Any = objective.region
     if not isinstance(objective, InMemoryObjective) or objective.design.shared or not objective.loss.has_dual_bound:
         return []
-    if not has(region, "blocks") or region.may_be_inexact:  # decisions that may be wrong are checked together
+    if not has(region, "blocks") or region._may_be_inexact:  # decisions that may be wrong are checked together
         return []
     parts = region.blocks(objective.shape[0])
     return [(rows, objective.of_costs(rows, part)) for rows, part in parts] if len(parts) > 1 else []

@@ -403,7 +403,7 @@ def test_parameters_of_each_sample(names):
     assert_allclose(view.argmin(C), expected, atol=1e-12)
     some = np.array([7, 2, 2, 11])
     assert_allclose(view.take(some).argmin(C[some]), expected[some], atol=1e-12)
-    assert len(np.unique(view.row_table(n), axis=0)) == len(np.unique(np.column_stack(list(rows.values())), axis=0))
+    assert len(np.unique(view._row_table(n), axis=0)) == len(np.unique(np.column_stack(list(rows.values())), axis=0))
     with pytest.raises(ValueError, match="but region_params has 12 rows"):
         view.argmin(C[:3])
     X, Y = small_data(2, n=n)
