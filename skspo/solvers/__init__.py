@@ -9,7 +9,7 @@ name               what it asks of a region                   when to use it
 ``interior-point`` ``standard_form``, ``repair``              exact; polyhedral regions (and ``quadratic_form``), any n
 ``conic``          ``support_epigraph``, ``repair``           exact; any region in cone form, small n
 ``bundle``         nothing but ``argmin``                     exact where it converges; any region, few passes
-``dual``           nothing but ``argmin``                     exact; many coefficients, any region; needs numba
+``dual``           nothing but ``argmin``                     exact; many coefficients, any region
 ``sgd``            nothing but ``argmin``                     approximate; everything else
 =================  =========================================  ==========================================
 
