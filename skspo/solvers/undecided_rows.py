@@ -109,6 +109,6 @@ def _minimise(
                 break
             if max(state.step()) == 0.0 or state.growth() > GROWN:
                 break
-        Theta, V = state.coefficients(), state.matched_decisions()
+        Theta, V = state.coefficients(), state.decisions()
     state.release()
     return Theta, rows.region.repair(V)

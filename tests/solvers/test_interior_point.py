@@ -218,17 +218,6 @@ def test_reduced_form_is_the_region(region):
     np.testing.assert_allclose(region.equalities(4) @ form.directions, 0.0, atol=1e-9)
 
 
-def test_sample_decides_about_the_starting_point(monkeypatch):
-    """Ten classes are nearly separable: a distant starting point saves iterations."""
-    X, C = make_cost_sensitive_classification(4000, degree=2, noise=0.5, random_state=0)
-    pilot = SPOPlusRegressor(Simplex(), solver="interior-point").fit(X, C)
-    monkeypatch.setattr("skspo.solvers.interior_point.solver.PILOT", 10_000)
-    plain = SPOPlusRegressor(Simplex(), solver="interior-point").fit(X, C)
-    assert max(plain.duality_gap_, pilot.duality_gap_) <= 1e-6
-    assert pilot.objective_ == pytest.approx(plain.objective_, rel=1e-6)
-    assert pilot.n_iter_ <= plain.n_iter_ - 3
-
-
 def test_thinned_objective_is_that_of_the_rows():
     X, C = small_data(4, n=30)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=30)

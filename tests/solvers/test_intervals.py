@@ -11,7 +11,7 @@ from skspo._training.run import Run
 from skspo._utils.deadline import Deadline
 from skspo.solvers import ConicSolver, Status
 from skspo.solvers.interior_point import intervals
-from skspo.solvers.interior_point.intervals import IntervalSolver, is_box
+from skspo.solvers.interior_point.intervals import IntervalSolver
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0, -3.0, 0.5]), np.array([1.0, 4.0, 2.0, -2.9, 0.6])  # the third is fixed
 
@@ -89,23 +89,13 @@ def test_ridge(alpha, prior):
     assert_array_equal(result.coef[2], objective.canonical(objective.prior)[2])
 
 
-def test_products_of_features_need_not_be_kept(monkeypatch):
-    X, C = data(p=8)
-    objective = InMemoryObjective(SPOPlusLoss(Box()), X, C)
-    kept = IntervalSolver().solve(objective, Run())
-    monkeypatch.setattr(intervals, "PRODUCTS", 0)
-    formed = IntervalSolver().solve(objective, Run())
-    assert formed.converged and formed.n_iter == kept.n_iter
-    assert_allclose(formed.objective, kept.objective, rtol=1e-9)
-
-
 def test_only_boxes_and_separate_models():
     X, C = data()
-    assert is_box(InMemoryObjective(SPOPlusLoss(Box()), X, C))
+    assert IntervalSolver.fits(InMemoryObjective(SPOPlusLoss(Box()), X, C), Run())
     for region in (Simplex(), Product([Simplex(), Box()], [2, 3])):
-        assert not is_box(InMemoryObjective(SPOPlusLoss(region), X, C))
+        assert not IntervalSolver.fits(InMemoryObjective(SPOPlusLoss(region), X, C), Run())
     shared = np.random.default_rng(0).normal(size=(80, 10))
-    assert not is_box(InMemoryObjective(SPOPlusLoss(Box()), shared, C, shared=True))
+    assert not IntervalSolver.fits(InMemoryObjective(SPOPlusLoss(Box()), shared, C, shared=True), Run())
 
 
 def test_limits():

@@ -26,7 +26,6 @@ def blas_threads():
     "where, name, region, data, params",
     [
         (State, "step", Simplex(), CLASSES, {"solver": "interior-point"}),
-        (State, "matched_decisions", Simplex(), CLASSES, {"solver": "interior-point"}),
         (newton._SmoothedPath, "newton_step", EntropySimplex(), ASSETS, {"solver": "newton"}),
         (InMemoryMoves, "moments", LqBall(1.5), ASSETS, {"solver": "lbfgs"}),
         (Mixture, "bound", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20, "random_state": 0}),

@@ -15,15 +15,6 @@ from .normal_matrix import PANEL_SAMPLES, FeatureSums, packed_squares
 if TYPE_CHECKING:
     from .state import Polytope
 
-#: spread of a sample's scaling beyond which its matrices are factored orthogonally
-MODERATE = 1e10
-
-#: products of features, of all samples, that are kept from one iteration to the next
-PRODUCTS = 2**21
-
-#: size from which on triangular matrices are inverted by halves
-HALVED = 16
-
 #: entries of a scaling beyond which differences lose too many digits
 LARGE = 1e6
 
@@ -57,9 +48,6 @@ class Block:
         """Keep the features; weighted ones as well where they take no more room than the decisions."""
         self.Z = Z
         self.aZ = Z * self.a[:, None] if Z.shape[1] <= self.shared.A.shape[1] else None
-        # Products of features are kept where they are few.
-        few = Z.shape[1] ** 2 * self.shared.a.size <= PRODUCTS
-        self.zz = packed_squares(np.ascontiguousarray(Z.T), Z.T * self.a) if few else None
 
     def costs(self, P: np.ndarray) -> np.ndarray:
         """Costs f of u."""
@@ -79,18 +67,8 @@ class Block:
         shared = self.shared
         if shared.simple:
             return 1.0 / (D @ shared.AA) if shared.A.size else np.zeros((D.shape[0], 1))
-        k = shared.null.shape[1]
-        F = np.empty((D.shape[0], k, k))
-        # While the scaling is moderate the normal equations are accurate enough, and cheaper than an orthogonal factor.
-        moderate = D.max(axis=1) < MODERATE * D.min(axis=1)
-        if moderate.any():
-            G = ((1.0 / D[moderate]) @ shared.NN).reshape(-1, k, k)
-            F[moderate] = inverse_lower(np.linalg.cholesky(G)).transpose(0, 2, 1)
-        if not moderate.all():
-            rest = ~moderate
-            R: Any = np.linalg.qr(shared.null / np.sqrt(D[rest])[:, :, None], mode="r")
-            F[rest] = inverse_lower(R.transpose(0, 2, 1)).transpose(0, 2, 1)
-        return F
+        R: Any = np.linalg.qr(shared.null / np.sqrt(D)[:, :, None], mode="r")
+        return inverse_lower(R.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     # -- upper bounds: slacks t, multipliers r -------------------------------------------------------------------------
 
@@ -142,7 +120,7 @@ class Block:
                 return D * x
             # einsum, here and below: with so few columns broadcasting and thin products take three times as long.
             mean = F[:, 0] * np.einsum("ij,ij,j->i", D, x, shared.A[0])
-            return D * (x - (mean[:, None] if shared.plain else np.einsum("i,j->ij", mean, shared.A[0])))
+            return D * (x - np.einsum("i,j->ij", mean, shared.A[0]))
         y = (x @ shared.null)[:, None, :]
         y = np.matmul(np.matmul(y, F), F.transpose(0, 2, 1))
         return y[:, 0] @ shared.null.T
@@ -158,11 +136,11 @@ class Block:
         return D * (F * residual * shared.A) if shared.simple else residual @ shared.A_pinv.T
 
     def products(self, D: np.ndarray, F: Any, rows: slice) -> np.ndarray:
-        """EZ^T M_i EZ of some samples, packed, (k (k + 1) / 2, n); the diagonal of M_i if that is all there is."""
+        """EZ^T M_i EZ of some samples, packed, (k (k + 1) / 2, n)."""
         shared, k = self.shared, self.shared.k
         D, F = D[rows], F[rows]
         if shared.simple and not shared.A.size:
-            return D.T if shared.diagonal else shared.ZZ.T @ D.T
+            return shared.ZZ.T @ D.T
         if shared.simple and float(D.max()) <= LARGE:
             # Diagonal, less an outer product.
             K = shared.ZZ.T @ D.T
@@ -176,7 +154,7 @@ class Block:
             Y *= np.sqrt(D)[:, :, None]
             K = np.matmul(Y.transpose(0, 2, 1), Y)
         else:
-            Y = F if shared.aligned else np.matmul(shared.NZ.T, F)
+            Y = np.matmul(shared.NZ.T, F)
             K = np.matmul(Y, Y.transpose(0, 2, 1))
         return np.take(K.reshape(-1, k * k), shared.packed, axis=1).T
 
@@ -187,11 +165,7 @@ class Block:
         size = max(self.cached_products // width, min(pairs, PANEL_SAMPLES))
         for start in range(0, D.shape[0], size):
             rows = slice(start, start + size)
-            K = self.products(D, F, rows)
-            if self.zz is None:
-                sums.add(K, self.Z[rows], self.a[rows])
-            else:
-                sums.sums += self.zz[:, rows] @ K.T
+            sums.add(self.products(D, F, rows), self.Z[rows], self.a[rows])
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -391,15 +365,9 @@ def outliers(product: np.ndarray, goal: float) -> np.ndarray:
 
 
 def inverse_lower(L: np.ndarray) -> np.ndarray:
-    """Inverses of lower triangular matrices, all at once: row by row if they are small, else by halves."""
+    """Inverses of lower triangular matrices, all at once, row by row."""
     k = L.shape[1]
     X = np.zeros_like(L)
-    if k > HALVED:
-        half = k // 2
-        X[:, :half, :half] = first = inverse_lower(L[:, :half, :half])
-        X[:, half:, half:] = last = inverse_lower(L[:, half:, half:])
-        X[:, half:, :half] = -np.matmul(last, np.matmul(L[:, half:, :half], first))
-        return X
     for j in range(k):
         scale = 1.0 / L[:, j, j]
         if j:

@@ -33,8 +33,7 @@ from ..._training.run import Run
 from ..._utils.deadline import TimeIsUp, check_time
 from ..._utils.threads import one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
-from .blocks import PRODUCTS
-from .normal_matrix import FeatureSums, packed_indices, packed_squares
+from .normal_matrix import FeatureSums, packed_indices
 from .state import PULL, orthonormalised
 
 #: mu of the start in typical costs, and the share of the way to the boundary that a step may use
@@ -53,7 +52,7 @@ MOVES = 5
 
 
 class IntervalSolver(Solver):
-    """Exact minimisation over boxes, without an l1 penalty.
+    """Exact minimisation over boxes, without an l1 penalty; ``SeparableSolver`` uses it for its blocks.
 
     Parameters
     ----------
@@ -65,16 +64,23 @@ class IntervalSolver(Solver):
     """
 
     name = "intervals"
-    requires = ("blocks", "standard_form", "repair")
+    requires = ("standard_form", "repair")
     penalties = ("none", "ridge")
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Iterations; a matrix of the features for each cost."""
-        if not is_box(objective):
-            return super().estimate(objective, run)
         entries, q = float(objective.n_samples * objective.shape[0]), objective.design.n_coef
         return Estimate(ITERATIONS * entries * (ITERATE + q * q / MATRIX_SPEED), 8.0 * COPIES * entries)
+
+    @classmethod
+    def fits(cls, objective: LinearObjective, run: Run) -> bool:
+        """Whether the region is a box, and every cost has coefficients of its own."""
+        region: Any = objective.region
+        form = region.standard_form(objective.normals.shape[1])
+        bounded = bool(np.isfinite(form.lower).all() and np.isfinite(form.upper).all())
+        other = form.A.shape[0] or form.project is not None or form.varies
+        return bounded and not (other or objective.design.shared)
 
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
         self.tol = tol
@@ -83,11 +89,6 @@ class IntervalSolver(Solver):
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
-        if not is_box(objective):
-            raise ValueError(
-                "solver='intervals' is for boxes that are the same for all samples, with coefficients for each cost. "
-                "Use solver='auto'."
-            )
         with one_blas_thread:  # the matrices are small
             return self._solve(rows_of(objective), run, start)
 
@@ -120,14 +121,6 @@ class IntervalSolver(Solver):
         return result
 
 
-def is_box(objective: LinearObjective) -> bool:
-    """Whether the region is a box, the same for all samples, and every cost has coefficients of its own."""
-    region: Any = objective.region
-    form = region.standard_form(objective.normals.shape[1])
-    bounded = bool(np.isfinite(form.lower).all() and np.isfinite(form.upper).all())
-    return bounded and not (form.A.shape[0] or form.project is not None or form.varies or objective.design.shared)
-
-
 class Intervals:
     """Iterates of all costs whose bounds differ.
 
@@ -152,8 +145,6 @@ class Intervals:
         self.Z = np.ascontiguousarray(design.Z)
         self.ZT, self.aZ = np.ascontiguousarray(self.Z.T), self.Z * self.a[:, None]
         q = self.Z.shape[1]
-        # Products of features are kept where they are few.
-        self.zz = packed_squares(self.ZT, self.ZT * self.a).T if q * q * self.a.size <= PRODUCTS else None
         self.square = packed_indices(q)
 
         # Costs whose bounds are the same have the model that the penalty prefers, or the start.
@@ -267,8 +258,6 @@ class Intervals:
 
     def _matrices(self, D: np.ndarray) -> np.ndarray:
         """Matrix sum_i a_i D_i z_i z_i^T of every cost."""
-        if self.zz is not None:
-            return np.take(D @ self.zz, self.square, axis=1)
         sums = FeatureSums(self.Z.shape[1], D.shape[0])
         sums.add(D, self.Z, self.a)
         return np.take(sums.sums.T, self.square, axis=1)

@@ -61,16 +61,9 @@ ITERATIONS, ITERATE, COPIES = 30.0, 100.0, 20.0
 #: iterations, and passes of the same cost before them, without which there is no point in starting
 LEAST_ITERATIONS = 20
 
-#: numbers in all temporary arrays of a block of samples, roughly
-TEMPORARY = 2**21
-
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
 SHORT, GROWN, FAR = 0.6, 5.0, 300.0
-
-#: with PILOT samples or more, whether to start far away is found out on every PILOT_STEP-th of them, but no fewer than
-#: PILOT_ROWS; where coefficients do not grow in the first PILOT_PROBE iterations it is not far
-PILOT, PILOT_STEP, PILOT_ROWS, PILOT_ITERATIONS, PILOT_PROBE = 4_000, 20, 500, 12, 4
 
 
 def is_simple(region: Any, d: int) -> bool:
@@ -148,9 +141,6 @@ class InteriorPointSolver(Solver):
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
-        # The C library of Linux returns freed memory to the system, and gets it back page by page, unless it has seen a
-        # larger array come and go.  Each iteration has dozens of arrays of a few hundred kilobytes.
-        np.empty(TEMPORARY)
         with one_blas_thread:  # matrices of single samples are small
             return self._solve(rows_of(objective), run, start)
 
@@ -210,9 +200,6 @@ class _Search:
         self.n_iter, self.checked = 0, np.inf
         self.best: Result | None = None
         self.watch = _Watch(state)
-        n = objective.n_samples
-        if n >= PILOT and _pilot(objective.thinned(min(PILOT_STEP, n // PILOT_ROWS)), run, start):
-            self.watch.restart()
         self._begin(run)
 
     def _begin(self, run: Run) -> None:
@@ -270,12 +257,7 @@ class _Search:
     def _certify(self, close: bool) -> bool:
         """Prove a bound for the iterate, and keep the best result; whether the method ends."""
         state = self.state
-        with np.errstate(all="ignore"):
-            try:
-                V = state.matched_decisions()
-            except TimeIsUp:
-                V = state.decisions()
-            candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), V)]
+        candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), state.decisions())]
         if self.n_iter and not close:
             candidates.append((self.start_at, None))  # never worse than where we came from
         paused = self.stop is not None and self.stop[0] is Status.PAUSED
@@ -316,16 +298,3 @@ class _Watch:
     def restart(self) -> None:
         self.restarted = True
         self.state.restart(FAR)
-
-
-def _pilot(objective: InMemoryObjective, run: Run, start: np.ndarray) -> bool:
-    """Whether the optimum of a small problem of the same kind is far away."""
-    state = State(objective, forms_of(objective, run), start, run.derived)
-    watch, far = _Watch(state), False
-    with np.errstate(all="ignore"):
-        for i in range(PILOT_ITERATIONS):
-            far = watch.is_far(state.step())
-            if far or (i + 1 >= PILOT_PROBE and state.growth() < 0.5 * GROWN):
-                break
-    state.release()
-    return far

@@ -78,15 +78,9 @@ class Polytope:
         self.EZ = np.zeros((N, 0)) if shared else form.E.T @ basis
         self.S = form.S
         self.simple = m <= 1 and form.S is None  # M is diagonal, or diagonal minus rank one
-        self.plain = m == 1 and bool((form.A == 1.0).all())
         self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
-        if derived is not None and not state.lasso and np.array_equal(form.E, np.eye(N)):
-            self.null = form.directions
         self.NZ = self.null.T @ self.EZ
-        self.aligned = self.null is basis
         self.dual: Any = self._dual_graph(derived)
-        # Whether the sums over samples are those of diagonal matrices; all samples must have them.
-        self.diagonal = self.simple and not self.A.size and not shared and derived is not None
         # The lower triangle of a (k, k) matrix, row by row, and where its entries are in the sums over samples.
         self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
         self.square, self.from_faces = packed_indices(self.k), None
@@ -99,8 +93,6 @@ class Polytope:
             self.ZZ = packed_squares(self.EZ.T, self.EZ.T).T
         else:
             self.A_pinv = np.linalg.pinv(self.A)
-            if self.dual is None and form.S is None:
-                self.NN = _row_products(self.null)
         if form.S is not None:
             self._add_quadratic(form.S)
 
@@ -237,15 +229,13 @@ class State:
         """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
         part = self.parts[0]
         width = part.packed.size if part.dual is None else part.dual.entries
-        if part.diagonal:
-            width = part.ZZ.shape[0]
         sums = FeatureSums(self.q, width)
         for block, (D, F) in zip(self.blocks, scalings, strict=True):
             check_time()
             block.add_to(sums, D, F)
         if not np.isfinite(sums.sums).all():
             return False
-        self.normal.fill(sums.sums @ part.ZZ if part.diagonal else sums.sums, part.square, part.from_faces)
+        self.normal.fill(sums.sums, part.square, part.from_faces)
         return True
 
     # -- measures ------------------------------------------------------------------------------------------------------
@@ -257,10 +247,9 @@ class State:
             total += float(self.p @ (self.l1 - self.g) + self.n @ (self.l1 + self.g))
         return total
 
-    def moments(self, decisions: list[np.ndarray] | None = None) -> np.ndarray:
+    def moments(self) -> np.ndarray:
         """Moments of the decisions, less their target, less half the penalty's subgradient: zero at the solution."""
-        decisions = [block.u for block in self.blocks] if decisions is None else decisions
-        R = sum(block.moments(u) for block, u in zip(self.blocks, decisions, strict=True))
+        R: Any = sum(block.moments(block.u) for block in self.blocks)
         R = R - self.target - 0.25 * self.l2 * (self.P - self.prior)
         if self.lasso:
             R[self.is_l1] -= 0.5 * self.g
@@ -284,53 +273,15 @@ class State:
 
     def decisions(self) -> np.ndarray:
         """Decisions of the iterate."""
-        return self._decisions([block.u for block in self.blocks])
-
-    def _decisions(self, iterates: list[np.ndarray]) -> np.ndarray:
-        """Decisions w of the samples, from u of the blocks."""
         W = self.offset.copy()
-        for block, u in zip(self.blocks, iterates, strict=True):
-            W[block.rows] = block.decisions(u)
+        for block in self.blocks:
+            W[block.rows] = block.decisions(block.u)
         return W
 
     def coefficients(self) -> np.ndarray:
         """Theta of the iterate, in the objective's coordinates."""
         Theta = 0.5 * self.basis @ self.P @ self.back.T
         return self.objective.canonical(Theta)
-
-    def matched_decisions(self) -> np.ndarray:
-        """Decisions moved, inside the polytope and where there is room, until their moments match.
-
-        Du_i = -M_i E^T Y z_i cancels the moment residual exactly; M_i is small wherever u or t is.
-        """
-        scalings = []
-        for block in self.blocks:
-            check_time()
-            inverse = 1.0 / (block.u * block.u)
-            curvature = block.add_barrier(block.u, 1.0, np.zeros_like(inverse), inverse)
-            D = 1.0 / inverse
-            scalings.append((D, block.factor(D, curvature)))
-        solvable = self.assemble(scalings) and self.normal.factor()
-        decisions = [block.u for block in self.blocks]
-        R = self.moments()
-        for _ in range(5):
-            if not solvable or np.abs(R).max() < 1e-17:
-                break
-            Y = self.normal.solve(R)
-            steps, worst = [], 0.0
-            for block, (D, F), u in zip(self.blocks, scalings, decisions, strict=True):
-                du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
-                steps.append(du)
-                worst = max(worst, float((-du / u).max()), float(block.loss_of_room(block.u, du).max()))
-            length = min(1.0, 0.9 / max(worst, 1e-300))
-            trial = [u + length * du for u, du in zip(decisions, steps, strict=True)]
-            R_trial = self.moments(trial)
-            if not np.linalg.norm(R_trial) <= 0.7 * np.linalg.norm(R):
-                break
-            decisions, R = trial, R_trial
-        return self._decisions(
-            [np.where(np.isfinite(u), u, block.u) for block, u in zip(self.blocks, decisions, strict=True)]
-        )
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -499,14 +450,3 @@ def orthonormalised(objective: InMemoryObjective) -> tuple[Any, np.ndarray]:
 def large_enough(n_samples: int, n_faces: int) -> bool:
     """Whether banded matrices pay: with few samples their many operations take longer than the few on dense ones."""
     return n_faces * max(n_samples, n_faces) >= PLANAR_WORK
-
-
-def _row_products(null: np.ndarray) -> np.ndarray:
-    """Outer product of each row with itself, as a row: hundreds of megabytes for hundreds of variables."""
-    N, k = null.shape
-    products = np.empty((N, k * k))
-    for start in range(0, N, max(1, CHUNK_PRODUCTS // k**2)):
-        check_time()
-        rows = slice(start, start + max(1, CHUNK_PRODUCTS // k**2))
-        np.einsum("ij,ik->ijk", null[rows], null[rows], out=products[rows].reshape(-1, k, k))
-    return products
