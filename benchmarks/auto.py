@@ -60,7 +60,7 @@ REPEATS, SHORT = 3, 1.0
 #: seed of the data of problems that are not drawn
 SEED = 7
 
-SOLVERS = ("dual", "interior-point", "bundle", "separable", "lbfgs", "newton", "conic", "sgd")
+SOLVERS = ("dual", "interior-point", "bundle", "intervals", "lbfgs", "newton", "conic", "sgd")
 
 
 def processor_time() -> float:

@@ -376,9 +376,9 @@ def _prepare(
     region = check_region(region, n_dim=C.shape[1]).with_rows(region_params, *C.shape)
     C = check_existing(C, region, name="y_true", names=column_names(y_true))[0]
     costs = region.to_min(C)
-    region.check_true_costs(costs)
+    region._check_true_costs(costs)
     if (costs < 0).any():  # what was not known of the costs before they came
-        region = region.learn_bounds(C, C.mean(axis=0))
+        region = region._learn_bounds(C, C.mean(axis=0))
     return region, costs, region.to_min(C_hat)
 
 
@@ -396,9 +396,9 @@ def _spo_losses(
         raise ValueError(f"ties must be 'oracle' or 'worst', got {shown(ties)}.")
     region, C, C_hat = _prepare(y_true, y_pred, region, offset, region_params, sample_weight)
     if ties == "oracle":
-        W_hat = region.decide_min(C_hat)
+        W_hat = region._decide_min(C_hat)
     elif has(region, "worst_argmin"):
-        W_hat = region.decide_worst(C_hat, C)
+        W_hat = region._decide_worst(C_hat, C)
     else:
         raise ValueError(
             f"ties='worst' needs {CAPABILITIES['worst_argmin']}, which {region.label} cannot compute. "

@@ -239,7 +239,7 @@ class ChunkedObjective(LinearObjective):
         self._n, self._rows, self._every = sum(survey.sizes), rows, ALL
         #: mean of the costs minus the offset, in the user's units and sense
         self.mean_cost = survey.mean[0]
-        #: smallest and mean true costs, for ``Region.learn_bounds``
+        #: smallest and mean true costs, for ``Region._learn_bounds``
         self.costs_seen = region.to_min(survey.least)[None], survey.mean[1]
         self._survey, self._reference = survey.factor, reference
         self._reference_losses["zero"], gram, factor = self._sum(part_start)

@@ -136,7 +136,7 @@ class InMemoryObjective(LinearObjective):
         possible: np.ndarray | None = None,
     ) -> None:
         assert loss.region is not None
-        rows, weight = merge_rows(sample_weight, X, y, offset, loss.region.row_table(X.shape[0]))
+        rows, weight = merge_rows(sample_weight, X, y, offset, loss.region._row_table(X.shape[0]))
         given = Given(X, None if offset is None else loss.region.to_min(offset), rows)
         X, y, region = X[rows], y[rows], loss.region.take(rows)
         weight = weight / weight.sum()
@@ -259,7 +259,7 @@ class InMemoryObjective(LinearObjective):
         Weights are not normalised: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
         they are known.  ``numbers`` are the row numbers for error messages.
         """
-        region = self.region.numbered(numbers)
+        region = self.region._numbered(numbers)
         C = region.to_min(y)
         known = with_known(None if offset is None else region.to_min(offset), self.design.known, C)
         known = None if known is None else self.normalised(known)
@@ -274,7 +274,7 @@ class InMemoryObjective(LinearObjective):
     ) -> Self:
         """Return the same problem on other rows, which are already in the coordinates of solvers."""
         other = copy(self)
-        other._set_rows(self.region.numbered(numbers), design, design.weight, C, offset, W)
+        other._set_rows(self.region._numbered(numbers), design, design.weight, C, offset, W)
         return other
 
     def of_costs(self, columns: np.ndarray, region: Region) -> Self:
@@ -352,7 +352,7 @@ class InMemoryObjective(LinearObjective):
         C_hat = self.region.to_min(apply_model(given.X, coef, intercept))
         C_hat = (C_hat if given.offset is None else C_hat + given.offset)[given.rows]
         # Decisions are made with predictions that are clipped to ``cost_bounds``.
-        regret = np.einsum("ij,ij->i", self.C, self.region.decide_min(C_hat) - self.W)
+        regret = np.einsum("ij,ij->i", self.C, self.region._decide_min(C_hat) - self.W)
         return float(self.weight @ regret)
 
     def mean_decision_cost(self, Theta: np.ndarray) -> float:

@@ -92,7 +92,7 @@ class TrainingData(NamedTuple):
         """Region to be stored: ``learn_region``, or that of an earlier call of ``partial_fit``."""
         if previous is not None and same_value(region, previous.region_):
             return previous.region_
-        view.check_true_costs(view.to_min(self.C))
+        view._check_true_costs(view.to_min(self.C))
         return learn_region(region, self.C, self.weight, self.possible)
 
 
@@ -102,7 +102,7 @@ def learn_region(
     """Region with ``cost_bounds`` that are learned from some rows of the costs, if they are to be learned."""
     some, weight, possible = (None if array is None else array[rows] for array in (C, weight, possible))
     assert some is not None
-    return region.learn_bounds(some, mean_cost(some, weight, None, possible))
+    return region._learn_bounds(some, mean_cost(some, weight, None, possible))
 
 
 def existing_costs(
@@ -158,24 +158,27 @@ OPTIONAL = ("feature_names_in_", "cost_names_in_", "cv_predictions_", "_baseline
 
 
 def set_fitted(estimator: object, learned: Attributes, forget: tuple[str, ...] = ()) -> None:
-    """Replace the fitted attributes in one step, so that an interrupt cannot leave half of them."""
+    """Set the fitted attributes, in one step so that an interrupt cannot leave half of them, and remove older ones."""
     check_interrupt()
-    kept = {name: value for name, value in vars(estimator).items() if name not in (*OPTIONAL, *forget)}
-    estimator.__dict__ = kept | learned
+    attributes = vars(estimator)
+    attributes.update(learned)
+    for name in {*OPTIONAL, *forget} - learned.keys():
+        attributes.pop(name, None)
 
 
 @contextmanager
 def restore_rng_on_failure(estimator: object, rng: object) -> Iterator[None]:
     """Restore a ``RandomState`` if a fit fails, so that a second try draws the same numbers; Ctrl-C is not lost.
 
-    Nothing is restored once ``set_fitted`` has replaced the attributes.
+    Nothing is restored once ``set_fitted`` has set the attributes.
     """
-    state, before = rng.get_state() if isinstance(rng, np.random.RandomState) else None, vars(estimator)
+    state = rng.get_state() if isinstance(rng, np.random.RandomState) else None
+    before = vars(estimator).get("_columns_in")  # every fit has its own
     try:
         with interrupts_arrive():
             yield
     except BaseException:
-        if state is not None and vars(estimator) is before:
+        if state is not None and vars(estimator).get("_columns_in") is before:
             rng.set_state(state)  # type: ignore[attr-defined]
         raise
 

@@ -253,7 +253,7 @@ class LinearObjective(ABC):
     @property
     def inexact(self) -> bool:
         """Whether the region's oracle was found not to be optimal: losses may be negative, and no bound is valid."""
-        return self.region.fault is not None
+        return self.region._fault is not None
 
     def penalty(self, Theta: np.ndarray) -> float:
         """Penalty of Theta."""

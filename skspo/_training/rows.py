@@ -128,9 +128,9 @@ class LocalRows(Rows):
         self._scratch = tempfile.TemporaryFile(buffering=0)  # without a buffer a full disk is noticed at once
         start = 0
         for chunk in self._chunks():
-            region = template.region.numbered(ALL_ROWS[start:])
+            region = template.region._numbered(ALL_ROWS[start:])
             C = region.to_min(chunk.arrays(region).y)
-            region.check_true_costs(C)
+            region._check_true_costs(C)
             W = region.solve_min(C)
             start += len(W)
             # Decisions of many regions are 0 or 1; one byte is enough for them.

@@ -235,7 +235,7 @@ def risk_certificate(
         f"than {used['feature_bound']:.6g}",
         *calibration.assumptions(),
     ]
-    if region.clips(d):
+    if region._clips(d):
         assumptions.append("decisions are made without clipping predictions to cost_bounds")
     for name, value in given.items():
         if value is None:

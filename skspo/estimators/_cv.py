@@ -36,7 +36,6 @@ instead, if it is better by more than ``SIGNIFICANT`` standard errors of the dif
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
@@ -46,6 +45,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 
+from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
 from .._training.run import Run
@@ -58,15 +58,18 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
-from ._folds import Fold, Splitter, choose, choose_without, codes_of, cv_splits, fit_folds, held_out_predictions
+from ._folds import Score, Search, Splits, Splitter, cv_splits, held_out_predictions, search_penalty
 from ._linear import LinearSPOPlusMixin
-from ._path import Path, Point, alpha_grid, warn_about
+from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
 
 #: features of the training part and of the held-out part of a fold, from the rows of both
 TransformFold: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 
 #: default relative duality gap of the fits on folds, unless ``tol`` is larger
 CV_TOL = 1e-3
+
+#: default number of worse candidates after which the path ends
+PATIENCE = 3
 
 
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -107,7 +110,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         candidate is lower by more than two standard errors, as happens with skewed costs; and "spo_loss" if the
         region's oracle is found not to be optimal (see :class:`OracleRegion`).  Any other scikit-learn scorer, also
         ``make_spo_scorer(region)``, is averaged over folds.
-    solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
+    solver : {"auto", "lbfgs", "newton", "intervals", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         Relative duality gap to reach in the fit to all data.
@@ -223,7 +226,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         tol: float = 1e-6,
         max_iter: int | None = None,
         cv_tol: float | None = None,
-        patience: int | None = 3,
+        patience: int | None = PATIENCE,
         store_cv_predictions: bool = False,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -284,7 +287,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         -------
         self : SPOPlusRegressorCV
         """
-        return self._fit(X, y, sample_weight, offset, region_params, groups)
+        self._fit(X, y, sample_weight, offset, region_params, groups)
+        return self
 
     def _fit(
         self,
@@ -294,13 +298,12 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         offset: ArrayLike | None = None,
         region_params: RegionParams | None = None,
         groups: ArrayLike | None = None,
+        splits: Splits | None = None,
         transform_fold: TransformFold | None = None,
-        nested: bool = False,
-    ) -> SPOPlusRegressorCV:
-        """Fit, for a stack.
+    ) -> tuple[TrainingData, Search]:
+        """Fit; a stack gives its own folds, and needs what happened on them.
 
-        ``transform_fold`` returns the features of both parts of a fold, if they are not rows of X.  ``nested``: store
-        held-out predictions of the penalty that is chosen without the fold, too.
+        ``transform_fold`` returns the features of both parts of a fold, if they are not rows of X.
         """
         self._check_params()
         deadline = Deadline(self.time_limit)
@@ -316,63 +319,45 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
-        splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
+        splits = cv_splits(self.cv if splits is None else splits, data.X, data.C, data.weight, groups)
         with deadline.enforced():
-            objective = self._objective(SPOPlusLoss(training_region), data, standardized=True)
+            objective = self._training_problem(training_region, data)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
-        n_fits = len(splits) * len(alphas)
-        score = self._score_function(plain)
-        folds = [
-            Fold(
+        n_fits, guarded = len(splits) * len(alphas), self.scoring is None
+        activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
+        with activity, restore_rng_on_failure(self, self.random_state):
+            search = search_penalty(
                 region,
                 training_region,
                 data,
-                train,
-                test,
+                splits,
+                alphas,
+                deadline,
+                n_jobs=self.n_jobs,
+                patience=self.patience,
+                pooled=self._pooled,
+                guarded=guarded,
+                groups=groups,
+                activity=activity,
                 make_objective=self._training_problem,
                 l1_ratio=float(self.l1_ratio),
                 options=self._options()._replace(tol=self._cv_tol),
-                score=score,
-                n_fits=n_fits,
-                keeps_models=bool(self.store_cv_predictions),
-                name=f"fold {k + 1} of {len(splits)}",
-                transformed=transform_fold and partial(self._transformed, data, transform_fold, train, test),
+                score=self._score_function(plain),
+                transformed=transform_fold and partial(self._transformed, data, transform_fold),
             )
-            for k, (train, test) in enumerate(splits)
-        ]
-        criterion = {"pooled": self._pooled, "guarded": self.scoring is None}
-        activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
-        with activity, restore_rng_on_failure(self, self.random_state):
-            folds, table = fit_folds(
-                folds, alphas, deadline, self.n_jobs, self.patience, **criterion, activity=activity
-            )
-            mean = table.mean(table.scores)
-            guarded, codes = self.scoring is None, codes_of(groups, splits)
-            best = choose(folds, table, guarded=guarded, codes=codes)
-            path = Path(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
+            best = search.best
+            path = PenaltyPath(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
             activity.update("fit to all data")
             (final,) = path.extend(alphas[best : best + 1], deadline)
+            cv_results = search.results(alphas)
             activity.finish(
                 f"alpha {alphas[best]:.3g}, number {best + 1} of {len(alphas)}, is best with a mean held-out score of "
-                f"{mean[best]:.6g}; gap {final.outcome.gap:.1e}"
+                f"{cv_results['mean_test_score'][best]:.6g}; gap {final.outcome.gap:.1e}"
             )
 
-        known = np.nan_to_num(mean, nan=-np.inf)  # candidates that were not fitted have the last rank
-        cv_results = {
-            "alpha": alphas,
-            **{f"split{k}_test_score": score for k, score in enumerate(table.scores)},
-            "mean_test_score": mean,
-            "std_test_score": np.sqrt(table.mean((table.scores - mean) ** 2)),
-            "rank_test_score": 1 + (known[:, None] < known).sum(axis=1),
-            "mean_test_spo_loss": np.average(table.spo, axis=0, weights=table.size),
-            "mean_test_spo_plus_loss": np.average(table.spo_plus, axis=0, weights=table.size),
-        }
         more = {}
         if self.store_cv_predictions:
-            more["cv_predictions_"] = held_out_predictions(data, splits, folds, [best] * len(folds))
-        if nested:
-            choices = choose_without(splits, folds, table, best, guarded=guarded, codes=codes)
-            more["_nested_predictions"] = held_out_predictions(data, splits, folds, choices)
+            more["cv_predictions_"] = held_out_predictions(data, search, [best] * len(splits))
         self._store(
             final.objective,
             final.run,
@@ -389,9 +374,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             **more,
         )
         warn_about([final.outcome], self.tol, "to all data")
-        outcomes = [outcome for fold in folds for outcome in fold.outcomes[: table.n_fitted]]
-        warn_about(outcomes, self._cv_tol, "on the folds")
-        return self
+        warn_about(search.outcomes, self._cv_tol, "on the folds")
+        return data, search
 
     @property
     def _pooled(self) -> bool:
@@ -420,36 +404,68 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
         return self._objective(SPOPlusLoss(region), data, standardized=True)
 
-    def _score_function(self, region: Region) -> Callable[[Point, float, float, TrainingData], float]:
+    def _score_function(self, region: Region) -> Score:
         """Return a function of a model, its mean SPO and SPO+ losses on held-out data, and these data."""
         if self._pooled:
             return minus_spo if self.scoring == "spo_loss" else minus_spo_plus
-        model = copy(self)
-        return UserScore(model, check_scoring(model, self.scoring), region)
+        return UserScore(check_scoring(self, self.scoring), region)
 
 
-def minus_spo(point: Point, spo: float, spo_plus: float, data: TrainingData) -> float:
+def minus_spo(point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
     """Score by the SPO loss."""
     return -spo
 
 
-def minus_spo_plus(point: Point, spo: float, spo_plus: float, data: TrainingData) -> float:
+def minus_spo_plus(point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
     """Score by the SPO+ loss."""
     return -spo_plus
+
+
+class KnownLinearRegressor(DecisionMixin, RegressorMixin, BaseEstimator):
+    """Linear model with given coefficients, for scorers.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (d, n_features), or (q,) if shared
+    intercept : ndarray of shape (d,), or float if shared
+    region : Region
+    one_cost : bool, default=False
+        Whether predictions have one dimension.
+    """
+
+    _fitted_with: frozenset[str] = frozenset()
+
+    def __init__(
+        self, coef: np.ndarray, intercept: np.ndarray | float, region: Region, *, one_cost: bool = False
+    ) -> None:
+        self.coef = coef
+        self.intercept = intercept
+        self.region = region
+        self.one_cost = one_cost
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def region_(self) -> Region:  # type: ignore[override]
+        """The region: it was validated before."""
+        return self.region
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs."""
+        C_hat = apply_model(np.asarray(X), self.coef, self.intercept)
+        return self._plus(C_hat.ravel() if self.one_cost else C_hat, offset)
 
 
 @dataclass
 class UserScore:
     """Score of a scikit-learn scorer."""
 
-    model: SPOPlusRegressorCV
     scorer: Callable[..., float]
     region: Region
 
-    def __call__(self, point: Point, spo: float, spo_plus: float, data: TrainingData) -> float:
-        X, C, weight, _, input_attributes, _ = data
-        model = self.model
-        model._store(point.objective, point.run, point.result, self.region, point.outcome.solver, input_attributes)
-        model.__dict__.pop("feature_names_in_", None)  # X is an array by now
-        y = C.ravel() if input_attributes["_y_is_1d"] else C
-        return self.scorer(model, X, y, **({} if weight is None else {"sample_weight": weight}))
+    def __call__(self, point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
+        one_cost = data.input_attributes["_y_is_1d"]
+        model = KnownLinearRegressor(*point.objective.to_user(point.result.coef), self.region, one_cost=one_cost)
+        known = {} if data.weight is None else {"sample_weight": data.weight}
+        return self.scorer(model, data.X, data.C.ravel() if one_cost else data.C, **known)

@@ -24,7 +24,7 @@ from .._utils.threads import count_workers
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions
-from ._path import Outcome, Path, Point
+from ._path import Outcome, PathPoint, PenaltyPath
 
 #: largest number of numbers in the training parts of all folds that are kept in memory at the same time
 KEPT = 2**27
@@ -39,7 +39,10 @@ Splitter: TypeAlias = int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.n
 Splits: TypeAlias = list[tuple[np.ndarray, np.ndarray]]
 
 #: coefficients and intercept
-Model = tuple[np.ndarray, np.ndarray | float]
+Model: TypeAlias = tuple[np.ndarray, np.ndarray | float]
+
+#: score of a model with these mean SPO and SPO+ losses on held-out data
+Score: TypeAlias = Callable[[PathPoint, float, float, TrainingData], float]
 
 
 def cv_splits(
@@ -110,8 +113,6 @@ class Fold:
         Returns the score of a model with these mean losses on these held-out data.
     n_fits : int
         Number of fits of all folds.
-    keeps_models : bool
-        Whether to keep coefficients and intercepts.
     name : str
         For progress reports.
     transformed : callable, optional
@@ -129,27 +130,27 @@ class Fold:
         make_objective: Callable[[Region, TrainingData], InMemoryObjective],
         l1_ratio: float,
         options: SolverOptions,
-        score: Callable[[Point, float, float, TrainingData], float],
+        score: Score,
         n_fits: int,
-        keeps_models: bool,
         name: str = "",
-        transformed: Callable[[], tuple[TrainingData, TrainingData]] | None = None,
+        transformed: Callable[[np.ndarray, np.ndarray], tuple[TrainingData, TrainingData]] | None = None,
     ) -> None:
-        self.region = learn_region(region, data.C, data.weight, data.possible, train).take(test)
-        self.held_out = data.take(test)
+        learned = learn_region(region, data.C, data.weight, data.possible, train)
+        self.region, self.held_out = learned.take(test), data.take(test)
         weight = self.held_out.weight
-        self.size = float(len(test) if weight is None else weight.sum())  # weight of the held-out samples
+        self.weight = np.ones(len(test)) if weight is None else weight
+        self.size = float(self.weight.sum())
         #: numbers in the training part: features, costs and decisions
         self.numbers = len(train) * (data.X.shape[1] + 4 * data.C.shape[1])
-        self.name, self.l1_ratio, self.options, self.score = name, l1_ratio, options, score
-        self.n_fits, self.keeps_models = n_fits, keeps_models
+        self.name, self.l1_ratio, self.options, self.score, self.n_fits = name, l1_ratio, options, score, n_fits
         self.scores: list[Scores | None] = []  # of the models so far; None if there was no time
         self.outcomes: list[Outcome] = []
         self.models: list[Model] = []
-        self._path: Path | None = None
+        self._path: PenaltyPath | None = None
         self._optimal: np.ndarray | None = None  # decisions
         # The training part is copied when it is needed.
-        self._begin: Any = (make_objective, training_region, data, train, transformed)
+        training_region = learned if training_region is region else training_region
+        self._begin: Any = (make_objective, training_region, data, train, test, transformed)
 
     def advance(self, alphas: np.ndarray, n_left: int, deadline: Deadline, part: float) -> Fold:
         """Fit and score models for the next alphas; the first call also computes the optimal decisions.
@@ -158,27 +159,32 @@ class Fold:
         """
         deadline = deadline.share(part)
         if self._path is None:
-            make_objective, training_region, data, train, transformed = self._begin
+            make_objective, training_region, data, train, test, transformed = self._begin
             with deadline.enforced():
                 if transformed is None:
                     part = data.take(train)
                 else:
-                    part, self.held_out = transformed()
+                    part, self.held_out = transformed(train, test)
                 objective = make_objective(training_region.take(train), part)
-            self._path = Path(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
+            self._path = PenaltyPath(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
             self._begin = None
         with Activity(self.name, self.options.verbose):
             points = self._path.extend(alphas, deadline, n_left, lambda point: self._judge(point, deadline))
         for point in points:
             self.outcomes.append(point.outcome)
-            if self.keeps_models:
-                self.models.append(point.objective.to_user(point.result.coef))
+            self.models.append(point.objective.to_user(point.result.coef))
         return self
+
+    @property
+    def objective(self) -> InMemoryObjective:
+        """Training problem."""
+        assert self._path is not None
+        return self._path.objective
 
     @property
     def inexact(self) -> bool:
         """Whether an oracle, of training or of decisions, was found not to be optimal."""
-        return self.region.fault is not None or any(outcome.inexact for outcome in self.outcomes)
+        return self.region._fault is not None or any(outcome.inexact for outcome in self.outcomes)
 
     def table(self) -> np.ndarray:
         """SPO losses, SPO+ losses and scores of the models, shape (3, n_models); zero if there was no time for any."""
@@ -192,7 +198,7 @@ class Fold:
         """Weight of the held-out samples; zero if no model was scored."""
         return self.size if any(scores is not None for scores in self.scores) else 0.0
 
-    def _judge(self, point: Point, deadline: Deadline) -> None:
+    def _judge(self, point: PathPoint, deadline: Deadline) -> None:
         last = self.scores[-1] if self.scores else None
         # A copied model has the score of the original; if nothing is held out, there is no score.
         if point.fitted and self.size > 0:
@@ -204,22 +210,31 @@ class Fold:
                 pass  # repeat the last score
         self.scores.append(last)
 
-    def _scores_of(self, point: Point) -> Scores:
-        X, C, weight, offset, *_ = self.held_out
-        region = self.region
-        C_hat = apply_model(X, *point.objective.to_user(point.result.coef))
-        C_hat = region.to_min(C_hat if offset is None else C_hat + offset)
-        costs, relative = region.to_min(C), relative_weight(weight)
-        known = known_in(region, C)
-        C_hat[:, known] = costs[:, known]
-        if self._optimal is None:
-            self._optimal = region.solve_min(costs)
-        regret = np.einsum("ij,ij->i", costs, region.decide_min(C_hat) - self._optimal)
-        plus = SPOPlusLoss(region).value_min(region, costs, C_hat, self._optimal)
-        if region.fault is None:  # a loss of -1e-17 is zero; with a heuristic, negative losses are real
-            regret = np.maximum(regret, 0.0)
+    def _scores_of(self, point: PathPoint) -> Scores:
+        region, relative = self.region, relative_weight(self.held_out.weight)
+        C_hat = self.predict(*point.objective.to_user(point.result.coef))
+        regret = self.regret(C_hat)
+        plus = SPOPlusLoss(region).value_min(region, region.to_min(self.held_out.C), C_hat, self._optimal)
         spo, spo_plus = (float(np.average(losses, weights=relative)) for losses in (regret, plus))
         return Scores(spo, spo_plus, self.score(point, spo, spo_plus, self.held_out), regret)
+
+    def predict(self, coef: np.ndarray, intercept: np.ndarray | float) -> np.ndarray:
+        """Predictions of the held-out samples, to be minimised, with the offset and what is known of the costs."""
+        X, C, _, offset, *_ = self.held_out
+        C_hat = apply_model(X, coef, intercept)
+        C_hat = self.region.to_min(C_hat if offset is None else C_hat + offset)
+        known = known_in(self.region, C)
+        C_hat[:, known] = self.region.to_min(C)[:, known]
+        return C_hat
+
+    def regret(self, C_hat: np.ndarray) -> np.ndarray:
+        """Regret of each held-out sample."""
+        costs = self.region.to_min(self.held_out.C)
+        if self._optimal is None:
+            self._optimal = self.region.solve_min(costs)
+        regret = np.einsum("ij,ij->i", costs, self.region._decide_min(C_hat) - self._optimal)
+        # A regret of -1e-17 is zero; with a heuristic, negative regrets are real.
+        return np.maximum(regret, 0.0) if self.region._fault is None else regret
 
 
 def codes_of(groups: ArrayLike | None, splits: Splits) -> list[np.ndarray] | None:
@@ -263,8 +278,7 @@ def protected(best: int, folds: list[Fold], n_fitted: int, codes: list[np.ndarra
     for k, fold in enumerate(folds):
         known = [scores.regret for scores in fold.scores[:n_fitted] if scores is not None]
         if len(known) == n_fitted:  # otherwise there was no time, or nothing was held out
-            weight = fold.held_out.weight
-            parts.append((np.stack(known, axis=1), np.ones(len(known[0])) if weight is None else weight))
+            parts.append((np.stack(known, axis=1), fold.weight))
             own += [] if codes is None else [codes[k]]
     if not any(weight.any() for _, weight in parts):
         return best
@@ -302,20 +316,6 @@ def choose(folds: list[Fold], table: Table, *, guarded: bool, codes: list[np.nda
     best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
     exact = guarded and not any(fold.inexact for fold in folds)
     return protected(best, folds, table.n_fitted, codes) if exact else best
-
-
-def choose_without(
-    splits: Splits, folds: list[Fold], table: Table, best: int, *, guarded: bool, codes: list[np.ndarray] | None
-) -> list[int]:
-    """For each fold, the best candidate of the folds that hold out other samples; ``best`` if there are none."""
-    choices = []
-    for _, test in splits:
-        others = [k for k, (_, other) in enumerate(splits) if table.size[k] > 0 and not np.isin(other, test).any()]
-        scores, spo, spo_plus, size = (values[others] for values in table[:4])
-        rest = table._replace(scores=scores, spo=spo, spo_plus=spo_plus, size=size)
-        own = None if codes is None else [codes[k] for k in others]
-        choices.append(choose([folds[k] for k in others], rest, guarded=guarded, codes=own) if others else best)
-    return choices
 
 
 def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> Table:
@@ -432,13 +432,97 @@ def fit_folds(
             size = step if deadline.left() > 0 else n_left
 
 
-def held_out_predictions(data: TrainingData, splits: Splits, folds: list[Fold], choices: list[int]) -> np.ndarray:
+class Search(NamedTuple):
+    """Folds with their models, and the candidate that was chosen by them."""
+
+    folds: list[Fold]
+    table: Table
+    best: int
+    splits: Splits
+    codes: list[np.ndarray] | None  # groups of the held-out samples of each fold
+    guarded: bool
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """How well the fits converged."""
+        return [outcome for fold in self.folds for outcome in fold.outcomes[: self.table.n_fitted]]
+
+    def chosen_without(self) -> list[int]:
+        """For each fold, the best candidate of the folds that hold out other samples; ``best`` if there are none."""
+        choices = []
+        for _, test in self.splits:
+            others = [
+                k
+                for k, (_, other) in enumerate(self.splits)
+                if self.table.size[k] > 0 and not np.isin(other, test).any()
+            ]
+            scores, spo, spo_plus, size = (values[others] for values in self.table[:4])
+            rest = self.table._replace(scores=scores, spo=spo, spo_plus=spo_plus, size=size)
+            own = None if self.codes is None else [self.codes[k] for k in others]
+            folds = [self.folds[k] for k in others]
+            choices.append(choose(folds, rest, guarded=self.guarded, codes=own) if others else self.best)
+        return choices
+
+    def results(self, alphas: np.ndarray) -> dict[str, np.ndarray]:
+        """Scores and losses of the candidates, as ``cv_results_``."""
+        table = self.table
+        mean = table.mean(table.scores)
+        known = np.nan_to_num(mean, nan=-np.inf)  # candidates that were not fitted have the last rank
+        return {
+            "alpha": alphas,
+            **{f"split{k}_test_score": score for k, score in enumerate(table.scores)},
+            "mean_test_score": mean,
+            "std_test_score": np.sqrt(table.mean((table.scores - mean) ** 2)),
+            "rank_test_score": 1 + (known[:, None] < known).sum(axis=1),
+            "mean_test_spo_loss": np.average(table.spo, axis=0, weights=table.size),
+            "mean_test_spo_plus_loss": np.average(table.spo_plus, axis=0, weights=table.size),
+        }
+
+
+def search_penalty(
+    region: Region,
+    training_region: Region,
+    data: TrainingData,
+    splits: Splits,
+    alphas: np.ndarray,
+    deadline: Deadline,
+    *,
+    n_jobs: int | None,
+    patience: int | None,
+    pooled: bool,
+    guarded: bool,
+    groups: ArrayLike | None,
+    activity: Activity,
+    **fold_params: Any,
+) -> Search:
+    """Choose a penalty by cross-validation; ``fold_params`` are those of ``Fold``, the others of ``fit_folds``."""
+    folds = [
+        Fold(
+            region,
+            training_region,
+            data,
+            train,
+            test,
+            n_fits=len(splits) * len(alphas),
+            name=f"fold {k + 1} of {len(splits)}",
+            **fold_params,
+        )
+        for k, (train, test) in enumerate(splits)
+    ]
+    folds, table = fit_folds(
+        folds, alphas, deadline, n_jobs, patience, pooled=pooled, guarded=guarded, activity=activity
+    )
+    codes = codes_of(groups, splits)
+    return Search(folds, table, choose(folds, table, guarded=guarded, codes=codes), splits, codes, guarded)
+
+
+def held_out_predictions(data: TrainingData, search: Search, choices: list[int]) -> np.ndarray:
     """Predictions of each sample by the models of the folds that hold it out: their mean, or NaN if there are none.
 
     ``choices`` has the number of the model of each fold.
     """
     total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
-    for (_, test), fold, k in zip(splits, folds, choices, strict=True):
+    for (_, test), fold, k in zip(search.splits, search.folds, choices, strict=True):
         np.add.at(total, test, apply_model(fold.held_out.X, *fold.models[k]))
         np.add.at(count, test, 1.0)
     with np.errstate(invalid="ignore"):  # 0 / 0 is NaN

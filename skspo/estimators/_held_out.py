@@ -364,7 +364,7 @@ def _assumptions(n: int, region: Region, reason: str, weighted: bool, grouped: b
     ]
     if weighted:
         assumptions.append("the weights do not depend on the regrets; expected regrets are averaged with them")
-    if region.may_be_inexact or region.fault is not None:
+    if region._may_be_inexact or region._fault is not None:
         assumptions.append("the oracle, which may be inexact, finds the best costs")
     return assumptions
 
@@ -395,7 +395,7 @@ def _range(
         raise ValueError(
             "cost_bounds cannot be used with region_params, because future regions are unknown. Pass loss_bound."
         )
-    if region.may_be_inexact or region.fault is not None:
+    if region._may_be_inexact or region._fault is not None:
         raise ValueError(
             f"cost_bounds needs an exact oracle, and that of {region.label} may be inexact. Pass loss_bound."
         )

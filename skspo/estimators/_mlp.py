@@ -398,7 +398,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     @staticmethod
     def _merge(region: Region, data: TrainingData) -> tuple[Region, TrainingData]:
         """Merge equal samples: a weight of two is a repeated row."""
-        rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region.row_table(data.X.shape[0]))
+        rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region._row_table(data.X.shape[0]))
         return region.take(rows), data.take(rows)._replace(weight=weight)
 
     def _split(self, n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray | None]:
@@ -502,7 +502,7 @@ class _Network:
     def level(self) -> Level | None:
         """Part of the mean cost that training does not see, if clipping depends on it: directions and component."""
         d = self.C.shape[1]
-        if not self.loss.needs_decisions or not self.region.clips(d):
+        if not self.loss.needs_decisions or not self.region._clips(d):
             return None
         normals, mean = self.region._always_hidden(d), np.resize(self.center, d)
         return normals, normals.T @ (normals @ mean)
@@ -572,7 +572,7 @@ class _Network:
         if isinstance(self.loss, SPOLoss):  # decisions of ``decide``, which clips
             known = 0.0 if data.offset is None else data.offset
             predicted = with_level(region.to_min(C_hat * self.scale) - known, self.level()) + known
-            losses = np.einsum("ij,ij->i", C, region.decide_min(region.to_min(predicted)) - W)
+            losses = np.einsum("ij,ij->i", C, region._decide_min(region.to_min(predicted)) - W)
         else:
             losses = self.loss.value_min(region, C, C_hat, W)
         return float(np.average(losses, weights=data.weight)) * self.unit()

@@ -30,8 +30,11 @@ from ..solvers.driver import minimise
 from ._linear import remedy
 from ._spo_plus import SPOPlusRegressor
 
-#: ends of the automatic grid, in units of the norm of the gradient at the model of an infinite alpha
-LARGEST, SMALLEST = 1e2, 1e-3
+#: first finite alpha of the automatic grid, in units of the norm of the gradient at the prior: no decision changes yet
+LARGEST = 1e2
+
+#: last alpha of the automatic grid, in the same units: the penalty is negligible
+SMALLEST = 1e-3
 
 #: a fit gets at least this multiple of the seconds by which earlier fits exceeded their share of the time
 SHARE_OF_OVERHEAD = 4.0
@@ -52,7 +55,7 @@ class Outcome(NamedTuple):
         return cls(solver, result.gap, result.status, result.message, objective.inexact)
 
 
-class Point(NamedTuple):
+class PathPoint(NamedTuple):
     """One model of a path."""
 
     objective: InMemoryObjective
@@ -86,7 +89,7 @@ def alpha_grid(
     return np.sort(grid)[::-1]
 
 
-class Path:
+class PenaltyPath:
     """Models for decreasing alphas, each started from the one before.
 
     Parameters
@@ -100,13 +103,13 @@ class Path:
 
     Attributes
     ----------
-    points : list of Point
+    points : list of PathPoint
         The models so far.
     """
 
     def __init__(self, objective: InMemoryObjective, run: Run, l1_ratio: float, options: SolverOptions) -> None:
         self.objective, self.run, self.l1_ratio, self.options = objective, run, l1_ratio, options
-        self.points: list[Point] = []
+        self.points: list[PathPoint] = []
         # seconds by which a fit exceeded its share; number of next alphas without a fit
         self._overhead, self._skip = 0.0, 0.0
 
@@ -120,8 +123,8 @@ class Path:
         alphas: np.ndarray,
         deadline: Deadline,
         n_left: int | None = None,
-        judge: Callable[[Point], None] = lambda point: None,
-    ) -> list[Point]:
+        judge: Callable[[PathPoint], None] = lambda point: None,
+    ) -> list[PathPoint]:
         """Fit models for the next alphas.
 
         Parameters
@@ -137,7 +140,7 @@ class Path:
 
         Returns
         -------
-        points : list of Point
+        points : list of PathPoint
             The new models.  If the shares of the time are too short for a fit, some are copies of the one before.
         """
         first, n_left = len(self.points), len(alphas) if n_left is None else n_left
@@ -149,7 +152,7 @@ class Path:
                 self._add(float(alpha), deadline, n_left - before, judge)
         return self.points[first:]
 
-    def _add(self, alpha: float, deadline: Deadline, n_left: int, judge: Callable[[Point], None]) -> None:
+    def _add(self, alpha: float, deadline: Deadline, n_left: int, judge: Callable[[PathPoint], None]) -> None:
         """Fit one model; ``n_left`` is the number of alphas until the deadline, with this one."""
         left = deadline.left()
         penalty = (0.0, 0.0) if np.isinf(alpha) else (alpha, self.l1_ratio)
@@ -173,13 +176,13 @@ class Path:
             self._skip += (seconds - share) / max(share, 1e-300)
 
 
-def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> Point:
+def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> PathPoint:
     """Model for one alpha."""
     result, solver = minimise(objective, run, options, start)
-    return Point(objective, run, result, Outcome.of(objective, result, solver.name))
+    return PathPoint(objective, run, result, Outcome.of(objective, result, solver.name))
 
 
-def _prior(objective: InMemoryObjective, run: Run) -> Point:
+def _prior(objective: InMemoryObjective, run: Run) -> PathPoint:
     """Model for an infinite alpha: the prior, whose loss is also its bound."""
     try:
         with run.deadline.enforced():
@@ -191,17 +194,17 @@ def _prior(objective: InMemoryObjective, run: Run) -> Point:
             result = without_bound(objective, result)
     except TimeIsUp as error:
         result = unknown(objective.prior, str(error))
-    return Point(objective, run, result, Outcome.of(objective, result, objective.prior_name))
+    return PathPoint(objective, run, result, Outcome.of(objective, result, objective.prior_name))
 
 
-def _not_fitted(objective: InMemoryObjective, last: Point, deadline: Deadline, options: SolverOptions) -> Point:
+def _not_fitted(objective: InMemoryObjective, last: PathPoint, deadline: Deadline, options: SolverOptions) -> PathPoint:
     """Copy of the model before, because there is no time for a fit."""
     Theta = last.result.coef
     value = last.result.objective - last.objective.penalty(Theta) + objective.penalty(Theta)
     message = f"{deadline.message} before this fit"
     result = Result(Theta, value, 0.0, 0, Status.TIME_LIMIT, message, radius=np.inf)
     result = certified(objective, result, options.tol)
-    return Point(objective, last.run, result, Outcome.of(objective, result, last.outcome.solver), fitted=False)
+    return PathPoint(objective, last.run, result, Outcome.of(objective, result, last.outcome.solver), fitted=False)
 
 
 def spo_plus_path(
@@ -305,7 +308,7 @@ def spo_plus_path(
         objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
     grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
     run = replace(run, n_fits=len(grid))
-    path = Path(objective, run, float(l1_ratio), model._options())
+    path = PenaltyPath(objective, run, float(l1_ratio), model._options())
     with Activity("spo_plus_path", verbose, len(grid), "alphas") as activity:
         points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
         activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")

@@ -417,7 +417,7 @@ def _figures(
     C_hat = C_hat.reshape(C.shape)
     view, C_min, C_hat_min = _prepare(C, C_hat, region, offset, region_params)
     C, possible = view.to_min(C_min), view.possible(*C.shape)  # 0 where no cost exists
-    W_hat, W = view.decide_min(C_hat_min), view.solve_min(C_min)
+    W_hat, W = view._decide_min(C_hat_min), view.solve_min(C_min)
     loss, z = _regrets(C_min, W_hat, W)
     C_hat = C_hat if offset is None else C_hat + offset
     size = np.average(np.abs(z), weights=weight)

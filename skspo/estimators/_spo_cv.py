@@ -14,7 +14,7 @@ other way to stay near Theta0, a penalty alpha/2 |Theta - Theta0|^2, needs a des
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
-from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, check_training_data, learn_region, restore_rng_on_failure
+from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
 from .._training.run import Run
 from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
@@ -39,30 +38,25 @@ from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimise_spo
 from ._base import DecisionMixin
-from ._cv import SPOPlusRegressorCV
-from ._folds import Splitter, codes_of, cv_splits, excess_regret
+from ._cv import CV_TOL, PATIENCE, minus_spo_plus
+from ._folds import Fold, Splitter, cv_splits, excess_regret, search_penalty
 from ._linear import LinearSPOPlusMixin, shortfall
-from ._path import Path
-from ._spo import SPORegressor
+from ._path import PenaltyPath, alpha_grid
+from ._spo import choose_spo_solver
 
-#: iterations of a descent, unless the user says how many.  To stop early is a further protection against overfitting.
+#: iterations of a descent, unless the user says how many: to stop early is a further protection against overfitting
 MAX_ITER = {"lbfgs": 300, "line-search": 1000}
 
 #: candidates if none are given
 STEPS = np.linspace(0.0, 1.0, 11)
-
 
 #: The smallest step is chosen whose regret is within so many standard errors of the lowest one.  Measured on paths and
 #: on the portfolio (``benchmarks/spo_cv.py``, 36 draws): the worst draw loses 6 % against the start with 1 and with
 #: 1.5, and less than 0.1 % with 2, which gains less on the portfolio.
 N_ERRORS = 2.0
 
-
-class _HeldOut(NamedTuple):
-    """Regrets of the held-out samples of a fold."""
-
-    regret: np.ndarray  # (m, n_steps)
-    weight: np.ndarray  # (m,)
+#: regret of each held-out sample of a fold and each step, and the weights of the samples
+Regrets: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 class _Line(NamedTuple):
@@ -77,6 +71,14 @@ class _Line(NamedTuple):
     def at(self, step: float) -> np.ndarray:
         """Coefficients after a part of the way."""
         return self.start + step * (self.result.coef - self.start)
+
+    def result_at(self, step: float) -> Result:
+        """Result of a part of the way, with its own objective."""
+        if step == 1.0 or self.objective.undecided:
+            return self.result
+        value = self.objective.value(self.at(step))
+        gap = self.objective.relative_gap(value, self.result.lower_bound)
+        return self.result._replace(coef=self.at(step), objective=value, gap=gap)
 
 
 class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -103,14 +105,14 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         Whether one model predicts all costs, each from its own features, as in :class:`SPORegressor`.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
-    solver : {"auto", "lbfgs", "line-search", "milp"} or Solver, default="auto"
-        As in :class:`SPORegressor`.
+    solver : {"auto", "lbfgs", "perturbation", "line-search", "milp"} or Solver, default="auto"
+        As in :class:`SPORegressor`, but "auto" is "perturbation" where it is not "lbfgs".
     n_restarts : int, default=0
         Number of further descents, as in :class:`SPORegressor`.
     tol : float, default=1e-6
         Of the descents and of the SPO+ model, as in :class:`SPORegressor`.
     max_iter : int or None, default=None
-        Iterations (lbfgs) or line searches of each descent; None means 300 iterations, or 1000 line searches.
+        Iterations of each descent; None means 300 (lbfgs), 200 (perturbation) or 1000 line searches.
     time_limit : float or None, default=None
         Seconds for the whole ``fit``.  Half of it is for the SPO+ model; the folds and the fit to all data get equal
         shares of the rest.
@@ -254,32 +256,57 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         check_index(X=X, groups=groups)
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         plain, region, _ = self._check_regions(data.C, region_params, deadline=deadline)
-        data = data.within(region)
+        data, here = data.within(region), region
         plain, region = data.learn_bounds(plain, region), data.learn_bounds(region, region)
         splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
-        rng = check_random_state(self.random_state)
-        activity = Activity(type(self).__name__, self.verbose, len(splits) + 1, "fits")
+        self._solver_for(region, 0)  # checks it
+        rng, jobs = check_random_state(self.random_state), count_workers(self.n_jobs, len(splits))
+        with deadline.enforced():
+            surrogate = self._training_problem(region, data)
+        alphas = np.array([np.inf])
+        if self.init == "spo+":
+            alphas = alpha_grid(surrogate, Run(deadline), None, int(self.n_alphas), 0.0)
+        activity = Activity(type(self).__name__, self.verbose, len(splits) * (len(alphas) + 1) + 1, "fits")
         with activity, restore_rng_on_failure(self, rng):
             seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=len(splits) + 1)]
-            alpha = self._penalty(plain, data, region_params, splits, seeds[-1], deadline)
-            jobs = count_workers(self.n_jobs, len(splits))
+            search = search_penalty(
+                here,
+                here,
+                data,
+                splits,
+                alphas,
+                deadline.share(0.5),
+                n_jobs=self.n_jobs,
+                patience=PATIENCE,
+                pooled=True,
+                guarded=True,
+                groups=groups,
+                activity=activity,
+                make_objective=self._training_problem,
+                l1_ratio=0.0,
+                options=SolverOptions("auto", max(self.tol, CV_TOL), None, seeds[-1], self.verbose),
+                score=minus_spo_plus,
+            )
             turns = -(-len(splits) // jobs) + 1  # the fit to all data comes last
             ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
-            fold = self._fold if jobs == 1 else silent(self._fold)
-            fits = Parallel(n_jobs=jobs, return_as="generator")(
-                delayed(fold)(region, data, alpha, steps, train, test, seed, end)
-                for (train, test), seed, end in zip(splits, seeds, ends, strict=False)
+            on_fold = self._on_fold if jobs == 1 else silent(self._on_fold)
+            descents = Parallel(n_jobs=jobs, return_as="generator")(
+                delayed(on_fold)(fold, search.best, steps, seed, end)
+                for fold, seed, end in zip(search.folds, seeds, ends, strict=False)
             )
             activity.update("descent on the folds")
-            folds = []
-            for held_out in fits:
-                folds.append(held_out)
+            regrets = []
+            for regret in descents:
+                regrets.append(regret)
                 activity.advance()
-                activity.update("descent on the folds" if activity.done < len(splits) else "fit to all data")
-            cv_results, chosen = _judge(steps, folds, codes_of(groups, splits))
-            step = float(steps[chosen])
-            line = self._line(region, data, alpha, seeds[-1], deadline)
-            result = self._between(line, step)
+                activity.update("descent on the folds" if len(regrets) < len(splits) else "fit to all data")
+            cv_results, chosen = _judge(steps, regrets, search.codes)
+            step, alpha = float(steps[chosen]), float(alphas[search.best])
+            options = SolverOptions("auto", self.tol, None, seeds[-1], self.verbose)
+            path = PenaltyPath(surrogate, Run(deadline), 0.0, options)
+            (point,) = path.extend(np.array([alpha]), deadline.share(0.5))
+            line = self._descend(surrogate, point.result.coef, seeds[-1], deadline)
+            result = line.result_at(step)
             self._store(
                 line.objective,
                 line.run,
@@ -311,111 +338,52 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
             raise ValueError(f"steps must be None or a sequence of numbers between 0 and 1, got {shown(self.steps)}.")
         return steps
 
-    def _penalty(
-        self,
-        region: Region,
-        data: TrainingData,
-        region_params: RegionParams | None,
-        splits: list[tuple[np.ndarray, np.ndarray]],
-        seed: int,
-        deadline: Deadline,
-    ) -> float:
-        """Penalty of the SPO+ model, by cross-validation on the same folds."""
-        if self.init == "least_squares":
-            return np.inf
-        start = SPOPlusRegressorCV(
-            region,
-            n_alphas=self.n_alphas,
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-            cv=splits,
-            tol=self.tol,
-            time_limit=None if self.time_limit is None else max(0.5 * deadline.left(), 1e-9),
-            n_jobs=self.n_jobs,
-            random_state=seed,
-            verbose=self.verbose,
-        )
-        start.fit(data.X, data.C, data.weight, data.offset, region_params)
-        return start.alpha_
+    def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
+        return self._objective(SPOPlusLoss(region), data, standardized=True)
 
-    def _line(self, region: Region, data: TrainingData, alpha: float, seed: int, deadline: Deadline) -> _Line:
-        """Fit the SPO+ model and descend from there."""
-        with deadline.enforced():
-            surrogate = self._objective(SPOPlusLoss(region), data, standardized=True)
-        run = Run(deadline)
-        options = SolverOptions("auto", self.tol, None, seed, self.verbose)
-        (point,) = Path(surrogate, run, 0.0, options).extend(np.array([alpha]), deadline.share(0.5))
+    def _solver_for(self, region: Region, seed: int) -> Solver:
+        params = {name: getattr(self, name) for name in ("n_restarts", "tol", "max_iter", "verbose")}
+        return choose_spo_solver(self.solver, region, params | {"random_state": seed}, "none", "perturbation")
+
+    def _descend(self, surrogate: InMemoryObjective, Theta: np.ndarray, seed: int, deadline: Deadline) -> _Line:
+        """Descend from a model of the SPO+ loss."""
+        region, run = surrogate.loss.region, Run(deadline)
+        assert region is not None
         objective = surrogate.with_penalty(0.0, 0.0).with_loss(SPOLoss(region))
         # Without the component that changes no decision, as the end of the descent.
-        start = objective.canonical(point.result.coef)
-        names = ("solver", "n_restarts", "tol", "max_iter", "verbose")
-        descent = SPORegressor(random_state=seed, **{name: getattr(self, name) for name in names})
-        solver = descent._choose_solver(region)
-        default = self.max_iter is None and solver is not self.solver
+        start, solver = objective.canonical(Theta), self._solver_for(region, seed)
+        default = self.max_iter is None and solver is not self.solver and solver.name in MAX_ITER
         if default:
-            solver.set_params(max_iter=MAX_ITER.get(solver.name))
-        result, solver = minimise_spo(objective, run, solver, options, start=start)
+            solver.set_params(max_iter=MAX_ITER[solver.name])
+        result, solver = minimise_spo(objective, run, solver, SolverOptions(verbose=self.verbose), start=start)
         if default and result.status is Status.ITERATION_LIMIT:
             result = result._replace(status=Status.CONVERGED, message="")  # only a limit of the user is reported
         return _Line(objective, run, start, result, solver)
 
-    @staticmethod
-    def _between(line: _Line, step: float) -> Result:
-        """Result of a part of the way, with its own objective."""
-        if step == 1.0 or line.objective.undecided:
-            return line.result
-        Theta = line.at(step)
-        value = line.objective.value(Theta)
-        gap = line.objective.relative_gap(value, line.result.lower_bound)
-        return line.result._replace(coef=Theta, objective=value, gap=gap)
-
-    def _fold(
-        self,
-        region: Region,
-        data: TrainingData,
-        alpha: float,
-        steps: np.ndarray,
-        train: np.ndarray,
-        test: np.ndarray,
-        seed: int,
-        deadline: Deadline,
-    ) -> _HeldOut:
+    def _on_fold(self, fold: Fold, best: int, steps: np.ndarray, seed: int, deadline: Deadline) -> Regrets:
         """Regret of each held-out sample and step; no samples if there is no time."""
-        X, C, weight, offset, *_ = data.take(test)
-        nothing = _HeldOut(np.zeros((0, len(steps))), np.zeros(0))
-        weight = np.ones(len(test)) if weight is None else weight
-        if not weight.any():
+        nothing = np.zeros((0, len(steps))), np.zeros(0)
+        if not fold.weight.any():
             return nothing
-        here = learn_region(region, data.C, data.weight, data.possible, train).take(test)
-        line = self._line(region.take(train), data.take(train), alpha, seed, deadline)
-        # Predictions are linear in the step.
-        ends = []
-        for step in (0.0, 1.0):
-            C_hat = apply_model(X, *line.objective.to_user(line.at(step)))
-            ends.append(here.to_min(C_hat if offset is None else C_hat + offset))
-        costs, regrets = here.to_min(C), []
+        line = self._descend(fold.objective, fold.objective.from_user(*fold.models[best]), seed, deadline)
         try:
             with deadline.enforced():
-                optimal = here.solve_min(costs)
-                for step in steps:
-                    C_hat = ends[0] + step * (ends[1] - ends[0])
-                    regrets.append(np.einsum("ij,ij->i", costs, here.decide_min(C_hat) - optimal))
+                # Predictions are linear in the step.
+                start, end = (fold.predict(*line.objective.to_user(line.at(step))) for step in (0.0, 1.0))
+                return np.stack([fold.regret(start + step * (end - start)) for step in steps], axis=1), fold.weight
         except TimeIsUp:
             return nothing
-        regret = np.stack(regrets, axis=1)
-        # A regret of -1e-17 is zero; with a heuristic, negative regrets are real.
-        return _HeldOut(np.maximum(regret, 0.0) if here.fault is None else regret, weight)
 
 
 def _judge(
-    steps: np.ndarray, folds: list[_HeldOut], codes: list[np.ndarray] | None = None
+    steps: np.ndarray, folds: list[Regrets], codes: list[np.ndarray] | None = None
 ) -> tuple[dict[str, np.ndarray], int]:
     """Table of the cross-validation, and the number of the chosen step."""
     regret, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     if not weight.any():  # nothing was held out, or there was no time: the smallest step is chosen
         regret, weight = np.zeros((1, len(steps))), np.ones(1)
     mean = np.average(regret, axis=0, weights=weight)
-    own = [] if codes is None else [code for code, fold in zip(codes, folds, strict=True) if len(fold.weight)]
+    own = [] if codes is None else [code for code, fold in zip(codes, folds, strict=True) if len(fold[1])]
     excess, error = excess_regret(regret, weight, np.concatenate(own) if own else None)
     chosen = int(np.flatnonzero(excess <= N_ERRORS * error + 1e-9 * np.abs(mean).max())[0])
     empty = np.zeros(len(steps))

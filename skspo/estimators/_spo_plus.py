@@ -60,7 +60,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     shared : bool, default=False
         Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
         one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
-    solver : {"auto", "lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
+    solver : {"auto", "lbfgs", "newton", "intervals", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         "auto" lets the solvers that can solve the problem take turns, until the gap is closed.  Those that expect to do
         the least work begin (see the guide, "Choosing a solver").  A Solver instance uses its own parameters.
     tol : float, default=1e-6
@@ -296,7 +296,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             fit_intercept=self.fit_intercept,
             shared=self.shared,
         )
-        region = region.learn_bounds(*objective.costs_seen)
+        region = region._learn_bounds(*objective.costs_seen)
         return self._minimise(objective, Run(deadline), region, input_attributes, objective, depth=2)
 
     def _reads_chunks(self) -> bool:

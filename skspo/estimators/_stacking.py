@@ -358,7 +358,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view, names=column_names(y))
         known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
         given = check_weight(sample_weight, X)
-        view.check_true_costs(view.to_min(C))
+        view._check_true_costs(view.to_min(C))
         view = learn_region(view, C, given, possible)
         weight = relative_weight(given)
         # Members get the weights as they are: their size matters next to a penalty.

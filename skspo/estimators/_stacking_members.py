@@ -7,7 +7,7 @@ the end of a pipeline, without metadata routing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from inspect import signature
@@ -31,7 +31,7 @@ from ..regions.base import Region
 from ._base import DecisionMixin
 from ._compose import find_model
 from ._cv import SPOPlusRegressorCV
-from ._folds import Splits, take_rows
+from ._folds import Splits, held_out_predictions, take_rows
 from ._two_stage import TwoStageRegressor
 
 #: largest number of Nystroem features of the default members, and their share of the samples
@@ -154,6 +154,13 @@ class Rows(NamedTuple):
     region_params: np.ndarray | None
     groups: np.ndarray | None = None
 
+    def known(self, model: Any) -> dict[str, Any]:
+        """What is known about the samples, as arguments of ``fit``."""
+        given = {"sample_weight": self.weight, "offset": self.offset, "region_params": self.region_params}
+        if "groups" in signature(model.fit).parameters:  # it cross-validates
+            given["groups"] = self.groups
+        return {name: value for name, value in given.items() if value is not None}
+
     def take(self, rows: np.ndarray) -> Rows:
         """Some of the samples."""
         known = (None if array is None else array[rows] for array in self[2:])
@@ -217,37 +224,23 @@ def make_tasks(members: list[Member], splits: Splits) -> Iterator[Task]:
             yield Task(k, member, fold, splits, 1.0 / left, required=k == 0)
 
 
-def fit_member(member: Member, data: Rows, limit: float = np.inf, *, by_fold: bool = False) -> BaseEstimator:
-    """Fit both parts of a member; an estimator without a time limit of its own gets this one.
+def fit_member(member: Member, data: Rows, limit: float = np.inf) -> BaseEstimator:
+    """Fit both parts of a member; an estimator without a time limit of its own gets this one."""
+    X, transformer, model = _prepared(member, data, limit)
+    with _named(member.name):
+        model.fit(X, data.C, **data.known(model))
+    return model if transformer is None else Pipeline([("features", transformer), ("model", model)])
 
-    ``by_fold``: the estimator is a ``SPOPlusRegressorCV``, whose held-out predictions are those of the member.
-    """
-    X, transformer = data.X, None
+
+def _prepared(member: Member, data: Rows, limit: float) -> tuple[Any, Any, Any]:
+    """Features as the model gets them, the fitted transformer or None, and the model, which is not fitted."""
+    X, transformer, model = data.X, None, clone(member.estimator)
     if member.transformer is not None:
         transformer = clone(member.transformer)
         X = transformer.fit_transform(X, data.C)
-    model: Any = clone(member.estimator)
     if np.isfinite(limit) and model.get_params(deep=False).get("time_limit", 0) is None:
         model.set_params(time_limit=limit)
-    fit = model.fit
-    if by_fold:  # the transformer is fitted again in every fold
-        transform_fold = None if transformer is None else partial(member.transform_fold, data)
-        fit = partial(model._fit, transform_fold=transform_fold, nested=True)
-    _fit(fit, member.name, X, data)
-    if "time_limit" in model.get_params(deep=False):
-        model.set_params(time_limit=member.estimator.get_params(deep=False)["time_limit"])
-    return model if transformer is None else _fitted_pipeline(transformer, model)
-
-
-def _fit(fit: Callable[..., object], name: str, X: ArrayLike, data: Rows) -> None:
-    """Call ``fit`` with what is known about the samples."""
-    known = data._asdict()
-    fields = {"sample_weight": "weight", "offset": "offset", "region_params": "region_params"}
-    if "groups" in signature(fit).parameters:  # it cross-validates
-        fields["groups"] = "groups"
-    given = {argument: known[field] for argument, field in fields.items() if known[field] is not None}
-    with _named(name):
-        fit(X, data.C, **given)
+    return X, transformer, model
 
 
 @contextmanager
@@ -263,24 +256,21 @@ def _named(name: str) -> Iterator[None]:
 def _fit_with_folds(
     member: Member, data: Rows, splits: Splits, limit: float
 ) -> tuple[np.ndarray, np.ndarray, BaseEstimator]:
-    """Fit ``SPOPlusRegressorCV`` on the folds of the stack.
+    """Fit ``SPOPlusRegressorCV`` on the folds of the stack; its transformer is fitted again in every fold.
 
     Returns held-out predictions, less the offset, of the chosen penalty, and of those that are chosen without the fold,
     and the model.
     """
-    own = member.estimator.get_params(deep=False)
-    chosen: Any = clone(member.estimator).set_params(cv=splits, store_cv_predictions=True)
-    model: Any = fit_member(member._replace(estimator=chosen), data, limit, by_fold=True)
-    last: Any = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    both = [last.__dict__.pop(name).reshape(len(data.C), -1) for name in ("cv_predictions_", "_nested_predictions")]
-    last.set_params(cv=own["cv"], store_cv_predictions=own["store_cv_predictions"])
-    held_out, nested = both if data.offset is None else (P - data.offset for P in both)
-    return held_out, nested, model
-
-
-def _fitted_pipeline(transformer: BaseEstimator, model: BaseEstimator) -> Pipeline:
-    """Pipeline of two fitted parts."""
-    return Pipeline([("features", transformer), ("model", model)])
+    X, transformer, model = _prepared(member, data, limit)
+    transform_fold = None if transformer is None else partial(member.transform_fold, data)
+    with _named(member.name):
+        checked, search = model._fit(X, data.C, **data.known(model), splits=splits, transform_fold=transform_fold)
+    choices = [search.best] * len(splits), search.chosen_without()
+    held_out, nested = (held_out_predictions(checked, search, k).reshape(len(data.C), -1) for k in choices)
+    if data.offset is not None:
+        held_out, nested = held_out - data.offset, nested - data.offset
+    fitted = model if transformer is None else Pipeline([("features", transformer), ("model", model)])
+    return held_out, nested, fitted
 
 
 def predict_member(model: Any, X: ArrayLike) -> np.ndarray:

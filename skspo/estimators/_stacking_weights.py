@@ -74,9 +74,9 @@ class HeldOut(NamedTuple):
     def regret(self, weights: np.ndarray, others: HeldOut | None = None) -> np.ndarray:
         """SPO loss of each sample; the units of predictions, from ``others`` if given, matter if they are clipped."""
         region = self.region
-        clips = region.clips(self.C.shape[1])
+        clips = region._clips(self.C.shape[1])
         C_hat = self.predict(weights) * (unit(self if others is None else others, weights) if clips else 1.0)
-        W = region.decide_min(region.to_min(C_hat))
+        W = region._decide_min(region.to_min(C_hat))
         return np.einsum("ij,ij->i", region.to_min(self.C), W - self.best)
 
 

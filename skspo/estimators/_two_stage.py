@@ -162,7 +162,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         view = region.with_rows(region_params, *C.shape)
         C, possible = existing_costs(C, view, names=column_names(y))
         weight = check_weight(sample_weight, X)
-        view.check_true_costs(view.to_min(C))
+        view._check_true_costs(view.to_min(C))
         region = learn_region(region, C, weight, possible)
         checked = check_offset(offset, C.shape)
         if checked is not None:
@@ -170,7 +170,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         target, hidden = C, np.zeros(d)
         if self.costs == "visible":
             target = view.visible_costs(C)
-            if region.clips(d):  # it depends on the whole cost: predictions keep the mean of what is not seen
+            if region._clips(d):  # it depends on the whole cost: predictions keep the mean of what is not seen
                 mean = mean_cost(C, weight, None, possible)
                 hidden = mean - project_visible(mean[None], view._always_hidden(d))[0]
         target = target.reshape(shape)

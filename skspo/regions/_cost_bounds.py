@@ -64,7 +64,7 @@ def clip(C: np.ndarray, limits: Limits | None) -> np.ndarray:
 class ClipsPredictions:
     """What every region does when a prediction becomes a decision.
 
-    A region whose decisions contain those of others overrides ``decide_min``, ``decide_worst`` and ``clips``.
+    A region whose decisions contain those of others overrides ``_decide_min``, ``_decide_worst`` and ``_clips``.
     """
 
     #: (lower, upper), in the user's sense: ``decide`` clips costs to them; None if costs may be anything
@@ -107,13 +107,13 @@ class ClipsPredictions:
         >>> region.argmin([1.0, -2.0, 1.0, 1.0]), region.decide([1.0, -2.0, 1.0, 1.0])
         (array([1., 1., 1., 0.]), array([0., 0., 1., 0.]))
         """
-        return self._of_rows(C, self.decide_min)
+        return self._of_rows(C, self._decide_min)
 
-    def decide_min(self, C: np.ndarray) -> np.ndarray:
+    def _decide_min(self, C: np.ndarray) -> np.ndarray:
         """``decide`` for an already validated float64 array of costs to be minimised."""
         return self.solve_min(clip(C, self._limits(C.shape[1])))
 
-    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+    def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """``worst_argmin`` for predicted costs ``C``, which are clipped to ``cost_bounds`` first."""
         return self.worst_argmin(clip(C, self._limits(C.shape[1])), C_true)
 
@@ -123,11 +123,11 @@ class ClipsPredictions:
             check_variables(self, **{f"cost_bounds[{i}]": end for i, end in enumerate(self.cost_bounds)})  # type: ignore[arg-type]
         return read_bounds(self.cost_bounds, d, self.sense, self.label)
 
-    def clips(self, d: int) -> bool:
+    def _clips(self, d: int) -> bool:
         """Whether ``decide`` clips some of ``d`` costs."""
         return self._limits(d) is not None
 
-    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Self:
+    def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Self:
         """Region whose ``cost_bounds`` are numbers, if they are to be learned from true costs.
 
         Parameters
@@ -144,5 +144,5 @@ class ClipsPredictions:
         """
         return self
 
-    def check_true_costs(self, C: np.ndarray) -> None:
+    def _check_true_costs(self, C: np.ndarray) -> None:
         """Warn about true costs, to be minimised, that the region is not meant for."""

@@ -39,9 +39,9 @@ class DecidesInside(Region):
         return self._pull(clip(C, self._limits(C.shape[1])))
 
     def _inner_decide(self, C: np.ndarray) -> np.ndarray:
-        return self.region._named(self._row_names).decide_min(self._clipped(C))
+        return self.region._named(self._row_names)._decide_min(self._clipped(C))
 
-    def decide_min(self, C: np.ndarray) -> np.ndarray:
+    def _decide_min(self, C: np.ndarray) -> np.ndarray:
         """K z for the decision z of the inner region."""
         return self._push(self._inner_decide(C))
 
@@ -50,23 +50,23 @@ class DecidesInside(Region):
             return super()._limits(d)
         return without_last(read_bounds(self.cost_bounds, d - 1, self.sense, self.label))
 
-    def clips(self, d: int) -> bool:
+    def _clips(self, d: int) -> bool:
         """Whether costs of u, or those of z, are clipped."""
-        return super().clips(d) or self.region.clips(self._inner()[1])
+        return super()._clips(d) or self.region._clips(self._inner()[1])
 
-    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Region:
+    def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Region:
         """Return the image of the inner region with learned bounds, if the known cost does not vary by sample."""
         if self._rows_known is not None:
             return self
-        return self._of(self.region.learn_bounds(self._pull(C), self._pull(mean[None])[0]))
+        return self._of(self.region._learn_bounds(self._pull(C), self._pull(mean[None])[0]))
 
-    def check_true_costs(self, C: np.ndarray) -> None:
+    def _check_true_costs(self, C: np.ndarray) -> None:
         """Check the costs of the inner region."""
-        self.region._named(self._row_names).check_true_costs(self._pull(C))
+        self.region._named(self._row_names)._check_true_costs(self._pull(C))
 
-    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+    def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """``worst_argmin`` for predicted costs ``C``, which are clipped first."""
-        return self._push(self.region.decide_worst(self._clipped(C), self._pull(C_true)))
+        return self._push(self.region._decide_worst(self._clipped(C), self._pull(C_true)))
 
     def inner_argmin(self, C: ArrayLike) -> np.ndarray:
         """Best z of the inner region for each row of costs; ``argmin`` gives :math:`M z`.

@@ -167,12 +167,12 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         return False
 
     @property
-    def may_be_inexact(self) -> bool:
+    def _may_be_inexact(self) -> bool:
         """Whether the oracle is allowed to return decisions that are not optimal."""
         return False
 
     @property
-    def fault(self) -> str | None:
+    def _fault(self) -> str | None:
         """Reason why the oracle is known not to be optimal; None if there is none."""
         return None
 
@@ -315,7 +315,7 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         """Region of some of the samples; errors still name rows of all samples."""
         return self._named(self._row_names.take(rows))
 
-    def numbered(self, numbers: range) -> Region:
+    def _numbered(self, numbers: range) -> Region:
         """Region of a chunk of the samples, whose rows have these numbers among all samples."""
         return self._named(RowNames(numbers))
 
@@ -365,7 +365,7 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         """
         return None
 
-    def row_table(self, n: int) -> np.ndarray:
+    def _row_table(self, n: int) -> np.ndarray:
         """Parameters of each sample, shape (n, m); m is 0 unless the region varies by sample."""
         return np.zeros((n, 0))
 

@@ -339,7 +339,7 @@ class ShortestPath(PolyhedralRegion):
             return None
         return np.zeros(d), np.full(d, np.inf)
 
-    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> ShortestPath:
+    def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> ShortestPath:
         """Return the region with numbers instead of ``cost_bounds="auto"``, if the graph has a cycle."""
         if not isinstance(self.cost_bounds, str) or not self._data(C.shape[1]).has_cycle:
             return self
@@ -351,7 +351,7 @@ class ShortestPath(PolyhedralRegion):
         other.cost_bounds, other._cache = bounds, {}
         return other
 
-    def check_true_costs(self, C: np.ndarray) -> None:
+    def _check_true_costs(self, C: np.ndarray) -> None:
         """Warn if the costs of a cycle add up to less than zero, unless ``cost_bounds`` is None."""
         data = self._data(C.shape[1])
         if self.cost_bounds is None or data.sweep is not None:
@@ -475,10 +475,10 @@ class _RowPath(RowPolyhedral):
             W[rows] = path.worst_argmin(C[rows], C_true[rows])
         return W
 
-    def check_true_costs(self, C: np.ndarray) -> None:
+    def _check_true_costs(self, C: np.ndarray) -> None:
         """Warn if the costs of a cycle add up to less than zero."""
         for rows, path in self._groups():
-            path._named(self._row_names.take(rows)).check_true_costs(C[rows])
+            path._named(self._row_names.take(rows))._check_true_costs(C[rows])
 
     def row_form(self, n_dim: int) -> RowForm:
         """Return the flows of each row; conservation at all nodes, so that the matrix is the same for all pairs."""

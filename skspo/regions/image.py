@@ -299,14 +299,14 @@ class LinearImage(DecidesInside):
         return self.region.oracle_is_solver
 
     @property
-    def may_be_inexact(self) -> bool:
+    def _may_be_inexact(self) -> bool:
         """Whether the oracle of the inner region may be."""
-        return self.region.may_be_inexact
+        return self.region._may_be_inexact
 
     @property
-    def fault(self) -> str | None:
+    def _fault(self) -> str | None:
         """What showed that the oracle of the inner region is not optimal."""
-        return self.region.fault
+        return self.region._fault
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         return self._argmin_again(C, data, {})
@@ -546,6 +546,6 @@ class _RowImage(LinearImage):
         some._row_names = self._row_names.take(rows)
         return some
 
-    def row_table(self, n: int) -> np.ndarray:
+    def _row_table(self, n: int) -> np.ndarray:
         """All parameters of each row; equal samples have equal rows."""
-        return np.column_stack([self.region.row_table(n), np.zeros((n, 0)) if self.known is None else self.known])
+        return np.column_stack([self.region._row_table(n), np.zeros((n, 0)) if self.known is None else self.known])

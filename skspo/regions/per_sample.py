@@ -65,14 +65,14 @@ class RowRegion(Region):
     def _limits(self, d: int) -> Limits | None:
         return self.region._limits(d)
 
-    def clips(self, d: int) -> bool:
+    def _clips(self, d: int) -> bool:
         """Whether the plain region clips."""
-        return self.region.clips(d)
+        return self.region._clips(d)
 
-    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> RowRegion:
+    def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> RowRegion:
         """View of the region with learned bounds."""
         other = cast("RowRegion", self._named(self._row_names))
-        other.region = self.region.learn_bounds(C, mean)
+        other.region = self.region._learn_bounds(C, mean)
         return other
 
     def _names(self, d: int) -> Names:
@@ -97,7 +97,7 @@ class RowRegion(Region):
         some._row_names = self._row_names.take(rows)
         return some
 
-    def row_table(self, n: int) -> np.ndarray:
+    def _row_table(self, n: int) -> np.ndarray:
         """All parameters of each row; equal samples have equal rows."""
         table = np.concatenate([array.reshape(n, -1) for array in self.rows.values()], axis=1, dtype=np.float64)
         return np.nan_to_num(table, copy=False, posinf=1e300, neginf=-1e300)  # rows are subtracted from each other

@@ -28,8 +28,8 @@ def _all_have(name: str) -> Callable[[Product], bool]:
 class Product(Region):
     """Product of regions: decisions that are made side by side, with costs that add up.
 
-    The decision variables of the regions follow each other.  Training takes the regions one at a time
-    (``solver="separable"``), so that many small ones are fitted as fast as their number allows.
+    The decision variables of the regions follow each other.  Training takes the regions one at a time,
+    whatever the solver, so that many small ones are fitted as fast as their number allows.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ class Product(Region):
         return any(region.oracle_is_solver for region in self.regions)
 
     @property
-    def may_be_inexact(self) -> bool:
+    def _may_be_inexact(self) -> bool:
         """Whether an oracle of a region may be."""
-        return any(region.may_be_inexact for region in self.regions)
+        return any(region._may_be_inexact for region in self.regions)
 
     @property
-    def fault(self) -> str | None:
+    def _fault(self) -> str | None:
         """What showed that an oracle is not optimal."""
-        return next((region.fault for region in self.regions if region.fault is not None), None)
+        return next((region._fault for region in self.regions if region._fault is not None), None)
 
     def _prepare(self, d: int) -> list[tuple[slice, Region]]:
         regions = list(self.regions)
@@ -141,28 +141,28 @@ class Product(Region):
             axis=1,
         )
 
-    def decide_min(self, C: np.ndarray) -> np.ndarray:
+    def _decide_min(self, C: np.ndarray) -> np.ndarray:
         """Each region clips its columns to its own ``cost_bounds``."""
         return np.concatenate(
             [
-                region._named(self._row_names).decide_min(np.ascontiguousarray(C[:, k]))
+                region._named(self._row_names)._decide_min(np.ascontiguousarray(C[:, k]))
                 for k, region in self._data(C.shape[1])
             ],
             axis=1,
         )
 
-    def clips(self, d: int) -> bool:
+    def _clips(self, d: int) -> bool:
         """Whether a region clips."""
-        return any(region.clips(k.stop - k.start) for k, region in self._data(d))
+        return any(region._clips(k.stop - k.start) for k, region in self._data(d))
 
-    def learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Product:
+    def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Product:
         """Return the product of regions with learned bounds."""
-        return self._of([region.learn_bounds(C[:, k], mean[k]) for k, region in self._data(C.shape[1])])
+        return self._of([region._learn_bounds(C[:, k], mean[k]) for k, region in self._data(C.shape[1])])
 
-    def check_true_costs(self, C: np.ndarray) -> None:
+    def _check_true_costs(self, C: np.ndarray) -> None:
         """Each region checks its costs."""
         for k, region in self._data(C.shape[1]):
-            region._named(self._row_names).check_true_costs(C[:, k])
+            region._named(self._row_names)._check_true_costs(C[:, k])
 
     def relaxation(self) -> Product:
         """Return the product of the relaxations."""
@@ -209,10 +209,10 @@ class Product(Region):
         parts = self._data(C.shape[1])
         return np.concatenate([region.worst_argmin(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
 
-    def decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+    def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """``worst_argmin``; each region clips its columns to its own ``cost_bounds``."""
         parts = self._data(C.shape[1])
-        return np.concatenate([region.decide_worst(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
+        return np.concatenate([region._decide_worst(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
 
     @available_if(_all_have("standard_form"))
     def standard_form(self, n_dim: int | None = None) -> StandardForm:

@@ -165,12 +165,12 @@ class OracleRegion(_FunctionRegion):
         return True
 
     @property
-    def may_be_inexact(self) -> bool:
+    def _may_be_inexact(self) -> bool:
         """Whether the user allows it with ``on_suboptimal="warn"``."""
         return self.on_suboptimal == "warn"
 
     @property
-    def fault(self) -> str | None:
+    def _fault(self) -> str | None:
         """Reason why the oracle is known not to be optimal; None if there is none."""
         entry = self.__dict__.get("_cache", {}).get("data")
         return None if entry is None else entry[2].fault

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,15 +13,14 @@ import numpy as np
 from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.shown import shown
-from .._utils.warn import warn_once
 from .base import Solver, check_data, check_solver_serves, penalty_kind
 from .bundle.solver import BundleSolver
 from .conic import ConicSolver
 from .dual.solver import DualSolver
+from .interior_point.intervals import IntervalSolver
 from .interior_point.solver import InteriorPointSolver
 from .lbfgs import LBFGSSolver
 from .newton import NewtonSolver
-from .separable import SeparableSolver
 from .sgd import SGDSolver
 
 SOLVERS: dict[str, type[Solver]] = {
@@ -30,7 +28,7 @@ SOLVERS: dict[str, type[Solver]] = {
     for cls in (
         LBFGSSolver,
         NewtonSolver,
-        SeparableSolver,
+        IntervalSolver,
         InteriorPointSolver,
         ConicSolver,
         BundleSolver,
@@ -52,12 +50,6 @@ class SolverOptions(NamedTuple):
 
 #: share of the machine's memory that a solver may be expected to use
 MEMORY_SHARE = 0.5
-
-
-@cache
-def has_numba() -> bool:
-    """Whether numba is installed; importing it takes a moment, so it is not imported here."""
-    return find_spec("numba") is not None
 
 
 @cache
@@ -110,13 +102,7 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
         if fits and estimate.work < np.inf:
             work[name] = estimate.work
     names = sorted(work, key=lambda name: work[name])
-    if "dual" in names and not has_numba():
-        warn_once(
-            "numba cannot be imported, so solver='auto' does without the solver 'dual', which is much faster for "
-            "problems with many coefficients. Install it: pip install numba"
-        )
-        names.remove("dual")
-    if objective.in_memory and (not names or objective.region.may_be_inexact):
+    if objective.in_memory and (not names or objective.region._may_be_inexact):
         names.append("sgd")
     return names
 

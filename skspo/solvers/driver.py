@@ -1,8 +1,9 @@
 """Run solvers for an objective.
 
-``minimise`` starts from the fit to an easier problem and leaves out rows of negligible weight (``steps``), gives the
-solvers their turns (``auto``, ``turns``), each from the best model so far, and checks oracles and the result
-(``checks``): the first one whose gap is closed, or the best objective together with the best bound of several solvers.
+``minimise`` splits products (``product``), starts from the fit to an easier problem and leaves out rows of negligible
+weight (``steps``), gives the solvers their turns (``auto``, ``turns``), each from the best model so far, and checks
+oracles and the result (``checks``): the first one whose gap is closed, or the best objective together with the best
+bound of several solvers.
 ``minimise_spo`` minimises the SPO loss by one solver, from the SPO+ fit.
 """
 
@@ -34,6 +35,7 @@ from .checks import (
     unknown,
     value_in_time,
 )
+from .product import fit_factors
 from .spo.descent import least_absolute
 from .steps import fit_heavy_rows, fit_relaxation, fit_sample
 from .turns import take_turns
@@ -56,6 +58,8 @@ def minimise(
     try:
         with run.deadline.enforced():
             check_decided(objective, run)  # the choice may prepare the region
+            if found := fit_factors(objective, run, options, start, minimise):
+                return found
             if start is None:
                 reference = fit_relaxation(objective, run, options, minimise)
                 start = reference[0][0] if reference else None

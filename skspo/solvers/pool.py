@@ -64,9 +64,9 @@ def can_pool(objective: LinearObjective) -> bool:
     The oracle must be a slow one and exact, and all samples must have the same region.
     """
     region = objective.region
-    if not isinstance(objective, InMemoryObjective) or not region.oracle_is_solver or region.may_be_inexact:
+    if not isinstance(objective, InMemoryObjective) or not region.oracle_is_solver or region._may_be_inexact:
         return False
-    return region.row_table(objective.n_samples).shape[1] == 0
+    return region._row_table(objective.n_samples).shape[1] == 0
 
 
 def pool_of(objective: InMemoryObjective, run: Run) -> DecisionPool | None:

@@ -153,4 +153,6 @@ def test_a_path_goes_to_another_process_without_caches(overfitted):
 def make_path(model, X, C):
     data = check_training_data(model, X, C, None, None, reset=True)
     _, region, _ = model._check_regions(data.C, deadline=Deadline())
-    return _path.Path(model._objective(SPOPlusLoss(region), data, standardized=True), Run(), 0.0, model._options())
+    return _path.PenaltyPath(
+        model._objective(SPOPlusLoss(region), data, standardized=True), Run(), 0.0, model._options()
+    )

@@ -33,7 +33,7 @@ from skspo import (
 )
 from skspo._training.in_memory import InMemoryObjective
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.estimators import _cv
+from skspo.estimators import _folds
 from skspo.estimators._folds import Table, excess_regret
 from skspo.estimators._path import LARGEST
 
@@ -346,7 +346,7 @@ def test_ties_of_the_path_go_to_the_larger_alpha(monkeypatch):
     X, C = noisy_data(20)
     scores = np.array([[-2.0, -1.0, -1.0 + 1e-13, -3.0]])
     table = Table(scores, scores, scores, np.ones(1), True, 4)
-    monkeypatch.setattr(_cv, "fit_folds", lambda *args, **kwargs: ([], table))
+    monkeypatch.setattr(_folds, "fit_folds", lambda *args, **kwargs: ([], table))
     model = SPOPlusRegressorCV(Simplex(), alphas=[10.0, 1.0, 0.1, 0.01]).fit(X, C)
     assert model.alpha_ == 1.0
 

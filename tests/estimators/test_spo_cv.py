@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skspo as sk
 from skspo.datasets import make_portfolio, make_shortest_path
-from skspo.estimators._spo_cv import _HeldOut, _judge
+from skspo.estimators._spo_cv import _judge
 
 SMALL = {"n_alphas": 3, "cv": 3, "tol": 1e-5, "random_state": 0}
 
@@ -86,7 +86,7 @@ def test_smallest_step_within_two_standard_errors():
     steps = np.array([0.0, 0.5, 1.0])
     gain = np.array([1.0, 0.0, 3.0, 2.0])  # of a step of 1 over one of 0: mean 1.5, standard error 0.56
     regret = np.column_stack([5.0 + gain, 5.0 + 0.5 * gain, np.full(4, 5.0)])
-    table, chosen = _judge(steps, [_HeldOut(regret[:2], np.ones(2)), _HeldOut(regret[2:], np.ones(2))])
+    table, chosen = _judge(steps, [(regret[:2], np.ones(2)), (regret[2:], np.ones(2))])
     assert chosen == 2  # 1.5 > 1.12 and 0.75 > 0.56
     assert_allclose(table["mean_test_spo_loss"], [6.5, 5.75, 5.0])
     assert_allclose(table["standard_error"], [gain.std() / 2, gain.std() / 4, 0.0])
@@ -95,16 +95,16 @@ def test_smallest_step_within_two_standard_errors():
     # Mean 0.9 and standard error 0.62: not enough for the whole way, and half of it is not better either.
     gain = np.array([0.0, 0.0, 3.0, 0.6])
     regret = np.column_stack([5.0 + gain, 5.0 + 0.5 * gain, np.full(4, 5.0)])
-    assert _judge(steps, [_HeldOut(regret, np.ones(4))])[1] == 0
+    assert _judge(steps, [(regret, np.ones(4))])[1] == 0
     # Samples without weight do not count.
-    assert _judge(steps, [_HeldOut(regret, np.array([0.0, 0.0, 1.0, 0.0]))])[1] == 2
+    assert _judge(steps, [(regret, np.array([0.0, 0.0, 1.0, 0.0]))])[1] == 2
 
 
 def test_ties_go_to_the_start():
-    table, chosen = _judge(np.array([0.0, 1.0]), [_HeldOut(np.ones((5, 2)), np.ones(5))])
+    table, chosen = _judge(np.array([0.0, 1.0]), [(np.ones((5, 2)), np.ones(5))])
     assert chosen == 0
     assert_array_equal(table["rank_test_score"], [1, 1])
-    assert _judge(np.array([0.2, 1.0]), [_HeldOut(np.zeros((0, 2)), np.zeros(0))])[1] == 0
+    assert _judge(np.array([0.2, 1.0]), [(np.zeros((0, 2)), np.zeros(0))])[1] == 0
 
 
 def test_units_do_not_matter(portfolio):

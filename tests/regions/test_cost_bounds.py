@@ -188,8 +188,8 @@ def test_every_region_clips_in_the_units_of_the_user(case):
     assert_array_equal(bounded.argmin(C), region.argmin(C))
     if hasattr(region, "worst_argmin"):
         low, true = region.to_min(C), np.random.default_rng(0).normal(size=C.shape)
-        assert_allclose(bounded.decide_worst(low, true), region.worst_argmin(region.to_min(clipped), true), atol=1e-6)
-    assert bounded.clips(d)
+        assert_allclose(bounded._decide_worst(low, true), region.worst_argmin(region.to_min(clipped), true), atol=1e-6)
+    assert bounded._clips(d)
     if not isinstance(region, sk.Product):
         with pytest.raises(ValueError, match="lower exceeds upper"):
             with_bounds(region, (1.0, 0.0)).argmin(C)
@@ -212,7 +212,7 @@ def test_images_and_products_of_paths_clip_inside():
     assert_array_equal(W[:, :d], region.decide(C))
     assert_array_equal(W[:, d:], sk.TopK(2).argmin(both[:, d:]))
     assert all(is_simple_path(w, paths) for w in W[:, :d])
-    assert image.clips(d) and product.clips(d + 4) and not sk.Product([sk.TopK(2)], [4]).clips(4)
+    assert image._clips(d) and product._clips(d + 4) and not sk.Product([sk.TopK(2)], [4])._clips(4)
 
 
 def test_named_bounds_must_have_the_names_of_the_variables():

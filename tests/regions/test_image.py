@@ -322,7 +322,6 @@ def test_products_are_trained_one_factor_at_a_time():
     assert_array_equal(W, region.argmin(C))
     X, C = small_data(5)
     model = sk.SPOPlusRegressor(region).fit(X, C)
-    assert model.solver_ == "separable"
     assert_reaches(model, sk.SPOPlusRegressor(region, solver="bundle").fit(X, C).objective_)
     M[4, 0] = 1.0
     assert not has(region.set_params(matrix=M.copy()), "blocks")
@@ -404,7 +403,7 @@ def test_parameters_of_each_sample(names):
     assert_allclose(view.argmin(C), expected, atol=1e-12)
     some = np.array([7, 2, 2, 11])
     assert_allclose(view.take(some).argmin(C[some]), expected[some], atol=1e-12)
-    assert len(np.unique(view.row_table(n), axis=0)) == len(np.unique(np.column_stack(list(rows.values())), axis=0))
+    assert len(np.unique(view._row_table(n), axis=0)) == len(np.unique(np.column_stack(list(rows.values())), axis=0))
     with pytest.raises(ValueError, match="but region_params has 12 rows"):
         view.argmin(C[:3])
     X, Y = small_data(2, n=n)

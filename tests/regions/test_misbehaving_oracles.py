@@ -146,7 +146,7 @@ def test_no_false_alarms(size):
         for n in (1, 2, 50, 7, 300):
             costs = size * rng.normal(size=(n, 12)) * 10.0 ** rng.integers(-8, 8, size=(n, 1)).clip(-8, 7)
             np.testing.assert_array_equal(region.argmin(costs), exact.argmin(costs))
-        assert region.fault is None
+        assert region._fault is None
         region.audit(12)
 
 
@@ -298,7 +298,7 @@ def test_a_fit_that_goes_on_certifies_nothing(fault):
     assert np.isnan(model.certificate_radius_)
     assert np.isnan(model.history_["lower_bound"]).all() and np.isnan(model.history_["duality_gap"]).all()
     assert np.isfinite(model.coef_).all()
-    assert region.fault is None  # the user's own region is not touched
+    assert region._fault is None  # the user's own region is not touched
     assert model.region_.fault
 
 

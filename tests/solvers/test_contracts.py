@@ -49,7 +49,7 @@ def test_status_is_a_string():
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solvers_say_why_they_stopped(name):
     region = sk.EntropySimplex() if name in ("lbfgs", "newton") else sk.Simplex()
-    region = sk.Box() if name == "separable" else region
+    region = sk.Box() if name == "intervals" else region
     short = SOLVERS[name](tol=1e-12, max_iter=1).solve(objective_of(region), Run())
     assert short.status is Status.ITERATION_LIMIT and not short.converged and short.message
     if name == "sgd":

@@ -495,22 +495,6 @@ def test_progress(capsys):
     assert "dual: converged" in capsys.readouterr().err
 
 
-def test_without_numba(monkeypatch):
-    X, C = small_data(4)
-    monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "skspo.solvers.dual.kernels")
-    for name in ("cache", "cache_kernels", "points", "problem", "face", "balance"):
-        monkeypatch.delitem(sys.modules, f"skspo.solvers.dual.{name}")
-    monkeypatch.delattr("skspo.solvers.dual.kernels")
-    with pytest.raises(ImportError, match="pip install numba"):
-        SPOPlusRegressor(sk.Simplex(), solver="dual").fit(X, C)
-    from skspo.solvers import BundleSolver
-    from skspo.solvers.driver import run_solvers
-
-    result, solver = run_solvers(objective_of(sk.Simplex(), X, C), Run(), [DualSolver(), BundleSolver()])
-    assert solver.name == "bundle" and result.converged
-
-
 def test_numba_is_imported_late():
     code = "import sys, skspo, skspo.solvers; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -11,7 +11,7 @@ from skspo._training.run import Run
 from skspo._utils.deadline import Deadline
 from skspo.solvers import ConicSolver, Status
 from skspo.solvers.interior_point import intervals
-from skspo.solvers.interior_point.intervals import IntervalSolver
+from skspo.solvers.interior_point.intervals import IntervalSolver, is_box
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0, -3.0, 0.5]), np.array([1.0, 4.0, 2.0, -2.9, 0.6])  # the third is fixed
 
@@ -91,11 +91,11 @@ def test_ridge(alpha, prior):
 
 def test_only_boxes_and_separate_models():
     X, C = data()
-    assert IntervalSolver.fits(InMemoryObjective(SPOPlusLoss(Box()), X, C), Run())
+    assert is_box(InMemoryObjective(SPOPlusLoss(Box()), X, C))
     for region in (Simplex(), Product([Simplex(), Box()], [2, 3])):
-        assert not IntervalSolver.fits(InMemoryObjective(SPOPlusLoss(region), X, C), Run())
+        assert not is_box(InMemoryObjective(SPOPlusLoss(region), X, C))
     shared = np.random.default_rng(0).normal(size=(80, 10))
-    assert not IntervalSolver.fits(InMemoryObjective(SPOPlusLoss(Box()), shared, C, shared=True), Run())
+    assert not is_box(InMemoryObjective(SPOPlusLoss(Box()), shared, C, shared=True))
 
 
 def test_limits():

@@ -13,8 +13,6 @@ from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver
 from skspo.solvers.pool import DecisionPool, can_pool, pool_of
 
-pytest.importorskip("numba")
-
 RNG = np.random.default_rng(0)
 
 

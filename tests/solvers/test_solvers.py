@@ -135,11 +135,11 @@ def test_auto_tries_the_able_solvers_in_the_order_of_their_estimates():
     assert set(auto(EntropySimplex())) == {"lbfgs", "newton", "conic", "bundle", "dual"}
     assert "newton" not in auto(EntropySimplex(), alpha=0.1, l1_ratio=0.5)
     assert set(auto(Knapsack([1, 2, 3, 4], 5))) == {"bundle", "dual"}
-    assert auto(Box(), d=30)[0] == "separable" and "separable" not in auto(Simplex())
+    assert auto(Box(), d=30)[0] == "intervals" and "intervals" not in auto(Simplex())
     # A pass is slow if the oracle is a solver, and interior point hardly needs it.
     assert auto(Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), n=8_000)[0] == "interior-point"
     assert auto(Simplex(), n=30_000)[0] == "bundle"
-    names = {"lbfgs", "newton", "separable", "interior-point", "conic", "bundle", "dual", "sgd"}
+    names = {"lbfgs", "newton", "intervals", "interior-point", "conic", "bundle", "dual", "sgd"}
     assert set(SOLVERS) == names
 
 
@@ -256,7 +256,7 @@ def test_never_worse_than_the_start(solver, region):
     assert solver.solve(objective, Run(), start).objective <= objective.value(start) * (1.0 + 1e-12)
 
 
-def test_auto_uses_dual_for_many_coefficients(monkeypatch):
+def test_auto_uses_dual_for_many_coefficients():
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(400, 400)), rng.normal(size=(400, 10))
 
@@ -264,9 +264,6 @@ def test_auto_uses_dual_for_many_coefficients(monkeypatch):
         return choose_solvers(InMemoryObjective(SPOPlusLoss(Simplex()), X[:, :p], C, alpha=0.01, **params))
 
     assert auto()[0] == "dual" and auto(p=20)[0] == "interior-point"
-    monkeypatch.setattr("skspo.solvers.auto.has_numba", lambda: False)
-    with pytest.warns(UserWarning, match="numba cannot be imported.*pip install numba"):
-        assert "dual" not in auto()
 
 
 def test_predicted_work_knows_planar_graphs():
@@ -281,7 +278,6 @@ def test_predicted_work_knows_planar_graphs():
 
 def test_states_of_a_run_serve_the_next_penalty():
     """The dual method starts from its cached decisions, and needs fewer passes than from the coefficients alone."""
-    pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 30))
     C = (X @ rng.normal(size=(30, 6))) ** 2 / 30 + rng.normal(size=(200, 6))

@@ -37,6 +37,7 @@ from skspo import (
     SPOPlusRegressor,
     SPORegressor,
     TopK,
+    TwoStageRegressor,
     spo_loss,
 )
 from skspo._training.in_memory import InMemoryObjective
@@ -590,3 +591,18 @@ def test_objective_is_that_of_decisions_with_clipped_predictions(bounds):
         loss, start = (spo_loss(C, m.predict(X), m.region_) for m in (model, plus))
         assert model.objective_ == pytest.approx(loss, abs=1e-12)
         assert loss <= start + 1e-12
+
+
+@pytest.mark.parametrize("region", [Simplex(), Simplex(sense="max"), TopK(2)], ids=repr)
+def test_perturbation_descent(region):
+    """Never worse than its start, and better on costs that no linear model predicts; the status is not a proof."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    C = np.exp(X @ rng.normal(size=(3, 4))) + 0.1 * rng.normal(size=(150, 4))
+    start = SPOPlusRegressor(region, alpha=0.1).fit(X, C)
+    model = SPORegressor(region, solver="perturbation", init="least_squares").fit(X, C)
+    again = SPORegressor(region, solver="perturbation", init="least_squares").fit(X, C)
+    losses = [spo_loss(C, m.predict(X), region) for m in (model, start, TwoStageRegressor(region=region).fit(X, C))]
+    assert losses[0] <= losses[2] and losses[0] < losses[1]
+    assert model.objective_ == pytest.approx(losses[0])
+    assert (again.coef_ == model.coef_).all()

@@ -63,7 +63,7 @@ def test_views_can_be_taken_and_pickled(name):
     W, take = view.solve_min(C), np.array([7, 3, 3, 20])
     np.testing.assert_array_equal(view.take(take).solve_min(C[take]), W[take])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(view)).solve_min(C), W)
-    assert view.row_table(N).shape[0] == N
+    assert view._row_table(N).shape[0] == N
     if has(view, "repair"):
         before = view.take(take).repair(W[take])
         view.repair(W)

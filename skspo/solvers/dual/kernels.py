@@ -17,12 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
-
-try:
-    import numba
-except ImportError as error:
-    raise ImportError(f"solver='dual' needs numba, which cannot be imported ({error}): pip install numba") from error
 
 #: sums in any order, fused multiplications
 FASTMATH = {"reassoc", "contract", "nsz"}

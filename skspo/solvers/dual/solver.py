@@ -56,7 +56,7 @@ COMPILATION, LOADING = 10.0, 0.5
 
 
 class DualSolver(Solver):
-    """Exact minimisation by block-coordinate ascent of the dual; needs numba.
+    """Exact minimisation by block-coordinate ascent of the dual.
 
     Parameters
     ----------
@@ -167,10 +167,9 @@ def distance_from_prior(objective: LinearObjective, run: Run) -> float:
 @cache
 def compiled_before() -> bool:
     """Whether numba's files beside the kernels are newer than their sources and numba itself."""
-    folder, numba = Path(__file__).parent, find_spec("numba")
-    if numba is None or numba.origin is None:
-        return False
-    sources = folder / "kernels.py", folder / "cache_kernels.py", Path(numba.origin)
+    folder = Path(__file__).parent
+    numba = Path(find_spec("numba").origin)  # type: ignore[union-attr, arg-type]  # importing it takes a moment
+    sources = folder / "kernels.py", folder / "cache_kernels.py", numba
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
     compiled = [file.stat().st_mtime for file in folder.glob(f"__pycache__/kernels.sweep-*.{version}.nbi")]
     return max(compiled, default=0.0) > max(file.stat().st_mtime for file in sources)

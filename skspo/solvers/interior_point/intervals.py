@@ -52,7 +52,7 @@ MOVES = 5
 
 
 class IntervalSolver(Solver):
-    """Exact minimisation over boxes, without an l1 penalty; ``SeparableSolver`` uses it for its blocks.
+    """Exact minimisation over boxes, without an l1 penalty.
 
     Parameters
     ----------
@@ -64,23 +64,16 @@ class IntervalSolver(Solver):
     """
 
     name = "intervals"
-    requires = ("standard_form", "repair")
+    requires = ("blocks", "standard_form", "repair")
     penalties = ("none", "ridge")
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Iterations; a matrix of the features for each cost."""
+        if not is_box(objective):
+            return super().estimate(objective, run)
         entries, q = float(objective.n_samples * objective.shape[0]), objective.design.n_coef
         return Estimate(ITERATIONS * entries * (ITERATE + q * q / MATRIX_SPEED), 8.0 * COPIES * entries)
-
-    @classmethod
-    def fits(cls, objective: LinearObjective, run: Run) -> bool:
-        """Whether the region is a box, and every cost has coefficients of its own."""
-        region: Any = objective.region
-        form = region.standard_form(objective.normals.shape[1])
-        bounded = bool(np.isfinite(form.lower).all() and np.isfinite(form.upper).all())
-        other = form.A.shape[0] or form.project is not None or form.varies
-        return bounded and not (other or objective.design.shared)
 
     def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
         self.tol = tol
@@ -89,6 +82,11 @@ class IntervalSolver(Solver):
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
+        if not is_box(objective):
+            raise ValueError(
+                "solver='intervals' is for boxes that are the same for all samples, with coefficients for each cost. "
+                "Use solver='auto'."
+            )
         with one_blas_thread:  # the matrices are small
             return self._solve(rows_of(objective), run, start)
 
@@ -119,6 +117,14 @@ class IntervalSolver(Solver):
         result = self.finish(objective, run, [(Theta, V)], n_iter, status, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result
+
+
+def is_box(objective: LinearObjective) -> bool:
+    """Whether the region is a box, the same for all samples, and every cost has coefficients of its own."""
+    region: Any = objective.region
+    form = region.standard_form(objective.normals.shape[1])
+    bounded = bool(np.isfinite(form.lower).all() and np.isfinite(form.upper).all())
+    return bounded and not (form.A.shape[0] or form.project is not None or form.varies or objective.design.shared)
 
 
 class Intervals:
