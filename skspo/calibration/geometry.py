@@ -296,6 +296,11 @@ def _polyhedral_diameter(region: PolyhedralRegion, n_dim: int) -> CertifiedFloat
 @relative_width.register
 def _polyhedral_width(region: PolyhedralRegion, n_dim: int) -> CertifiedFloat:
     """Exact for small polyhedra and segments; otherwise twice the radius of a ball inscribed in the affine hull."""
+    if not region._is_polyhedron:
+        raise TypeError(
+            f"{region.label} has no relative_width, because its decisions are integers and it is not convex; "
+            "region.relaxation() has one."
+        )
     geo = region._geometry(n_dim)
     segment = _segment(region, n_dim)
     if segment is not None:
@@ -331,7 +336,7 @@ def _(region: Simplex, n_dim: int) -> CertifiedFloat:
 
 @diameter.register
 def _(region: TopK, n_dim: int) -> CertifiedFloat:
-    k = region._data(n_dim)
+    k = int(region._data(n_dim).k)
     return CertifiedFloat(float(np.sqrt(2.0 * min(k, n_dim - k))))
 
 
@@ -340,7 +345,8 @@ def _(region: TopK, n_dim: int) -> CertifiedFloat:
     # With m = min(k, d - k), the differences of two decisions are the x with sum zero, |x_j| <= 1 and, for all sets P,
     # sum_{j in P} x_j <= m.  Every facet of this set has as normal the projection of the indicator of some P.  With p
     # elements of P the extent is min(p, d - p, m) / sqrt(p (d - p) / d), smallest for p = 1 or p = d // 2.
-    m = min(region._data(n_dim), n_dim - region._data(n_dim))
+    k = int(region._data(n_dim).k)
+    m = min(k, n_dim - k)
     if m == 0:
         return CertifiedFloat(0.0)
     return CertifiedFloat(
@@ -363,7 +369,7 @@ def _(region: Box, n_dim: int) -> CertifiedFloat:
 
 @diameter.register
 def _(region: Assignment, n_dim: int) -> CertifiedFloat:
-    workers, tasks = region._data(n_dim)  # two assignments that have nothing in common
+    workers, tasks, _ = region._data(n_dim)  # two assignments that have nothing in common
     return CertifiedFloat(float(np.sqrt(2.0 * min(workers, tasks))) if max(workers, tasks) > 1 else 0.0)
 
 
@@ -393,19 +399,10 @@ def _(region: Knapsack, n_dim: int) -> CertifiedFloat:
     return CertifiedFloat(float(np.linalg.norm(np.minimum(form.upper, share.min(axis=0)))), "upper bound")
 
 
-@relative_width.register
-def _(region: Knapsack, n_dim: int) -> CertifiedFloat:
-    if region.integer:
-        raise TypeError(
-            "Knapsack with integer=True has no relative_width, because it is not convex; region.relaxation() has one."
-        )
-    return _polyhedral_width(region, n_dim)
-
-
 @diameter.register
 def _(region: MixedInteger, n_dim: int) -> CertifiedFloat:
     data = region._data(n_dim)
-    low, high = data.rounded(*coordinate_bounds(data.form))
+    low, high = region._rounded(*coordinate_bounds(data.form))
     return CertifiedFloat(float(np.linalg.norm(high - low)), "upper bound")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._oracles.highs import solve_rows
-from .polyhedral import InequalityForm, StandardForm
+from .forms import InequalityForm, StandardForm
 
 #: singular values below this share of the largest one, for rows of norm one, count as zero
 RANK = 1e-10
@@ -96,6 +96,6 @@ def lift_rows(form: StandardForm, project: sp.csr_array, K: sp.csr_array, W: np.
     upper = np.column_stack([np.broadcast_to(form.upper, (n, N)), np.full((n, 2 * d), np.inf)])
     program = InequalityForm.build(N + 2 * d, A_eq=A_eq, b_eq=b[0], lower=lower[0], upper=upper[0])
     cost = np.append(np.zeros(N), np.ones(2 * d))
-    bounds = (lower, upper) if form.varies else None
-    V = solve_rows(program, np.broadcast_to(cost, (n, cost.size)), rhs=b, bounds=bounds)[:, :N]
+    rows = {"b_eq": b} | ({"lower": lower, "upper": upper} if form.varies else {})
+    V = solve_rows(program, np.broadcast_to(cost, (n, cost.size)), rows=rows)[:, :N]
     return np.ascontiguousarray((project @ V.T).T)

@@ -63,6 +63,17 @@ def name_row(error: Exception, name: Callable[[int], str]) -> None:
 
 
 @contextmanager
+def rows_among(rows: np.ndarray) -> Iterator[None]:
+    """Turn the row of a ``row_error`` about some of the rows into the number that it has among all of them."""
+    try:
+        yield
+    except Exception as error:
+        if "row_text" in vars(error):
+            vars(error).update(row=int(rows[error.__dict__["row"]]))
+        raise
+
+
+@contextmanager
 def rows_named(name: Callable[[int], str]) -> Iterator[None]:
     """Name the row of a ``row_error``; the innermost of several contexts does it."""
     try:

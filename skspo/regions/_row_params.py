@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,32 @@ ROW = "_row"
 
 #: fields of ``row_params`` that are no parameters
 EXTRA = (ROW, INDEX, COLUMNS)
+
+
+class RowData(NamedTuple):
+    """What the oracle of a region needs of each sample, and for how many decision variables."""
+
+    values: dict[str, np.ndarray]  # one row per sample
+    n_dim: int
+    cache: dict[str, Any]  # what was derived: tuples of arrays with one row per sample, and what holds for every part
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return len(next(iter(self.values.values())))
+
+    def take(self, rows: slice | np.ndarray) -> RowData:
+        """Data of some of the samples."""
+        values = {name: array[rows] for name, array in self.values.items()}
+        kept = {name: found for name, found in self.cache.items() if found is not False}  # may hold for a part
+        cache = {k: tuple(array[rows] for array in x) if isinstance(x, tuple) else x for k, x in kept.items()}
+        return RowData(values, self.n_dim, cache)
+
+    def table(self) -> np.ndarray:
+        """All values of each sample; equal samples have equal rows."""
+        columns = [array.reshape(self.n_rows, -1) for array in self.values.values()]
+        table = np.concatenate(columns, axis=1, dtype=np.float64)
+        return np.nan_to_num(table, copy=False, posinf=1e300, neginf=-1e300)  # rows are subtracted from each other
 
 
 def row_params(**params: ArrayLike) -> np.ndarray:

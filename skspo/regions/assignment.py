@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -16,13 +17,15 @@ from ._cost_bounds import CostBounds
 from ._names import Names, ones_of
 from ._oracles.highs import map_rows, worst_rows
 from ._row_names import row_error
-from .polyhedral import InequalityForm, PolyhedralRegion
-from .row_polyhedra import RowForm, RowPolyhedral
+from .forms import InequalityForm
+from .polyhedral import PolyhedralRegion
+from .row_polyhedra import forbid
 
 
 class _Shape(NamedTuple):
     workers: int
     tasks: int
+    available: np.ndarray | None = None  # (n, d); None means that all pairs are possible
 
 
 class Assignment(PolyhedralRegion):
@@ -98,7 +101,7 @@ class Assignment(PolyhedralRegion):
         return None if self.n_dim is None else self._names(self.n_dim)
 
     def _names(self, d: int) -> Names:
-        workers, tasks = self._data(d)
+        workers, tasks, _ = self._data(d)
         return [f"{i} -> {j}" for i in range(workers) for j in range(tasks)]
 
     def _prepare(self, d: int) -> _Shape:
@@ -117,54 +120,42 @@ class Assignment(PolyhedralRegion):
         return _Shape(d // int(self.n_tasks), int(self.n_tasks))
 
     def _argmin(self, C: np.ndarray, data: _Shape) -> np.ndarray:
-        return _assign(C, data, self.n_jobs)
+        return _assign(forbid(C, data.available), data[:2], self.n_jobs)
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Pairs may be impossible."""
         return {"available": (d,)}
 
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowAssignment:
-        view = _RowAssignment(self, rows)
-        view._argmin(np.zeros((view.n_rows, d)), view.rows)  # raises an error if a row has no assignment
-        return view
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _Shape, d: int) -> dict[str, np.ndarray]:
+        self._argmin(np.zeros_like(rows["available"], dtype=np.float64), self._with_values(data, rows))  # each has one
+        return rows
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        (_, tasks), taken = self._data(W.shape[1]), ones_of(W)
+        (_, tasks, _), taken = self._data(W.shape[1]), ones_of(W)
         if taken is None:  # a mixture of assignments
             return super()._describe(W, names)
         return [[divmod(int(e), tasks) for e in own] for own in taken]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        return worst_rows(self.inequality_form(C.shape[1]), C, C_true, n_jobs=self.n_jobs)
+        form = self.inequality_form(C.shape[1])
+        plain = replace(form, upper=np.full(C.shape[1], np.inf))
+        return worst_rows(plain, C, C_true, n_jobs=self.n_jobs, rows=form.varying())
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return {w >= 0, sums of rows and columns 1}; sums of the larger side at most 1."""
         d = self.resolve_dim(n_dim)
-        workers, tasks = self._data(d)
+        workers, tasks, available = self._data(d)
+        upper = np.inf if available is None else np.where(available, np.inf, 0.0)
         by_worker = sp.kron(sp.eye_array(workers, format="csr"), np.ones((1, tasks)), format="csr")
         by_task = sp.kron(np.ones((1, workers)), sp.eye_array(tasks, format="csr"), format="csr")
         if workers == tasks:
-            return InequalityForm.build(d, A_eq=sp.vstack([by_worker, by_task]), b_eq=np.ones(2 * tasks))
+            return InequalityForm.build(d, A_eq=sp.vstack([by_worker, by_task]), b_eq=np.ones(2 * tasks), upper=upper)
         few, many = (by_worker, by_task) if workers < tasks else (by_task, by_worker)
-        return InequalityForm.build(d, many, np.ones(many.shape[0]), few, np.ones(few.shape[0]))
+        return InequalityForm.build(d, many, np.ones(many.shape[0]), few, np.ones(few.shape[0]), upper=upper)
 
 
-class _RowAssignment(RowPolyhedral):
-    """Assignments of the pairs that are possible in each row."""
-
-    region: Assignment
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        costs = np.where(data["available"], C, np.inf)
-        return _assign(costs, self.region._data(C.shape[1]), self.region.n_jobs)
-
-    def row_form(self, n_dim: int) -> RowForm:
-        """Return the constraints of each row: the bounds of impossible pairs are zero."""
-        return self._form_with(n_dim, upper=np.where(self.rows["available"], np.inf, 0.0))
-
-
-def _assign(C: np.ndarray, shape: _Shape, n_jobs: int | None) -> np.ndarray:
+def _assign(C: np.ndarray, shape: tuple[int, int], n_jobs: int | None) -> np.ndarray:
     """Cheapest assignment of each row; an infinite cost excludes a pair."""
 
     def chunk(first: int, C: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory
-from .polyhedral import StandardForm
+from .forms import StandardForm
 from .polyhedron import read_numbers
 
 if TYPE_CHECKING:

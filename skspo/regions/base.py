@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,7 @@ from ._contents import Content, contents_of
 from ._cost_bounds import ClipsPredictions
 from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
 from ._row_names import RowNames, name_row, rows_named
-from ._row_params import read_names, read_rows
+from ._row_params import RowData, read_names, read_rows
 from .capabilities import CAPABILITIES as CAPABILITIES
 from .capabilities import Memory, equalities_of, has, project_visible
 
@@ -54,6 +54,9 @@ class StrongConvexity(NamedTuple):
         return self.r - self.f_min
 
 
+RegionT = TypeVar("RegionT", bound="Region")
+
+
 class Smoothed(NamedTuple):
     """Decisions of a level set {w : f(w) <= r} for costs c.w + mu (f(w) - f_min), batched over rows."""
 
@@ -73,6 +76,9 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
 
     #: one name for each decision variable; None if they have none
     variable_names: Names = None
+
+    #: what the oracle needs of each row of costs, if parameters vary by sample (see ``with_rows``)
+    _rows: RowData | None = None
 
     #: which rows of the user's data the rows of costs are
     _row_names: RowNames = RowNames()
@@ -220,6 +226,8 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         for the same rows again, with other costs, passes the same ``memory``; an iterative oracle may store a warm
         start there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
+        if self._rows is not None and self._rows.n_rows != C.shape[0]:
+            raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {self._rows.n_rows} rows.")
         try:  # faster than a context manager
             return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
         except Exception as error:
@@ -283,9 +291,19 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         """Numbers of a parameter of ``row_shapes``; regions with labels override this method."""
         return value
 
+    def _read_rows(self, rows: dict[str, np.ndarray], data: Any, d: int) -> dict[str, np.ndarray]:
+        """Validate values of ``row_shapes``; return the entries of ``data`` that they replace, one row per sample."""
+        return rows
+
+    def _with_values(self, data: Any, values: dict[str, np.ndarray]) -> Any:
+        """``data`` of ``_prepare`` with the entries that ``_read_rows`` returned, which ``_argmin`` gets."""
+        return data._replace(**values)
+
     def _view(self, rows: dict[str, np.ndarray], d: int) -> Region:
         """Region with the given values of ``row_shapes`` for each row."""
-        raise NotImplementedError
+        other = self._named(self._row_names)
+        other._rows = RowData(self._read_rows(rows, self._data(d), d), d, {})
+        return other
 
     def with_rows(self, region_params: RegionParams | None, n_rows: int, n_dim: int) -> Region:
         """Return the region whose parameters differ from sample to sample.
@@ -313,7 +331,16 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
 
     def take(self, rows: slice | np.ndarray) -> Region:
         """Region of some of the samples; errors still name rows of all samples."""
-        return self._named(self._row_names.take(rows))
+        other = self._named(self._row_names.take(rows))
+        if self._rows is not None:
+            other._rows = self._rows.take(rows)
+        return other
+
+    def _with_same_rows(self, other: RegionT) -> RegionT:
+        """Give another region, whose parameters mean the same, the values of this one in each row."""
+        other._row_names = self._row_names
+        other._rows = None if self._rows is None else self._rows._replace(cache={})
+        return other
 
     def _numbered(self, numbers: range) -> Region:
         """Region of a chunk of the samples, whose rows have these numbers among all samples."""
@@ -367,12 +394,12 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
 
     def _row_table(self, n: int) -> np.ndarray:
         """Parameters of each sample, shape (n, m); m is 0 unless the region varies by sample."""
-        return np.zeros((n, 0))
+        return np.zeros((n, 0)) if self._rows is None else self._rows.table()
 
     @property
     def label(self) -> str:
         """Name in error messages."""
-        return type(self).__name__
+        return type(self).__name__ + ("" if self._rows is None else " that varies by sample (region_params)")
 
     def to_min(self, C: np.ndarray) -> np.ndarray:
         """Turn costs or values (or their gradients, or coefficients) into costs to be minimised, and back."""
@@ -418,7 +445,7 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
 
     def resolve_dim(self, n_dim: int | None = None) -> int:
         """Number of decision variables, from the region or from the argument; both must agree."""
-        own = self.n_dim
+        own = self.n_dim if self._rows is None else self._rows.n_dim
         if own is None and n_dim is None:
             raise ValueError(f"{type(self).__name__} exists in every dimension: say which one, for example n_dim=10.")
         if own is not None and n_dim is not None and own != n_dim:
@@ -432,8 +459,9 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         return int(d)
 
     def _data(self, n_dim: int | None = None) -> Any:
-        """Return what ``_prepare`` returns for this dimension; it is cached until a parameter changes."""
-        return self._entry(n_dim)[2]
+        """Return what ``_argmin`` needs; what ``_prepare`` returns is cached until a parameter changes."""
+        data = self._entry(n_dim)[2]
+        return data if self._rows is None else self._with_values(data, self._rows.values)
 
     def _entry(self, n_dim: int | None = None) -> Entry:
         """Parameters, dimension, prepared data, and contents: the same object as long as they are valid."""
@@ -464,7 +492,15 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
     def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         state.pop("_cache", None)
+        if self._rows is not None:
+            state["_rows"] = self._rows._replace(cache={})
         return state
+
+    def __sklearn_clone__(self) -> Region:
+        other: Region = super().__sklearn_clone__()
+        if self._rows is not None:
+            other._rows = self._rows
+        return other
 
 
 @cache

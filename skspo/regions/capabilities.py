@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
     from .base import Region, Smoothed, StrongConvexity
-    from .polyhedral import QuadraticForm, StandardForm
+    from .forms import QuadraticForm, StandardForm
 
 #: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
 Memory = dict[str, Any]
@@ -136,6 +136,9 @@ _TABLE: dict[str, tuple[str, type[object]]] = {
     "audit": ("checks of decisions that a user's function returned", HasAudit),
 }
 
+#: capabilities that a region does not have if its parameters vary by sample
+PLAIN_ONLY = {"quadratic_form", "blocks", "strong_convexity", "level"}
+
 CAPABILITIES = {name: text for name, (text, _) in _TABLE.items()}
 PROTOCOLS = {name: protocol for name, (_, protocol) in _TABLE.items()}
 
@@ -160,7 +163,7 @@ def has(region: object, name: str) -> bool:
     >>> has(Knapsack([3, 4], 5), "standard_form"), has(Knapsack([3, 4], 5, integer=False), "standard_form")
     (False, True)
     """
-    return hasattr(region, name)
+    return hasattr(region, name) and not (name in PLAIN_ONLY and getattr(region, "_rows", None) is not None)
 
 
 def missing(region: object, names: Iterable[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -16,10 +17,11 @@ from ._cost_bounds import CostBounds, Limits
 from ._cycles import drop_free_cycles, has_cycle
 from ._names import Names, number_names, ones_of
 from ._oracles.highs import solve_rows, worst_rows
-from ._row_names import row_error, rows_named
+from ._row_names import row_error, rows_among
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
-from .polyhedral import InequalityForm, PolyhedralRegion
-from .row_polyhedra import RowForm, RowPolyhedral, rows_like
+from .forms import InequalityForm
+from .polyhedral import PolyhedralRegion
+from .row_polyhedra import rows_like
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -96,6 +98,18 @@ class _Network(NamedTuple):
     ends: tuple[np.ndarray, np.ndarray]  # tails and heads of all edges, numbered
     terminals: tuple[int, int]
     has_cycle: bool  # whether the whole graph has one
+    pair: np.ndarray | None = None  # (n,) number of the ends of each sample, if they vary
+    between: Callable[[int], _Network] | None = None  # paths between the ends with a number
+
+    def groups(self, n: int) -> Iterator[tuple[np.ndarray, _Network]]:
+        """Rows with the same ends, and their paths."""
+        if self.pair is None or self.between is None:
+            yield np.arange(n), self
+            return
+        order = np.argsort(self.pair, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(self.pair[order])) + 1):
+            if rows.size:
+                yield rows, self.between(int(self.pair[rows[0]]))
 
 
 class ShortestPath(PolyhedralRegion):
@@ -200,8 +214,8 @@ class ShortestPath(PolyhedralRegion):
 
     @property
     def oracle_is_solver(self) -> bool:
-        """True if the graph has cycles: HiGHS."""
-        return self._data(self.n_dim).sweep is None
+        """True if the graph has cycles between the ends of a sample: HiGHS."""
+        return any(network.sweep is None for _, network in self._data(self.n_dim).groups(1))
 
     @property
     def variable_names(self) -> Names:  # type: ignore[override]
@@ -209,22 +223,24 @@ class ShortestPath(PolyhedralRegion):
         return number_names([f"{tail} -> {head}" for tail, head in self._pairs()])
 
     def _prepare(self, d: int) -> _Network:
-        tails, heads, source, target = self._read()
-        n_nodes = int(max(tails.max(), heads.max())) + 1
+        return self._network(*self._read(), {"source": self.source, "target": self.target})
+
+    def _network(
+        self, tails: np.ndarray, heads: np.ndarray, source: int, target: int, labels: dict[str, Node]
+    ) -> _Network:
+        """Paths between two nodes."""
+        d, n_nodes = tails.size, int(max(tails.max(), heads.max())) + 1
         from_source, to_target = _reached(source, tails, heads, n_nodes), _reached(target, heads, tails, n_nodes)
         used = np.flatnonzero(from_source[tails] & to_target[heads])
         if not used.size:
-            labels = "".join(f", {name}={x!r}" for name, x in self.get_params().items() if name in ("source", "target"))
+            ends = "".join(f", {name}={label!r}" for name, label in labels.items())
             raise InfeasibleRegionError(
-                f"ShortestPath: the region is empty, no path leads from source to target (unreachable){labels}. "
+                f"ShortestPath: the region is empty, no path leads from source to target (unreachable){ends}. "
                 "Edges are directed, (tail, head): check their direction."
             )
         # One row per node, flow out minus flow in; the target's follows from the others.
         nodes = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
-        one = np.ones(used.size)
-        flow = sp.csr_array((one, (tails[used], used)), shape=(n_nodes, d)) - sp.csr_array(
-            (one, (heads[used], used)), shape=(n_nodes, d)
-        )
+        flow = _flow(tails, heads, n_nodes, used)
         plan = _plan(tails, heads, source, target, used)
         upper = np.zeros(d)
         # Without cycles no edge can carry more than one unit, so an upper bound is redundant.
@@ -290,12 +306,20 @@ class ShortestPath(PolyhedralRegion):
         return ends[:, 0], ends[:, 1], terminals[0], terminals[1]
 
     def _argmin(self, C: np.ndarray, data: _Network) -> np.ndarray:
-        if data.sweep is None:
-            return drop_free_cycles(solve_rows(data.form, C, n_jobs=self.n_jobs), C, *data.ends, *data.terminals)
         W = np.empty_like(C)
-        for rows in _blocks(C):
-            W[rows] = data.sweep.shortest(np.ascontiguousarray(C[rows].T))
+        for rows, network in data.groups(len(C)):
+            if network.sweep is None:
+                with rows_among(rows):
+                    W[rows] = self._flows(C[rows], network)
+                continue
+            for block in _blocks(rows, C.shape[1]):
+                W[block] = network.sweep.shortest(np.ascontiguousarray(C[block].T))
         return W
+
+    def _flows(self, C: np.ndarray, network: _Network) -> np.ndarray:
+        """Best flows if there are cycles."""
+        W = solve_rows(network.form, C, n_jobs=self.n_jobs)
+        return drop_free_cycles(W, C, *network.ends, *network.terminals)
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         pairs, taken = self._pairs(), ones_of(W)
@@ -305,12 +329,13 @@ class ShortestPath(PolyhedralRegion):
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        data = self._data(C.shape[1])
-        if data.sweep is None:
-            return worst_rows(data.form, C, C_true, n_jobs=self.n_jobs)
         W = np.empty_like(C)
-        for rows in _blocks(C):
-            W[rows] = data.sweep.shortest(self._tied(C[rows].T, C_true[rows].T, data))
+        for rows, network in self._data(C.shape[1]).groups(len(C)):
+            if network.sweep is None:
+                W[rows] = worst_rows(network.form, C[rows], C_true[rows], n_jobs=self.n_jobs)
+                continue
+            for block in _blocks(rows, C.shape[1]):
+                W[block] = network.sweep.shortest(self._tied(C[block].T, C_true[block].T, network))
         return W
 
     @staticmethod
@@ -353,15 +378,16 @@ class ShortestPath(PolyhedralRegion):
 
     def _check_true_costs(self, C: np.ndarray) -> None:
         """Warn if the costs of a cycle add up to less than zero, unless ``cost_bounds`` is None."""
-        data = self._data(C.shape[1])
-        if self.cost_bounds is None or data.sweep is not None:
+        if self.cost_bounds is None:
             return
-        rows = np.flatnonzero((C[:, data.used] < 0).any(axis=1))
-        W = solve_rows(data.form, C[rows], n_jobs=self.n_jobs)
-        found = rows[has_cycle(drop_free_cycles(W, C[rows], *data.ends, *data.terminals), *data.ends, *data.terminals)]
-        if found.size:
+        found: list[int] = []
+        for rows, network in self._data(C.shape[1]).groups(len(C)):
+            if network.sweep is None:
+                rows = rows[(C[np.ix_(rows, network.used)] < 0).any(axis=1)]
+                found += rows[has_cycle(self._flows(C[rows], network), *network.ends, *network.terminals)].tolist()
+        if found:
             warn_once(
-                f"The true costs of {self._row_names.of(int(found[0]))} make a cycle of the graph profitable: they add "
+                f"The true costs of {self._row_names.of(min(found))} make a cycle of the graph profitable: they add "
                 "up to less than zero along it, and the best decision of ShortestPath is a path and the cycle. If this "
                 "is meant, pass cost_bounds=None, which turns off this warning; otherwise check the costs."
             )
@@ -391,8 +417,8 @@ class ShortestPath(PolyhedralRegion):
         """All nodes, in the order in which edges mention them."""
         return list(dict.fromkeys(node for pair in self._pairs() for node in pair))
 
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowPath:
-        *_, source, target = self._read()
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _Network, d: int) -> dict[str, np.ndarray]:
+        source, target = data.terminals
         ends = np.stack([rows_like(rows, "source", source, ()), rows_like(rows, "target", target, ())], axis=1)
         same = ends[:, 0] == ends[:, 1]
         if same.any():
@@ -400,102 +426,46 @@ class ShortestPath(PolyhedralRegion):
             node = self._nodes()[int(ends[row, 0])]
             text = f"ShortestPath: source and target of {{row}} must be different nodes, both are {node!r}."
             raise row_error(ValueError, row, text)
-        pairs, first, number = np.unique(ends.astype(np.intp), axis=0, return_index=True, return_inverse=True)
-        view = _RowPath(self, {"pair": number.ravel()})
-        for pair, row in zip(pairs.tolist(), first.tolist(), strict=True):
+        pair = (ends @ [len(self._nodes()), 1]).astype(np.intp)
+        for number, row in zip(*(found.tolist() for found in np.unique(pair, return_index=True)), strict=True):
             try:
-                view.pairs.append(self._between(*pair))
+                self._between(data, number)
             except InfeasibleRegionError as error:
                 raise row_error(InfeasibleRegionError, row, f"{error} (source and target of {{row}})") from None
-        return view
+        return {"pair": pair}
 
-    def _between(self, source: int, target: int) -> ShortestPath:
-        """Paths between two nodes, given by their numbers; kept until a parameter is replaced."""
-        entry = self._entry(self.n_dim)
+    def _with_values(self, data: _Network, values: dict[str, np.ndarray]) -> _Network:
+        return data._replace(pair=values["pair"], between=partial(self._between, data))
+
+    def _between(self, data: _Network, pair: int) -> _Network:
+        """Paths between two nodes, source * n_nodes + target; kept until a parameter is replaced."""
         cached = self._cache.get("pairs")
-        if cached is None or cached[0] is not entry:
-            cached = self._cache["pairs"] = (entry, {})
-        if (source, target) not in cached[1]:
-            nodes = self._nodes()
-            ends = {"n_jobs": self.n_jobs, "sense": self.sense, "cost_bounds": None}
-            path = ShortestPath(self.edges, nodes[source], nodes[target], **ends)  # type: ignore[arg-type]
-            path._data(self.n_dim)
-            cached[1][source, target] = path
-        return cached[1][source, target]
+        if cached is None or cached[0] is not data:
+            cached = self._cache["pairs"] = (data, {})
+        if pair not in cached[1]:
+            nodes, (tails, heads) = self._nodes(), data.ends
+            source, target = divmod(pair, len(nodes))
+            labels = {"source": nodes[source], "target": nodes[target]}
+            cached[1][pair] = self._network(tails, heads, source, target, labels)
+        return cached[1][pair]
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return the flows of one unit from source to target, {flow out - flow in = 1 at the source, 0 elsewhere}."""
-        return self._data(self.resolve_dim(n_dim)).form
+        data = self._data(self.resolve_dim(n_dim))
+        if data.pair is None:
+            return data.form
+        # Conservation at all nodes, so that the matrix is the same for all pairs.
+        (tails, heads), d = data.ends, data.form.lower.size
+        n_nodes = int(max(tails.max(), heads.max())) + 1
+        b_eq, upper = np.zeros((data.pair.size, n_nodes)), np.zeros((data.pair.size, d))
+        for rows, network in data.groups(data.pair.size):
+            source, target = network.terminals
+            b_eq[rows, source], b_eq[rows, target], upper[rows] = 1.0, -1.0, network.form.upper
+        return InequalityForm.build(d, A_eq=_flow(tails, heads, n_nodes, np.arange(d)), b_eq=b_eq, upper=upper)
 
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
-        form = self._data(d).form
+        form = self.inequality_form(d)
         return form.lower, form.upper
-
-
-class _RowPath(RowPolyhedral):
-    """Paths with a source and a target of each row; rows with the same ones are solved together."""
-
-    region: ShortestPath
-
-    def __init__(self, region: ShortestPath, rows: dict[str, np.ndarray]) -> None:
-        super().__init__(region, rows)
-        #: paths between the nodes of each pair; ``rows`` has the number of the pair
-        self.pairs: list[ShortestPath] = []
-
-    def take(self, rows: slice | np.ndarray) -> _RowPath:
-        """View of some of the rows."""
-        some = cast("_RowPath", super().take(rows))
-        some.pairs = self.pairs
-        return some
-
-    @property
-    def oracle_is_solver(self) -> bool:
-        """True if some pair has paths with cycles: HiGHS."""
-        return any(path.oracle_is_solver for path in self.pairs)
-
-    def _groups(self) -> Iterator[tuple[np.ndarray, ShortestPath]]:
-        """Rows of each pair, and its paths."""
-        order = np.argsort(self.rows["pair"], kind="stable")
-        counts = np.bincount(self.rows["pair"], minlength=len(self.pairs))
-        for rows, path in zip(np.split(order, np.cumsum(counts)[:-1]), self.pairs, strict=True):
-            if rows.size:
-                yield rows, path
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        W = np.empty_like(C)
-        for rows, path in self._groups():
-            with rows_named(self._row_names.take(rows).of):
-                W[rows] = path._argmin(C[rows], path._data(C.shape[1]))
-        return W
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        W = np.empty_like(C)
-        for rows, path in self._groups():
-            W[rows] = path.worst_argmin(C[rows], C_true[rows])
-        return W
-
-    def _check_true_costs(self, C: np.ndarray) -> None:
-        """Warn if the costs of a cycle add up to less than zero."""
-        for rows, path in self._groups():
-            path._named(self._row_names.take(rows))._check_true_costs(C[rows])
-
-    def row_form(self, n_dim: int) -> RowForm:
-        """Return the flows of each row; conservation at all nodes, so that the matrix is the same for all pairs."""
-        tails, heads, *_ = self.region._read()
-        n_nodes, columns = int(max(tails.max(), heads.max())) + 1, np.arange(n_dim)
-        one = np.ones(n_dim)
-        flow = sp.csr_array((one, (tails, columns)), shape=(n_nodes, n_dim)) - sp.csr_array(
-            (one, (heads, columns)), shape=(n_nodes, n_dim)
-        )
-        b_eq, upper = np.zeros((len(self.pairs), n_nodes)), np.zeros((len(self.pairs), n_dim))
-        for number, path in enumerate(self.pairs):
-            *_, source, target = path._read()
-            b_eq[number, [source, target]] = 1.0, -1.0
-            upper[number] = path.inequality_form(n_dim).upper
-        rows = self.rows["pair"]
-        empty, none = sp.csr_array((0, n_dim)), np.zeros((rows.size, 0))
-        return RowForm(empty, none, sp.csr_array(flow), b_eq[rows], np.zeros((rows.size, n_dim)), upper[rows])
 
 
 def walk_edges(edges: Sequence[tuple[Node, Node]]) -> list[Any]:
@@ -521,6 +491,12 @@ def walk_edges(edges: Sequence[tuple[Node, Node]]) -> list[Any]:
             if len(path) > 1:
                 walk = path
     return walk + cycles
+
+
+def _flow(tails: np.ndarray, heads: np.ndarray, n_nodes: int, used: np.ndarray) -> sp.csr_array:
+    """Flow out of each node minus flow into it, on some of the edges."""
+    one, shape = np.ones(used.size), (n_nodes, tails.size)
+    return sp.csr_array((one, (tails[used], used)), shape=shape) - sp.csr_array((one, (heads[used], used)), shape=shape)
 
 
 def _reached(start: int, tails: np.ndarray, heads: np.ndarray, n_nodes: int) -> np.ndarray:
@@ -570,7 +546,7 @@ def _plan(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: 
     return _Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 2)
 
 
-def _blocks(C: np.ndarray) -> list[slice]:
+def _blocks(rows: np.ndarray, d: int) -> list[np.ndarray]:
     # With fewer rows the overhead of a step dominates in large graphs.
-    size = max(BLOCK_NUMBERS // C.shape[1], 256)
-    return [slice(a, a + size) for a in range(0, C.shape[0], size)]
+    size = max(BLOCK_NUMBERS // d, 256)
+    return [rows[a : a + size] for a in range(0, rows.size, size)]

@@ -37,7 +37,7 @@ from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows, with_ones
 from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory, equalities_of, has
-from .polyhedral import Matrix, QuadraticForm, StandardForm
+from .forms import Matrix, QuadraticForm, StandardForm
 from .polyhedron import read_numbers
 
 if TYPE_CHECKING:

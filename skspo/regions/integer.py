@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import numbers
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,33 +17,23 @@ from .._utils.errors import InfeasibleRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
-from ._oracles.highs import check_bounded, solve_rows, worst_rows
+from ._oracles.highs import NOTHING, check_bounded, solve_rows, worst_rows
 from ._row_names import row_error, rows_named
-from .polyhedral import InequalityForm, Matrix, PolyhedralRegion
+from .forms import InequalityForm, Matrix
+from .polyhedral import PolyhedralRegion
 from .polyhedron import (
     BoundsLike,
     ConstrainedRegion,
     ConstraintsLike,
     Polyhedron,
-    RowPolyhedron,
-    given_equalities,
+    _Constraints,
     read_numbers,
-    split_rows,
 )
-from .row_polyhedra import RowForm, RowPolyhedral, rows_like
+from .row_polyhedra import fixed_directions, rows_like
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
 BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
 MAX_CELLS = 2**22  # with more cells per row, branch and bound is used instead of dynamic programming
-
-
-class _MixedIntegerData(NamedTuple):
-    form: InequalityForm
-    integers: np.ndarray
-
-    def rounded(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the relaxation, those of integers rounded to integers."""
-        return np.where(self.integers, np.ceil(low - 1e-6), low), np.where(self.integers, np.floor(high + 1e-6), high)
 
 
 class MixedInteger(ConstrainedRegion):
@@ -130,7 +122,11 @@ class MixedInteger(ConstrainedRegion):
         d = super().n_dim
         return np.size(self.integrality) if d is None and np.ndim(self.integrality) else d
 
-    def _prepare(self, d: int) -> _MixedIntegerData:
+    @property
+    def _is_polyhedron(self) -> bool:
+        return False
+
+    def _prepare(self, d: int) -> _Constraints:
         form = self._form(d)
         kinds = np.asarray(1 if self.integrality is None else self.integrality)
         if kinds.shape not in ((), (d,)):
@@ -151,50 +147,37 @@ class MixedInteger(ConstrainedRegion):
             # The linear relaxation is feasible; check that it contains an integer point.
             with rows_named(lambda _: "costs of zero"):
                 solve_rows(form, np.zeros((1, d)), integrality=integers, time_limit=self.time_limit)
-        return _MixedIntegerData(form, integers)
+        return _Constraints(form, integers)
 
-    def _argmin(self, C: np.ndarray, data: _MixedIntegerData) -> np.ndarray:
-        return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, time_limit=self.time_limit)
-
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowMixedInteger:
-        return _RowMixedInteger(self, split_rows(self.label, self._data(d).form, rows))
+    def _argmin(self, C: np.ndarray, data: _Constraints) -> np.ndarray:
+        options: Any = {"integrality": data.integers, "n_jobs": self.n_jobs, "time_limit": self.time_limit}
+        return solve_rows(data.form, C, rows=data.rows, **options)
 
     def relaxation(self) -> Polyhedron:
         """Return the polyhedron of the same constraints, without integrality."""
         params = self.get_params(deep=False)
-        return Polyhedron(**{name: params[name] for name in Polyhedron._get_param_names()})
+        return self._with_same_rows(Polyhedron(**{name: params[name] for name in Polyhedron._get_param_names()}))
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Orthonormal rows E with E w constant: given equalities, and given bounds that are equal."""
-        data = self._data(self.resolve_dim(n_dim))
-        low, high = data.rounded(data.form.lower, data.form.upper)
-        return given_equalities(data.form.A_eq, low == high)
+        """Orthonormal rows E with E w constant: given equalities, and given bounds that are equal in all samples."""
+        d = self.resolve_dim(n_dim)
+        form = self._constraints(d)
+        low, high = self._rounded(form.lower, form.upper)
+        return fixed_directions(form.A_eq, np.equal(low, high).reshape(-1, d).all(axis=0))
 
-
-class _RowMixedInteger(RowPolyhedron):
-    """Mixed-integer regions with right-hand sides and bounds of each row."""
-
-    region: MixedInteger
-
-    @property
-    def _is_polyhedron(self) -> bool:
-        """Whether no decision is an integer."""
-        return False
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        integers, limit = self.region._data(C.shape[1]).integers, self.region.time_limit
-        return self._solve(C, integrality=integers, time_limit=limit)
-
-
-#: polyhedral capabilities, which only the fractional knapsack has: a finite set of points does not have them
-_if_fractional = available_if(lambda region: not region.integer)
+    def _rounded(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the relaxation, those of integers rounded to integers."""
+        integers = self._data(low.shape[-1]).integers
+        return np.where(integers, np.ceil(low - 1e-6), low), np.where(integers, np.floor(high + 1e-6), high)
 
 
 class _KnapsackData(NamedTuple):
     form: InequalityForm  # the linear relaxation; for integer=True without the items that never fit
     method: str  # "all", "table", "search", "ratio" or "linear"
     weights: np.ndarray  # (m, d); for "table" integers without a common factor, only rows that can bind
-    capacity: np.ndarray  # (m,); for "table" (1, m)
+    capacity: np.ndarray  # (1, m) or (n, m)
+    rows: Mapping[str, np.ndarray] = NOTHING  # vectors of the form that vary by sample
+    available: np.ndarray | None = None  # (n, d); None means all
 
 
 class Knapsack(PolyhedralRegion):
@@ -291,15 +274,19 @@ class Knapsack(PolyhedralRegion):
         upper = fits.astype(np.float64) if self.integer else 1.0
         form = InequalityForm.build(d, A_ub=weights, b_ub=capacity, upper=upper)
         if (weights.sum(axis=1) <= room).all():
-            return _KnapsackData(form, "all", weights, capacity)
+            return _KnapsackData(form, "all", weights, capacity[None])
+        return _KnapsackData(form, *self._method(weights, capacity[None]))
+
+    def _method(self, weights: np.ndarray, capacity: np.ndarray) -> tuple[str, np.ndarray, np.ndarray]:
+        """How to pack for capacities (n, m), and what that needs."""
         if not self.integer:
-            return _KnapsackData(form, "ratio" if m == 1 else "linear", weights, capacity)
-        table = _whole_numbers(weights, capacity[None])
-        if table is None:
-            return _KnapsackData(form, "search", weights, capacity)
-        return _KnapsackData(form, "table", *table)
+            return "ratio" if len(weights) == 1 else "linear", weights, capacity
+        table = _whole_numbers(weights, capacity)
+        return ("search", weights, capacity) if table is None else ("table", *table)
 
     def _argmin(self, C: np.ndarray, data: _KnapsackData) -> np.ndarray:
+        if data.available is not None:
+            C = np.where(data.available, C, 0.0)  # items without value are not taken
         if data.method == "all":
             return (C < 0).astype(np.float64)
         if data.method == "table":
@@ -307,7 +294,7 @@ class Knapsack(PolyhedralRegion):
         if data.method == "ratio":
             return _pack_fractions(C, data.weights[0], data.capacity)
         integers = np.ones(C.shape[1], dtype=bool) if data.method == "search" else None
-        W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs)
+        W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs, rows=data.rows)
         # Remove items without value: the decision stays feasible and its value the same.
         return np.where(C < 0, W, 0.0)
 
@@ -315,8 +302,8 @@ class Knapsack(PolyhedralRegion):
         """The capacity may vary by sample, and items may be unavailable."""
         return {"capacity": self._data(d).form.b_ub.shape, "available": (d,)}
 
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowKnapsack:
-        form: InequalityForm = self._data(d).form
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _KnapsackData, d: int) -> dict[str, np.ndarray]:
+        form = data.form
         capacity = rows_like(rows, "capacity", form.b_ub, form.b_ub.shape)
         if (capacity < 0).any():
             row = int(np.argmax((capacity < 0).any(axis=1)))
@@ -326,8 +313,22 @@ class Knapsack(PolyhedralRegion):
             )
         # A capacity above the weight of all items makes no difference, but the table would grow with it.
         total = np.asarray(form.A_ub.sum(axis=1)).ravel()
-        available = {name: rows[name] for name in ("available",) if name in rows}
-        return _RowKnapsack(self, {"capacity": np.minimum(capacity, total)} | available)
+        return rows | {"capacity": np.minimum(capacity, total)}
+
+    def _with_values(self, data: _KnapsackData, values: dict[str, np.ndarray]) -> _KnapsackData:
+        # The upper bounds of the plain region exclude items that do not fit there but may fit here.
+        form = replace(data.form, upper=np.ones(data.form.upper.size))
+        method = self._method(form.A_ub.toarray(), values["capacity"])
+        return _KnapsackData(form, *method, {"b_ub": values["capacity"]}, values.get("available"))
+
+    @property
+    def _is_polyhedron(self) -> bool:
+        return not self.integer
+
+    def _constraints(self, d: int) -> InequalityForm:
+        data = self._data(d)
+        form = replace(data.form, **data.rows)
+        return form if data.available is None else replace(form, upper=data.available.astype(float))
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         selected = list_selected(W, names) if self.integer else None
@@ -335,23 +336,20 @@ class Knapsack(PolyhedralRegion):
 
     def relaxation(self) -> Knapsack:
         """Return the knapsack of fractional items."""
-        return Knapsack(**(self.get_params(deep=False) | {"integer": False})) if self.integer else self
+        if not self.integer:
+            return self
+        return self._with_same_rows(Knapsack(**(self.get_params(deep=False) | {"integer": False})))
 
-    @_if_fractional
+    @available_if(lambda region: not region.integer)
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return {0 <= w <= 1, weights.w <= capacity}, without resources that never run out."""
-        return self._data(self.resolve_dim(n_dim)).form.without_loose()
+        return self._tight(self._constraints(self.resolve_dim(n_dim)))
 
-    @_if_fractional
+    @available_if(lambda region: not region.integer)
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        return worst_rows(self._data(C.shape[1]).form, C, C_true, n_jobs=self.n_jobs)
-
-    _geometry = _if_fractional(PolyhedralRegion._geometry)
-    standard_form = _if_fractional(PolyhedralRegion.standard_form)
-    support_epigraph = _if_fractional(PolyhedralRegion.support_epigraph)
-    equalities = _if_fractional(PolyhedralRegion.equalities)
-    repair = _if_fractional(PolyhedralRegion.repair)
+        plain, rows = self._data(C.shape[1]).form, self._constraints(C.shape[1]).varying()
+        return worst_rows(plain, C, C_true, n_jobs=self.n_jobs, rows=rows)
 
 
 # scikit-learn prints parameters that differ from the default of the signature.  No other region maximizes by default:
@@ -363,41 +361,6 @@ vars(Knapsack.__init__)["__signature__"] = _signature.replace(
         for name, parameter in _signature.parameters.items()
     ]
 )
-
-
-class _RowKnapsack(RowPolyhedral):
-    """Knapsacks with capacities and items of each row."""
-
-    region: Knapsack
-
-    @property
-    def _is_polyhedron(self) -> bool:
-        """Whether items are fractional."""
-        return not self.region.integer
-
-    def _plain_form(self, n_dim: int) -> InequalityForm:
-        return self.region._data(n_dim).form
-
-    def row_form(self, n_dim: int) -> RowForm:
-        upper = self.rows.get("available", np.ones((1, n_dim))).astype(float)
-        return self._form_with(n_dim, b_ub=self.rows["capacity"], upper=upper)
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        region, capacity = self.region, data["capacity"]
-        if "available" in data:
-            C = np.where(data["available"], C, 0.0)  # items without value are not taken
-        plain = region._data(C.shape[1]).form
-        weights = plain.A_ub.toarray()
-        table = _whole_numbers(weights, capacity) if region.integer else None
-        if table is not None:
-            return _pack_whole(C, *table)
-        if not region.integer and weights.shape[0] == 1:
-            return _pack_fractions(C, weights[0], capacity)
-        # The upper bounds of the plain region exclude items that do not fit there but may fit here.
-        form = InequalityForm.build(C.shape[1], A_ub=weights, b_ub=plain.b_ub, upper=1.0)
-        integers = np.ones(C.shape[1], dtype=bool) if region.integer else None
-        W = solve_rows(form, C, integrality=integers, n_jobs=region.n_jobs, rhs=capacity)
-        return np.where(C < 0, W, 0.0)
 
 
 def _whole_numbers(weights: np.ndarray, capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

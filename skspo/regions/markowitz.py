@@ -16,11 +16,11 @@ from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import Cones
 from ._oracles.portfolio import PROVED, Face, PortfolioOracle
-from ._row_names import rows_named
+from ._row_names import rows_among, rows_named
 from .base import Smoothed
 from .capabilities import Memory
 from .conic import ConicRegion
-from .polyhedral import QuadraticForm, StandardForm
+from .forms import QuadraticForm, StandardForm
 
 
 class _MarkowitzData(NamedTuple):
@@ -173,7 +173,7 @@ class Markowitz(ConicRegion):
         W, rest, _ = self._decide(C, data, memory)
         rows = np.flatnonzero(rest)
         if rows.size:
-            with rows_named(lambda row: self._row_names.of(int(rows[row]))):
+            with rows_among(rows):
                 W[rows] = data.conic.minimise(C[rows], self.n_jobs)
         return W
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,11 +16,10 @@ from .._utils.errors import InfeasibleRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, say_variable
-from ._oracles.highs import check_bounded, solve_rows, worst_rows
+from ._oracles.highs import NOTHING, check_bounded, solve_rows, worst_rows
 from ._row_names import row_error
-from .base import Region
-from .polyhedral import InequalityForm, Matrix, PolyhedralRegion, largest_values
-from .row_polyhedra import RowForm, RowPolyhedral
+from .forms import InequalityForm, Matrix
+from .polyhedral import PolyhedralRegion
 
 #: a lower and an upper bound; None means that there is none
 Pair: TypeAlias = tuple[float | None, float | None]
@@ -154,7 +154,13 @@ def _read_bounds(name: str, d: int, bounds: BoundsLike, names: Names = None) -> 
     return lower, upper
 
 
-class ConstrainedRegion(Region):
+class _Constraints(NamedTuple):
+    form: InequalityForm
+    integers: np.ndarray | None = None  # (d,) which decisions are integers; None if none is
+    rows: Mapping[str, np.ndarray] = NOTHING  # vectors of the form that vary by sample
+
+
+class ConstrainedRegion(PolyhedralRegion):
     """Base class of regions given by matrices, bounds and constraints, in the conventions of scipy; see Polyhedron."""
 
     A_ub: Matrix | None
@@ -197,8 +203,18 @@ class ConstrainedRegion(Region):
         bounds = _read_bounds(self.label, d, self.bounds, self._names(d))
         return InequalityForm.build(d, *_stack(upper), *_stack(equal), *bounds)
 
+    def _argmin(self, C: np.ndarray, data: _Constraints) -> np.ndarray:
+        return solve_rows(data.form, C, integrality=data.integers, n_jobs=self.n_jobs, rows=data.rows)
+
+    def _constraints(self, d: int) -> InequalityForm:
+        data = self._data(d)
+        return replace(data.form, **data.rows)
+
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
-        return _read_bounds(self.label, d, self.bounds, self._names(d))  # no program is solved for them
+        if self._rows is None:
+            return _read_bounds(self.label, d, self.bounds, self._names(d))  # no program is solved for them
+        form = self._constraints(d)
+        return form.lower, form.upper
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Bounds may vary by sample, and so may the right-hand sides ``b_ub`` and ``b_eq``, if they are given."""
@@ -208,12 +224,25 @@ class ConstrainedRegion(Region):
 
     _rows_may_be_infinite = frozenset({"lower", "upper"})
 
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _Constraints, d: int) -> dict[str, np.ndarray]:
+        n, form = next(iter(rows.values())).shape[0], data.form
+        for key in {"b_ub", "b_eq"} & set(rows):  # those of further constraints are the same for all samples
+            rest = getattr(form, key)[rows[key].shape[1] :]
+            rows[key] = np.concatenate([rows[key], np.broadcast_to(rest, (n, rest.size))], axis=1)
+        lower, upper = (np.broadcast_to(rows.get(name, getattr(form, name)), (n, d)) for name in ("lower", "upper"))
+        empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
+        if empty.any():
+            row, j = map(int, np.argwhere(empty)[0])
+            text = f"{self.label}: the region of {{row}} is empty, no number is between the lower bound "
+            text += f"{lower[row, j]} of decision {j} and its upper bound {upper[row, j]}."
+            raise row_error(InfeasibleRegionError, row, text)
+        return rows
 
-class _PolyhedronData(NamedTuple):
-    form: InequalityForm
+    def _with_values(self, data: _Constraints, values: dict[str, np.ndarray]) -> _Constraints:
+        return data._replace(rows=values)
 
 
-class Polyhedron(ConstrainedRegion, PolyhedralRegion):
+class Polyhedron(ConstrainedRegion):
     r"""Polyhedron, solved with HiGHS.
 
     .. math:: \{w : A_{ub} w \le b_{ub}, \; A_{eq} w = b_{eq}, \; l \le w \le u\}
@@ -287,78 +316,16 @@ class Polyhedron(ConstrainedRegion, PolyhedralRegion):
         self.cost_bounds = cost_bounds
         self.variable_names = variable_names
 
-    def _prepare(self, d: int) -> _PolyhedronData:
+    def _prepare(self, d: int) -> _Constraints:
         form = self._form(d)
         check_bounded(form, self._names(d))
-        return _PolyhedronData(form)
-
-    def _argmin(self, C: np.ndarray, data: _PolyhedronData) -> np.ndarray:
-        return solve_rows(data.form, C, n_jobs=self.n_jobs)
-
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> RowPolyhedron:
-        return RowPolyhedron(self, split_rows(self.label, self._data(d).form, rows))
+        return _Constraints(form)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        return worst_rows(self._data(C.shape[1]).form, C, C_true, n_jobs=self.n_jobs)
+        data = self._data(C.shape[1])
+        return worst_rows(data.form, C, C_true, n_jobs=self.n_jobs, rows=data.rows)
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return the constraints as they were given, without inequalities that bounds leave loose."""
-        return self._data(self.resolve_dim(n_dim)).form.without_loose()
-
-
-def split_rows(name: str, form: InequalityForm, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Right-hand sides and bounds of every row, as far as they vary; further constraints are the same for all rows."""
-    n = next(iter(rows.values())).shape[0]
-    found = {}
-    for key, plain in (("b_ub", form.b_ub), ("b_eq", form.b_eq)):
-        if key in rows:
-            rest = plain[rows[key].shape[1] :]
-            found[key] = np.concatenate([rows[key], np.broadcast_to(rest, (n, rest.size))], axis=1)
-    if "lower" in rows or "upper" in rows:
-        lower = rows.get("lower", np.broadcast_to(form.lower, (n, form.lower.size)))
-        upper = rows.get("upper", np.broadcast_to(form.upper, (n, form.upper.size)))
-        empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
-        if empty.any():
-            row, j = map(int, np.argwhere(empty)[0])
-            text = f"{name}: the region of {{row}} is empty, no number is between the lower bound {lower[row, j]} of "
-            raise row_error(InfeasibleRegionError, row, text + f"decision {j} and its upper bound {upper[row, j]}.")
-        found |= {"lower": lower, "upper": upper}
-    return found
-
-
-def given_equalities(A_eq: sp.csr_array, fixed: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of the rows of ``A_eq`` and of the unit vectors of fixed decisions."""
-    rows = np.vstack([A_eq.toarray(), np.eye(fixed.size)[fixed]])
-    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1e-300)
-    _, sv, Vt = np.linalg.svd(rows, full_matrices=False)
-    return Vt[sv > 1e-10 * sv.max(initial=1e-300)]
-
-
-class RowPolyhedron(RowPolyhedral):
-    """Polyhedra with right-hand sides and bounds of each row, solved with HiGHS."""
-
-    region: ConstrainedRegion
-
-    def _plain_form(self, n_dim: int) -> InequalityForm:
-        return self.region._data(n_dim).form
-
-    def row_form(self, n_dim: int) -> RowForm:
-        """Return the constraints of each row, without inequalities that bounds leave loose in all rows."""
-        form = self._form_with(n_dim, **self.rows)
-        keep = ~(form.b_ub > largest_values(form.A_ub, form.lower, form.upper)).all(axis=0)
-        return form._replace(A_ub=form.A_ub[keep], b_ub=form.b_ub[:, keep])
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        return self._solve(C)
-
-    def _solve(self, C: np.ndarray, **options: Any) -> np.ndarray:
-        """Solve each row with its own constraints."""
-        form, rows = self._plain_form(C.shape[1]), self.rows
-        n, rhs, bounds = C.shape[0], None, None
-        if "b_ub" in rows or "b_eq" in rows:
-            plain = {"b_ub": form.b_ub, "b_eq": form.b_eq}
-            rhs = np.concatenate([rows.get(k, np.broadcast_to(b, (n, b.size))) for k, b in plain.items()], axis=1)
-        if "lower" in rows:
-            bounds = rows["lower"], rows["upper"]
-        return solve_rows(form, C, n_jobs=self.region.n_jobs, rhs=rhs, bounds=bounds, **options)
+        return self._tight(self._constraints(self.resolve_dim(n_dim)))

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-    row form         {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}    matrices of all samples, one row of
+    inequality form  {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}    matrices of all samples, one row of
     standard form    {u : A u = b, lower <= u <= upper},  w = (u_1, ..., u_d)    b, lower and upper for each sample
 
 An option that does not exist today has the bounds 0 and 0.  A variable is open in a sample if it is strictly between
@@ -11,24 +11,17 @@ its bounds at some decision: the bounds differ, and no constraint holds it at on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import null_space
-from sklearn.utils.metaestimators import available_if
 
 from .._utils.deadline import TimeIsUp, check_time
 from .._utils.errors import InfeasibleRegionError, SolverError
-from ._row_names import row_error, rows_named
-from .per_sample import RowRegion
-from .polyhedral import InequalityForm, StandardForm, polyhedral_geometry
-
-if TYPE_CHECKING:
-    import cvxpy as cp
+from ._row_names import row_error
+from .forms import InequalityForm, StandardForm, polyhedral_geometry
 
 #: samples that agree in which bounds exist and differ are treated together; with more sets of such samples there is no
 #: standard form, because solvers would have to treat most samples one by one
@@ -39,37 +32,6 @@ FEASIBLE = 1e-8
 
 #: an interior point is carried over from one sample to another if no slack shrinks by more than this factor
 CARRIED = 0.1
-
-
-class RowForm(NamedTuple):
-    """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}, with one row of vectors for each sample."""
-
-    A_ub: sp.csr_array
-    b_ub: np.ndarray  # (n, m)
-    A_eq: sp.csr_array
-    b_eq: np.ndarray  # (n, k)
-    lower: np.ndarray  # (n, d)
-    upper: np.ndarray  # (n, d)
-
-    def standard(self) -> StandardForm:
-        """Add one slack per inequality."""
-        (n, m), d = self.b_ub.shape, self.lower.shape[1]
-        plain = InequalityForm.build(d, self.A_ub, np.zeros(m), self.A_eq, np.zeros(self.b_eq.shape[1])).standard()
-        return plain._replace(
-            b=np.concatenate([self.b_eq, self.b_ub], axis=1),
-            lower=np.concatenate([self.lower, np.zeros((n, m))], axis=1),
-            upper=np.concatenate([self.upper, np.full((n, m), np.inf)], axis=1),
-        )
-
-    def violation(self, W: np.ndarray) -> np.ndarray:
-        """Largest violation of any constraint, one number per row of ``W``, relative to the decision."""
-        parts = [
-            (self.A_ub @ W.T).T - self.b_ub,
-            np.abs((self.A_eq @ W.T).T - self.b_eq),
-            self.lower - W,
-            W - self.upper,
-        ]
-        return np.concatenate(parts, axis=1).max(axis=1, initial=0.0) / (1.0 + np.abs(W).max(axis=1, initial=0.0))
 
 
 class Interior(NamedTuple):
@@ -91,20 +53,11 @@ def patterns(table: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield table[row], rows
 
 
-def _has_form(view: RowPolyhedral) -> bool:
-    """Whether there is a standard form: no variable is without bounds, and few sets of bounds exist."""
-    if not view._is_polyhedron:
-        return False
-    cache = view.__dict__.setdefault("_cache", {})
-    if "has form" not in cache:
-        form = view.row_form(view._n_columns())
-        bounded = bool((np.isfinite(form.lower) | np.isfinite(form.upper)).all())
-        few = bounded and sum(1 for _ in patterns(_kinds(form.lower, form.upper))) <= MOST_PATTERNS
-        cache["has form"] = few
-    return cache["has form"]
-
-
-_if_polyhedron = available_if(lambda view: view._is_polyhedron)
+def has_few_patterns(form: InequalityForm) -> bool:
+    """Whether every variable has a bound, and few sets of bounds exist."""
+    form = form.in_rows()
+    bounded = bool((np.isfinite(form.lower) | np.isfinite(form.upper)).all())
+    return bounded and sum(1 for _ in patterns(_kinds(form.lower, form.upper))) <= MOST_PATTERNS
 
 
 def _kinds(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -112,142 +65,45 @@ def _kinds(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     return np.concatenate([np.isfinite(lower), np.isfinite(upper), lower < upper], axis=1)
 
 
-class RowPolyhedral(RowRegion):
-    """View of a polyhedral region with one set of bounds and right-hand sides for each row of costs.
+def repair_rows(form: InequalityForm, interior: Callable[[], Interior], W: np.ndarray) -> np.ndarray:
+    """Move each sample's decision into its region: project on the affine hull, shrink towards the interior."""
+    form, d = form.in_rows(), W.shape[1]
+    standard = form.standard()
+    try:
+        center, is_open = interior()
+    except TimeIsUp:
+        # Averages of the oracle's decisions, which have its accuracy, are feasible without repair.
+        if (form.violation(W) <= FEASIBLE * (1.0 + np.abs(W).max(axis=1, initial=0.0))).all():
+            return W
+        raise SolverError("There was no time to find a point inside the region of each sample.") from None
+    step = W - center[:, :d]
+    for kept, rows in patterns(is_open):
+        equal = np.concatenate([form.A_eq.toarray(), np.eye(d)[~kept[:d]], form.A_ub.toarray()[~kept[d:]]])
+        # Products with directions, not differences: rounding errors of large steps stay within the affine hull.
+        U = null_space(_basis(equal)) if equal.size else np.eye(d)
+        step[rows] = (step[rows] @ U) @ U.T
+    move = np.concatenate([step, -(form.A_ub @ step.T).T], axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(move > 0, move / (standard.upper - center), -move / (center - standard.lower))
+    excess = np.where(is_open, excess, 0.0).max(axis=1, initial=1.0)
+    return center[:, :d] + step / excess[:, None]
 
-    A subclass writes ``_argmin`` and ``row_form``; the other capabilities follow from the latter.
-    """
 
-    @property
-    def _is_polyhedron(self) -> bool:
-        """Whether the decisions of a sample are all points of its polyhedron, and not only the integer ones."""
-        return True
-
-    def row_form(self, n_dim: int) -> RowForm:
-        """Return the polyhedron of each sample."""
-        raise NotImplementedError
-
-    def _form_with(self, n_dim: int, **varying: np.ndarray) -> RowForm:
-        """Row form of the plain region with other vectors."""
-        form = self._plain_form(n_dim)
-        vectors = {
-            name: np.broadcast_to(varying.get(name, getattr(form, name)), (self.n_rows, getattr(form, name).size))
-            for name in ("b_ub", "b_eq", "lower", "upper")
-        }
-        return RowForm(A_ub=form.A_ub, A_eq=form.A_eq, **vectors)
-
-    def _plain_form(self, n_dim: int) -> InequalityForm:
-        """Constraints of the plain region."""
-        region: Any = self.region
-        return region.inequality_form(n_dim)
-
-    def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
-        form = self.row_form(d)
-        return form.lower, form.upper
-
-    def _n_columns(self) -> int:
-        """Number of decision variables, from the region or from the rows."""
-        own = self.region.n_dim
-        return max(array.shape[1] for array in self.rows.values() if array.ndim == 2) if own is None else own
-
-    @available_if(_has_form)
-    def standard_form(self, n_dim: int | None = None) -> StandardForm:
-        """Return {A u = b, lower <= u <= upper}; b, lower and upper have one row for each sample."""
-        return self.row_form(self._n_columns()).standard()
-
-    def take(self, rows: slice | np.ndarray) -> RowRegion:
-        """View of some of the rows."""
-        some = super().take(rows)
-        cache = self.__dict__.get("_cache", {})
-        if "interior" in cache:
-            some.__dict__["_cache"] = {"interior": Interior(*(array[rows] for array in cache["interior"]))}
-        if cache.get("has form"):
-            some.__dict__.setdefault("_cache", {})["has form"] = True
-        return some
-
-    def interior(self) -> Interior:
-        """Interior points of the standard forms (cached)."""
-        cache = self.__dict__.setdefault("_cache", {})
-        found = cache.get("interior")
-        if found is None:
-            with rows_named(self._row_names.of):
-                found = _interior(self.row_form(self._n_columns()).standard())
-            cache["interior"] = found
-        return found
-
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Orthonormal basis of the given equalities and of the variables that are fixed in every sample."""
-        form = self.row_form(self._n_columns())
-        fixed = np.eye(form.lower.shape[1])[(form.lower == form.upper).all(axis=0)]
-        return _basis(np.concatenate([form.A_eq.toarray(), fixed]))
-
-    def _always_hidden(self, d: int) -> np.ndarray:
-        """The given equalities: the bounds of other samples may differ."""
-        return _basis(self.row_form(d).A_eq.toarray())
-
-    @_if_polyhedron
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Move nearly feasible decisions into the region: project on the affine hull, shrink towards the interior."""
-        form, d = self.row_form(W.shape[1]), W.shape[1]
-        standard = form.standard()
-        try:
-            center, is_open = self.interior()
-        except TimeIsUp:
-            # Averages of the oracle's decisions, which have its accuracy, are feasible without repair.
-            if form.violation(W).max(initial=0.0) <= FEASIBLE:
-                return W
-            raise SolverError("There was no time to find a point inside the region of each sample.") from None
-        step = W - center[:, :d]
-        for kept, rows in patterns(is_open):
-            equal = np.concatenate([form.A_eq.toarray(), np.eye(d)[~kept[:d]], form.A_ub.toarray()[~kept[d:]]])
-            # Products with directions, not differences: rounding errors of large steps stay within the affine hull.
-            U = null_space(_basis(equal)) if equal.size else np.eye(d)
-            step[rows] = (step[rows] @ U) @ U.T
-        move = np.concatenate([step, -(form.A_ub @ step.T).T], axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = np.where(move > 0, move / (standard.upper - center), -move / (center - standard.lower))
-        excess = np.where(is_open, excess, 0.0).max(axis=1, initial=1.0)
-        return center[:, :d] + step / excess[:, None]
-
-    @_if_polyhedron
-    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Cone form of the support function of each row; see ``PolyhedralRegion.support_epigraph``."""
-        import cvxpy as cp
-
-        d = V.shape[1]
-        form = self.row_form(d)
-        up, low = np.isfinite(form.upper), np.isfinite(form.lower)
-        some = up.any(axis=0)
-        total, terms, constraints = 0.0 * V, [], []
-        for matrix, rhs, inequality in (
-            (form.A_ub, form.b_ub, True),
-            (form.A_eq, form.b_eq, False),
-            (sp.eye_array(d, format="csr")[some], np.where(up, form.upper, 0.0)[:, some], True),
-        ):
-            if rhs.shape[1]:
-                y = cp.Variable(rhs.shape, nonneg=inequality)
-                total = total + y @ matrix
-                terms.append(cp.sum(cp.multiply(rhs, y), axis=1))
-        if not up[:, some].all():  # the multiplier of a missing bound is zero
-            constraints.append(cp.multiply((~up[:, some]).astype(float), y) == 0)
-        # The multipliers of the lower bounds are eliminated: r = total - V.
-        excess = total - V
-        terms.append(-cp.sum(cp.multiply(np.where(low, form.lower, 0.0), excess), axis=1))
-        constraints.append(excess >= 0)
-        if not low.all():
-            constraints.append(cp.multiply((~low).astype(float), excess) == 0)
-        return reduce(add, terms), constraints
+def fixed_directions(A_eq: sp.csr_array, fixed: np.ndarray | None = None) -> np.ndarray:
+    """Orthonormal basis of the rows of ``A_eq`` and of the unit vectors of fixed decisions."""
+    rows = A_eq.toarray()
+    return _basis(rows if fixed is None else np.concatenate([rows, np.eye(fixed.size)[fixed]]))
 
 
 def _basis(A: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of the rows of a matrix."""
+    """Orthonormal basis of the rows of a matrix, which may be of different sizes."""
     if not A.size:
         return np.zeros((0, A.shape[1]))
-    _, sv, Vt = np.linalg.svd(A, full_matrices=False)
+    _, sv, Vt = np.linalg.svd(A / np.maximum(np.abs(A).max(axis=1, keepdims=True), 1e-300), full_matrices=False)
     return Vt[sv > 1e-10 * max(float(sv[0]), 1e-300)]
 
 
-def _interior(form: StandardForm) -> Interior:
+def find_interior(form: StandardForm) -> Interior:
     """Interior points: one linear program where no other sample's point can be carried over."""
     n, N = form.lower.shape
     center, is_open = np.empty((n, N)), form.lower < form.upper
@@ -325,6 +181,11 @@ def _carry(
         )
     residual = np.abs(trial @ A.T - form.b[rows]).max(axis=1, initial=0.0)
     return trial, inside.all(axis=1) & (residual <= 1e-12 * size * (1.0 + np.abs(A).sum(axis=1).max(initial=0.0)))
+
+
+def forbid(C: np.ndarray, available: np.ndarray | None) -> np.ndarray:
+    """Costs with infinity for what is not available; None means that everything is."""
+    return C if available is None else np.where(available, C, np.inf)
 
 
 def check_available(label: str, available: np.ndarray, least: np.ndarray | int, what: str) -> None:

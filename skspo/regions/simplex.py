@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,15 +13,20 @@ from ._cost_bounds import CostBounds
 from ._names import list_selected
 from ._row_names import row_error
 from .base import Region
-from .polyhedral import InequalityForm, PolyhedralRegion
+from .forms import InequalityForm
+from .polyhedral import PolyhedralRegion
 from .polyhedron import read_numbers
-from .row_polyhedra import RowForm, RowPolyhedral, check_available, rows_like
+from .row_polyhedra import check_available, forbid, rows_like
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 #: coordinates of a box that are trained together
 BLOCK = 20
+
+
+class _Alternatives(NamedTuple):
+    available: np.ndarray | None = None  # (n, d); None means all
 
 
 class Simplex(PolyhedralRegion):
@@ -48,18 +53,21 @@ class Simplex(PolyhedralRegion):
         self.sense = sense
         self.cost_bounds = cost_bounds
 
-    def _argmin(self, C: np.ndarray, data: None) -> np.ndarray:
+    def _prepare(self, d: int) -> _Alternatives:
+        return _Alternatives()
+
+    def _argmin(self, C: np.ndarray, data: _Alternatives) -> np.ndarray:
         W = np.zeros_like(C)
-        W[np.arange(C.shape[0]), C.argmin(axis=1)] = 1.0
+        W[np.arange(C.shape[0]), forbid(C, data.available).argmin(axis=1)] = 1.0
         return W
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Alternatives may be unavailable."""
         return {"available": (d,)}
 
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowSimplex:
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _Alternatives, d: int) -> dict[str, np.ndarray]:
         check_available("Simplex", rows["available"], 1, "it needs")
-        return _RowSimplex(self, rows)
+        return rows
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         selected = list_selected(W, names)
@@ -69,51 +77,39 @@ class Simplex(PolyhedralRegion):
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        tied = C == C.min(axis=1, keepdims=True)
-        return self._argmin(np.where(tied, -C_true, np.inf), None)
+        C = forbid(C, self._data(C.shape[1]).available)
+        return self._argmin(np.where(C == C.min(axis=1, keepdims=True), -C_true, np.inf), _Alternatives())
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return {w >= 0, sum w = 1}."""
         d = self.resolve_dim(n_dim)
-        return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[1.0])
+        available = self._data(d).available
+        upper = np.inf if available is None else np.where(available, np.inf, 0.0)
+        return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[1.0], upper=upper)
 
     def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip to the nonnegative orthant and normalise."""
-        W = np.maximum(W, 0.0)
+        """Clip to what is available and to the nonnegative orthant, and normalise."""
+        available = self._data(W.shape[1]).available
+        W, equal = np.maximum(W, 0.0), 1.0 / W.shape[1]
+        if available is not None:
+            W, equal = np.where(available, W, 0.0), available / available.sum(axis=1, keepdims=True)
         total = W.sum(axis=1, keepdims=True)
-        return np.where(total > 0, W / np.where(total > 0, total, 1.0), 1.0 / W.shape[1])
+        return np.where(total > 0, W / np.where(total > 0, total, 1.0), equal)
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of max_j v_j: t >= v_j for all j."""
         import cvxpy as cp
 
         n, d = V.shape
+        if self._rows is not None:
+            return super().support_epigraph(V)
         t = cp.Variable(n)
         return t, [cp.reshape(t, (n, 1), order="C") @ np.ones((1, d)) >= V]
 
 
-class _RowSimplex(RowPolyhedral):
-    """Simplices of the alternatives that are available in each row."""
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        W = np.zeros_like(C)
-        W[np.arange(C.shape[0]), np.where(data["available"], C, np.inf).argmin(axis=1)] = 1.0
-        return W
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        C = np.where(self.rows["available"], C, np.inf)
-        return self.solve_min(np.where(C == C.min(axis=1, keepdims=True), -C_true, np.inf))
-
-    def row_form(self, n_dim: int) -> RowForm:
-        return self._form_with(n_dim, upper=np.where(self.rows["available"], np.inf, 0.0))
-
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip to the available alternatives and normalise."""
-        available = self.rows["available"]
-        W = np.where(available, np.maximum(W, 0.0), 0.0)
-        total = W.sum(axis=1, keepdims=True)
-        equal = available / available.sum(axis=1, keepdims=True)
-        return np.where(total > 0, W / np.where(total > 0, total, 1.0), equal)
+class _Bounds(NamedTuple):
+    lower: np.ndarray  # (d,) or (n, d)
+    upper: np.ndarray
 
 
 class Box(PolyhedralRegion):
@@ -151,7 +147,7 @@ class Box(PolyhedralRegion):
         sizes = [np.size(b) for b in (self.lower, self.upper) if np.ndim(b)]
         return max(sizes) if sizes else None
 
-    def _prepare(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+    def _prepare(self, d: int) -> _Bounds:
         bounds = []
         for name in ("lower", "upper"):
             value = read_numbers(f"Box: {name}", getattr(self, name))
@@ -167,11 +163,10 @@ class Box(PolyhedralRegion):
             raise InfeasibleRegionError(
                 f"Box: the region is empty, lower[{j}] = {bounds[0][j]} is above upper[{j}] = {bounds[1][j]}."
             )
-        return bounds[0], bounds[1]
+        return _Bounds(*bounds)
 
-    def _argmin(self, C: np.ndarray, data: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        lower, upper = data
-        return np.where(C < 0, upper, lower)
+    def _argmin(self, C: np.ndarray, data: _Bounds) -> np.ndarray:
+        return np.where(C < 0, data.upper, data.lower)
 
     def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
         """Columns and boxes whose product this is: a few at a time, because every block has costs of its own."""
@@ -184,20 +179,17 @@ class Box(PolyhedralRegion):
         """Both bounds may vary by sample, and decisions may be unavailable."""
         return {"lower": (d,), "upper": (d,), "available": (d,)}
 
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowBox:
-        lower, upper = self._data(d)
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _Bounds, d: int) -> dict[str, np.ndarray]:
         available = rows_like(rows, "available", True, (d,))
-        rows = {
-            "lower": np.where(available, rows_like(rows, "lower", lower, (d,)), 0.0),
-            "upper": np.where(available, rows_like(rows, "upper", upper, (d,)), 0.0),
-        }
-        empty = (rows["lower"] > rows["upper"]).any(axis=1)
+        lower = np.where(available, rows_like(rows, "lower", data.lower, (d,)), 0.0)
+        upper = np.where(available, rows_like(rows, "upper", data.upper, (d,)), 0.0)
+        empty = (lower > upper).any(axis=1)
         if empty.any():
             row = int(np.argmax(empty))
             raise row_error(
                 InfeasibleRegionError, row, "Box: the region of {row} is empty, a lower bound is above the upper one."
             )
-        return _RowBox(self, rows)
+        return {"lower": lower, "upper": upper}
 
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
         return self._data(d)
@@ -213,10 +205,10 @@ class Box(PolyhedralRegion):
         return InequalityForm.build(d, lower=lower, upper=upper)
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Unit vectors of the fixed coordinates."""
+        """Unit vectors of the coordinates that are fixed, in every sample."""
         d = self.resolve_dim(n_dim)
         lower, upper = self._data(d)
-        return np.eye(d)[lower == upper]
+        return np.eye(d)[(lower == upper).reshape(-1, d).all(axis=0)]
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Clip to the bounds."""
@@ -226,37 +218,14 @@ class Box(PolyhedralRegion):
         """Cone form of lower.v + (upper - lower).max(v, 0)."""
         import cvxpy as cp
 
-        lower, upper = self._data(V.shape[1])
-        T = cp.Variable(V.shape, nonneg=True)
-        return V @ lower + T @ (upper - lower), [T >= V]
-
-
-class _RowBox(RowPolyhedral):
-    """Boxes with one pair of bounds per row."""
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        return np.where(C < 0, data["upper"], data["lower"])
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        return self.solve_min(np.where(C == 0, -C_true, C))
-
-    def row_form(self, n_dim: int) -> RowForm:
-        return self._form_with(n_dim, **self.rows)
-
-    def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Unit vectors of the coordinates that are fixed in every sample."""
-        lower, upper = self.rows["lower"], self.rows["upper"]
-        return np.eye(lower.shape[1])[(lower == upper).all(axis=0)]
-
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        return np.clip(W, self.rows["lower"], self.rows["upper"])
-
-    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        import cvxpy as cp
-
-        lower, upper = self.rows["lower"], self.rows["upper"]
+        lower, upper = (np.broadcast_to(bound, V.shape) for bound in self._data(V.shape[1]))
         T = cp.Variable(V.shape, nonneg=True)
         return cp.sum(cp.multiply(lower, V) + cp.multiply(upper - lower, T), axis=1), [T >= V]
+
+
+class _Choices(NamedTuple):
+    k: np.ndarray  # () or (n,)
+    available: np.ndarray | None = None  # (n, d); None means all
 
 
 class TopK(PolyhedralRegion):
@@ -285,19 +254,21 @@ class TopK(PolyhedralRegion):
         self.sense = sense
         self.cost_bounds = cost_bounds
 
-    def _prepare(self, d: int) -> int:
+    def _prepare(self, d: int) -> _Choices:
         k = self.k
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 0 <= k <= d:
             raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {shown(k)}.")
-        return int(k)
+        return _Choices(np.array(int(k)))
 
-    def _argmin(self, C: np.ndarray, data: int) -> np.ndarray:
-        if data == 0:
-            return np.zeros_like(C)
-        highest = np.partition(C, data - 1, axis=1)[:, data - 1, None]  # the largest cost that is chosen
-        tied = C == highest
-        W = np.where(C <= highest, 1.0, 0.0)
-        surplus = W.sum(axis=1) - data
+    def _argmin(self, C: np.ndarray, data: _Choices) -> np.ndarray:
+        C, k = forbid(C, data.available), data.k
+        last = np.maximum(k, 1) - 1
+        ordered = np.partition(C, np.unique(last), axis=1)
+        # The largest cost that is chosen.
+        highest = np.where(k > 0, ordered[:, last] if k.ndim == 0 else ordered[np.arange(len(C)), last], -np.inf)
+        tied = C == highest[:, None]
+        W = np.where(C <= highest[:, None], 1.0, 0.0)
+        surplus = W.sum(axis=1) - k
         rows = np.flatnonzero(surplus > 0)
         if rows.size:
             # Among equal costs the lowest indices are chosen.
@@ -309,8 +280,8 @@ class TopK(PolyhedralRegion):
         """How many to choose, and of what."""
         return {"k": (), "available": (d,)}
 
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowTopK:
-        k = rows_like(rows, "k", self._data(d), ())
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _Choices, d: int) -> dict[str, np.ndarray]:
+        k = rows_like(rows, "k", data.k, ())
         wrong = (k != np.floor(k)) | (k < 0) | (k > d)
         if wrong.any():
             row = int(np.argmax(wrong))
@@ -318,7 +289,7 @@ class TopK(PolyhedralRegion):
             raise row_error(ValueError, row, text)
         available = rows_like(rows, "available", True, (d,))
         check_available("TopK", available, k, "k is")
-        return _RowTopK(self, {"k": k.astype(np.int64), "available": available})
+        return {"k": k.astype(np.int64), "available": available}
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
         selected = list_selected(W, names)
@@ -326,33 +297,15 @@ class TopK(PolyhedralRegion):
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        k = self._data(C.shape[1])
-        order = np.lexsort((-C_true, C), axis=1)[:, :k]
+        k, available = self._data(C.shape[1])
         W = np.zeros_like(C)
-        np.put_along_axis(W, order, 1.0, axis=1)
+        first = np.broadcast_to(np.arange(C.shape[1]) < k[..., None], C.shape)
+        np.put_along_axis(W, np.lexsort((-C_true, forbid(C, available)), axis=1), first.astype(float), axis=1)
         return W
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return {0 <= w <= 1, sum w = k}."""
         d = self.resolve_dim(n_dim)
-        return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[float(self._data(d))], upper=1.0)
-
-
-class _RowTopK(RowPolyhedral):
-    """Choices of k of the available options, with one k per row."""
-
-    def _argmin(self, C: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
-        return self._first(np.argsort(np.where(data["available"], C, np.inf), axis=1, kind="stable"))
-
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        return self._first(np.lexsort((-C_true, np.where(self.rows["available"], C, np.inf)), axis=1))
-
-    def _first(self, order: np.ndarray) -> np.ndarray:
-        """The first k of each row."""
-        W = np.zeros(order.shape)
-        np.put_along_axis(W, order, (np.arange(order.shape[1]) < self.rows["k"][:, None]).astype(float), axis=1)
-        return W
-
-    def row_form(self, n_dim: int) -> RowForm:
-        available, k = self.rows["available"], self.rows["k"]
-        return self._form_with(n_dim, b_eq=k[:, None].astype(float), upper=available.astype(float))
+        k, available = self._data(d)
+        upper = 1.0 if available is None else available.astype(float)
+        return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=k[..., None].astype(float), upper=upper)

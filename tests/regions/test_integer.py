@@ -16,8 +16,8 @@ from skspo.calibration import diameter, relative_width
 from skspo.regions._oracles import mixed_integer
 from skspo.regions._oracles.highs import solve_rows
 from skspo.regions.capabilities import CAPABILITIES, missing
+from skspo.regions.forms import InequalityForm
 from skspo.regions.integer import Knapsack, MixedInteger
-from skspo.regions.polyhedral import InequalityForm
 from skspo.regions.polyhedron import Polyhedron
 
 
@@ -221,7 +221,7 @@ def test_equalities_of_integer_decisions():
     # With right-hand sides that vary, only decisions that are fixed whatever they are.
     varying = region.with_rows({"b_eq": np.tile(problem["b_eq"], (6, 1))}, 6, 5)
     assert_allclose(varying.equalities(5) @ (points - points[0]).T, 0.0, atol=1e-12)
-    assert len(varying.equalities(5)) == 2
+    assert len(varying.equalities(5)) == 3
     assert MixedInteger(bounds=(0, 1)).equalities(3).shape == (0, 3)
 
 

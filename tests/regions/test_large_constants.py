@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from skspo import Box, Knapsack, MixedInteger, Polyhedron, SolverError, SPOPlusRegressor
 from skspo.regions._oracles.highs import tighten
-from skspo.regions.polyhedral import InequalityForm
+from skspo.regions.forms import InequalityForm
 
 some = settings(max_examples=25, deadline=None)
 constants = st.sampled_from([1e2, 1e5, 1e7, 1e9, 1e10, 1e11, 1e13])
@@ -104,7 +104,7 @@ def test_constraints_that_never_bind(name, by_row, solver):
 def test_constraints_that_never_bind_in_some_samples():
     """They stay if they bind in others."""
     region = Polyhedron([[1, 1, 1]], [2], bounds=(0, 1)).with_rows({"b_ub": [[1e9], [1.0]]}, 2, 3)
-    assert region.row_form(3).b_ub.shape == (2, 1)
+    assert region.inequality_form(3).b_ub.shape == (2, 1)
     assert_allclose(region.argmin([[-1.0, -2, -3], [-1, -2, -3]]), [[1, 1, 1], [0, 0, 1]])
 
 

@@ -71,7 +71,7 @@ def test_rows_of_a_batch_have_their_own_regions():
     Theta, rows = rng.normal(size=objective.shape), np.array([11, 3, 17, 5])
     G = objective.batch_gradient(Theta, rows, np.ones(4))
     V = 2.0 * objective.design.predict(Theta, rows) - objective.C[rows]
-    low, high = objective.region.rows["lower"][rows], objective.region.rows["upper"][rows]
+    low, high = (bound[rows] for bound in objective.region._data(objective.C.shape[1]))
     best = np.where(objective.C[rows] < 0, high, low)
     expected = 2.0 * objective.design.adjoint(best - np.where(V < 0, high, low), rows)
     assert_allclose(G, expected, rtol=1e-12)

@@ -333,7 +333,7 @@ def test_paths_with_cycles_between_some_nodes_only():
         one = sk.ShortestPath(edges, rows["source"][i], rows["target"][i])
         np.testing.assert_allclose(W[i], one.argmin(C[i]), atol=1e-9)
     assert view.oracle_is_solver
-    assert sorted(pair.oracle_is_solver for pair in view.pairs) == [False, True, True]
+    assert sorted(paths.sweep is None for _, paths in view._data(9).groups(4)) == [False, True, True]
 
 
 @pytest.mark.parametrize("matrix", [np.diag([1.0, 2.0, -1.0, 0.5]), np.array([[1.0, 1, 0, 0], [0, 0, 2, 1]])])
@@ -353,8 +353,8 @@ def test_images_of_regions_that_vary(name, matrix):
 
 
 def test_images_of_paths_between_different_nodes():
-    _, rows, each, view = problem("paths")
-    image = sk.LinearImage(view.region, np.ones((1, 7)), known_cost=np.arange(7.0))
+    region, rows, each, _ = problem("paths")
+    image = sk.LinearImage(region, np.ones((1, 7)), known_cost=np.arange(7.0))
     both = image.with_rows(rows | {"known_cost": np.tile(np.arange(7.0), (N, 1))}, N, 2)
     W = both.argmin(np.ones((N, 2)))
     best = [(points @ (1.0 + np.arange(7.0))).min() for points in each]

@@ -14,7 +14,7 @@ linear program, if the multipliers prove that no decision costs less.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +25,7 @@ from ..._utils.errors import SolverError, UnboundedRegionError
 from ..._utils.threads import count_workers
 from .._names import Names, say_variable
 from .._row_names import row_error
-from ..polyhedral import InequalityForm
+from ..forms import InequalityForm
 from .linear_model import (
     PROVED,
     TINY,
@@ -42,6 +42,7 @@ from .mixed_integer import solve_chunk, tighten
 
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 RAY = 1e-6  # a larger direction of a cone, of size one, is not a violation of its constraints by tolerances of 1e-10
+NOTHING: Mapping[str, np.ndarray] = {}  # no vector varies
 BLOCK = 1024  # rows whose proofs are checked together
 
 
@@ -66,8 +67,7 @@ def solve_rows(
     integrality: np.ndarray | None = None,
     n_jobs: int | None = None,
     time_limit: float | None = None,
-    rhs: np.ndarray | None = None,
-    bounds: tuple[np.ndarray, np.ndarray] | None = None,
+    rows: Mapping[str, np.ndarray] = NOTHING,
 ) -> np.ndarray:
     """Minimise every row of ``C`` over a polyhedron, or over its points with integer coordinates.
 
@@ -82,10 +82,8 @@ def solve_rows(
         Number of threads.  The result does not depend on it, nor on how rows are grouped into calls.
     time_limit : float, default=None
         Seconds for each row.
-    rhs : ndarray of shape (n, m + k), default=None
-        Right-hand sides of each row, of the m inequalities and then of the k equalities; None means those of ``form``.
-    bounds : pair of ndarray of shape (n, d), default=None
-        Lower and upper bounds of the decisions of each row; None means those of ``form``.
+    rows : dict of ndarray, default={}
+        Vectors of the form ("b_ub", "b_eq", "lower", "upper") that differ from row to row, with ``n`` rows.
 
     Returns
     -------
@@ -100,12 +98,7 @@ def solve_rows(
     TimeIsUp
         If the time limit of the fit is reached.
     """
-    # One row of ``sides`` has the right-hand sides and, if bounds vary, lower and upper bounds of a row of costs.
-    sides: tuple[np.ndarray, ...] = ()
-    if rhs is not None or bounds is not None:
-        rhs = np.tile(np.concatenate([form.b_ub, form.b_eq]), (C.shape[0], 1)) if rhs is None else rhs
-        scaled = rhs * np.concatenate([row_factors(form.A_ub), row_factors(form.A_eq)])
-        sides = (np.concatenate([scaled, *(() if bounds is None else bounds)], axis=1),)
+    sides = _sides(form, rows, C.shape[0])
     form, C = scale_constraints(form), scale_costs(C)
     integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
     given = form
@@ -127,7 +120,25 @@ def solve_rows(
     return _checked(given, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides, integers=integers)
 
 
-def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
+def _sides(form: InequalityForm, rows: Mapping[str, np.ndarray], n: int) -> tuple[np.ndarray, ...]:
+    """Right-hand sides of each row of costs and, if bounds vary, its lower and upper bounds; nothing if none vary."""
+    if not rows:
+        return ()
+    names = ("b_ub", "b_eq", "lower", "upper")[: 4 if {"lower", "upper"} & set(rows) else 2]
+    vectors = (rows.get(name, getattr(form, name)) for name in names)
+    sides = np.concatenate([np.broadcast_to(x, (n, x.shape[-1])) for x in vectors], axis=1)
+    sides[:, : form.b_ub.size + form.b_eq.size] *= np.append(row_factors(form.A_ub), row_factors(form.A_eq))
+    return (sides,)
+
+
+def worst_rows(
+    form: InequalityForm,
+    C: np.ndarray,
+    C_true: np.ndarray,
+    *,
+    n_jobs: int | None = None,
+    rows: Mapping[str, np.ndarray] = NOTHING,
+) -> np.ndarray:
     """Among the decisions optimal for each row of ``C``, the one with the largest cost under ``C_true``.
 
     By complementary slackness, on the optimal face every constraint with a nonzero multiplier is active, for any
@@ -139,19 +150,24 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
     C, C_true : ndarray of shape (n, d)
     n_jobs : int, default=None
         Number of threads.
+    rows : dict of ndarray, default={}
+        As in ``solve_rows``.
 
     Returns
     -------
     W : ndarray of shape (n, d)
     """
+    sides = _sides(form, rows, C.shape[0])
     form, C, C_true = scale_constraints(form), scale_costs(C), scale_costs(C_true)
 
-    def chunk(first: int, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+    def chunk(first: int, C: np.ndarray, C_true: np.ndarray, *sides: np.ndarray) -> np.ndarray:
         W = np.empty_like(C)
         if C.shape[0]:
             model, wide = LinearModel(form), np.any(much_larger(C), axis=1).tolist()
             for i in range(C.shape[0]):
                 check_time()
+                for side in sides:
+                    model.set_sides(side[i])
                 best = C[i] @ (model.minimise_again if wide[i] else model.minimise)(C[i], first + i)
                 model.fix_optimal_face()
                 W[i] = model.minimise(-C_true[i], first + i, restart=False)
@@ -162,7 +178,7 @@ def worst_rows(form: InequalityForm, C: np.ndarray, C_true: np.ndarray, *, n_job
                     )
         return W
 
-    return _checked(form, map_rows(chunk, C, C_true, n_jobs=n_jobs))
+    return _checked(form, map_rows(chunk, C, C_true, *sides, n_jobs=n_jobs), *sides)
 
 
 def coordinate_bounds(form: InequalityForm, columns: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from ..._utils.deadline import CLOCKS_DIFFER, check_time, time_left
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from .._row_names import row_error
-from ..polyhedral import InequalityForm
+from ..forms import InequalityForm
 
 Status = highspy.HighsModelStatus
 Options = dict[str, bool | int | float | str]
@@ -396,14 +396,15 @@ class LinearModel:
 
     def fix_optimal_face(self) -> None:
         """Turn every constraint with a nonzero multiplier into an equality."""
-        solution, form = self.highs.getSolution(), self.form
+        solution = self.highs.getSolution()
         w, reduced, y, tie = self.refined or (
             np.array(solution.col_value),
             np.array(solution.col_dual),
             np.array(solution.row_dual),
             TIE,
         )
-        lower, upper = form.lower.copy(), form.upper.copy()
+        self.free = self.lower, self.upper, self.row_lower
+        lower, upper = self.lower.copy(), self.upper.copy()
         fixed = np.abs(reduced) > tie
         # A positive reduced cost means that w_j is at its lower bound, a negative one that it is at its upper bound.
         bound = np.where(reduced > 0, lower, upper)
@@ -412,13 +413,10 @@ class LinearModel:
         self.lower, self.upper = lower, upper
         if self.rows.size:
             active = np.abs(y) > tie
-            self.free_rows, self.row_lower = self.row_lower, np.where(active, self.row_upper, self.row_lower)
+            self.row_lower = np.where(active, self.row_upper, self.row_lower)
             change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
 
     def release_face(self) -> None:
         """Undo ``fix_optimal_face``."""
-        self.lower, self.upper = self.form.lower, self.form.upper
-        self.highs.changeColsBounds(self.columns.size, self.columns, self.lower, self.upper)
-        if self.rows.size:
-            self.row_lower = self.free_rows
-            change_rows(self.highs, self.rows, self.row_lower, self.row_upper)
+        self.lower, self.upper, self.row_lower = self.free
+        self._set_bounds(self.lower, self.upper, self.row_lower)

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from ..._utils.deadline import check_time, in_fit
 from ..._utils.errors import InfeasibleRegionError, SolverError
 from .._row_names import row_error
-from ..polyhedral import InequalityForm
+from ..forms import InequalityForm
 from .linear_model import (
     DUAL,
     JUMP,

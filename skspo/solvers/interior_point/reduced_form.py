@@ -11,7 +11,7 @@ import scipy.linalg
 from ..._training.run import Run
 from ...regions._oracles.highs import coordinate_bounds
 from ...regions.capabilities import equalities_of, has
-from ...regions.polyhedral import InequalityForm, StandardForm, polyhedral_geometry
+from ...regions.forms import InequalityForm, StandardForm, polyhedral_geometry
 from ...regions.row_polyhedra import patterns
 
 
