@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._utils.deadline import Deadline
 from ..regions.capabilities import Memory
+
+if TYPE_CHECKING:
+    from ..regions.base import Region
+    from ..solvers.dual.solver import State
+    from ..solvers.interior_point.reduced_form import ReducedForm
+    from ..solvers.pool import DecisionPool
 
 
 @dataclass
@@ -28,6 +34,47 @@ class Budget:
 
 
 @dataclass
+class Derived:
+    """What depends on the region only, computed when a solver needs it; None until then.
+
+    Parameters
+    ----------
+    pool : DecisionPool
+        Decisions that were found.
+    forms : list of ReducedForm
+        Its reduced form; none if it has no interior.
+    planar : bool
+        Whether its equalities are flows in a planar graph.
+    faces : list
+        Cycle basis of that graph, if it is planar.
+    relaxation : Region and Derived
+        Its relaxation, and what depends on that.
+    """
+
+    pool: DecisionPool | None = None
+    forms: list[ReducedForm] | None = None
+    planar: bool | None = None
+    faces: list[Any] | None = None
+    relaxation: tuple[Region, Derived] | None = None
+
+
+@dataclass
+class States:
+    """Where solvers stopped, for runs on the same rows with other penalties.
+
+    Parameters
+    ----------
+    dual : State
+        Decisions and weights of the dual method.
+    fewer : ndarray of int, dict and States
+        Some of the rows, with the cache of the oracle and the states for them.
+    """
+
+    dual: State | None = None
+    fewer: tuple[np.ndarray, Memory, States] | None = None
+
+
+@dataclass
 class Run:
     """Time limit, budget of work, history and caches of one run.
 
@@ -38,13 +85,12 @@ class Run:
     ----------
     deadline : Deadline
         When the run must end.
-    derived : dict
-        Cache of what depends on the region only.  Runs with other penalties or on other rows share it.
+    derived : Derived
+        What depends on the region only.  Runs with other penalties or on other rows share it.
     memory : dict
         Cache of the region's oracle for the rows of the objective.  Runs with other penalties share it.
-    states : dict
-        Where solvers stopped, by their names, and the caches of ``on_rows``.  Runs with other penalties start from
-        there.
+    states : States
+        Where solvers stopped.  Runs with other penalties start from there.
     history : list
         Rows of seconds, iteration, objective, bound and step, in the units of the objective.
     n_fits : int
@@ -58,9 +104,9 @@ class Run:
     """
 
     deadline: Deadline = field(default_factory=Deadline)
-    derived: Memory = field(default_factory=dict)
+    derived: Derived = field(default_factory=Derived)
     memory: Memory = field(default_factory=dict)
-    states: Memory = field(default_factory=dict)
+    states: States = field(default_factory=States)
     history: list[tuple[float, int, float, float, str]] = field(default_factory=list)
     n_fits: int = 1
     budget: Budget = field(default_factory=Budget)
@@ -73,9 +119,9 @@ class Run:
 
     def on_rows(self, rows: np.ndarray, deadline: Deadline, step: str) -> Run:
         """Return a run on some of the rows that goes on with this history; its caches are kept for later runs."""
-        known = self.states.get("rows")
+        known = self.states.fewer
         if known is None or not np.array_equal(known[0], rows):
-            known = self.states["rows"] = rows, {}, {}
+            known = self.states.fewer = rows, {}, States()
         _, memory, states = known
         return Run(deadline, self.derived, memory, states, self.history, self.n_fits, step=step)
 

@@ -19,9 +19,6 @@ MOST_NUMBERS = 2**20
 #: numbers of the matrix of scores of a block of rows
 BLOCK = 2**22
 
-#: name of the pool in ``Run.derived``
-NAME = "pool of decisions"
-
 
 class DecisionPool:
     """Decisions of a region, each once.
@@ -73,6 +70,7 @@ def pool_of(objective: InMemoryObjective, run: Run) -> DecisionPool | None:
     """Return the pool of the region, with the optimal decisions; None if there is none (see ``can_pool``)."""
     if not can_pool(objective):
         return None
-    pool: DecisionPool = run.derived.setdefault(NAME, DecisionPool(objective.C.shape[1]))
-    pool.add(objective.W)
-    return pool
+    if run.derived.pool is None:
+        run.derived.pool = DecisionPool(objective.C.shape[1])
+    run.derived.pool.add(objective.W)
+    return run.derived.pool

@@ -28,7 +28,7 @@ from sklearn.base import clone
 
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
-from .._training.run import Run
+from .._training.run import Derived, Run
 from .._utils.deadline import TimeIsUp
 from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
@@ -86,12 +86,12 @@ def fit_relaxation(objective: LinearObjective, run: Run, options: SolverOptions,
     convex = any(has(region, name) for name in ("standard_form", "quadratic_form", "support_epigraph"))
     if convex or not isinstance(objective, InMemoryObjective) or not objective.loss.has_dual_bound:
         return []
-    if "relaxation" not in run.derived:
+    if run.derived.relaxation is None:
         try:
-            run.derived["relaxation"] = check_region(region.relaxation(), objective.C.shape[1]), {}
+            run.derived.relaxation = check_region(region.relaxation(), objective.C.shape[1]), Derived()
         except TypeError:  # there is none
             return []
-    relaxed, derived = run.derived["relaxation"]
+    relaxed, derived = run.derived.relaxation
     easier, part = objective.with_loss(SPOPlusLoss(relaxed), relaxed), Run(run.deadline.share(FOR_START), derived)
     if least_work(easier, part) > least_work(objective, run):
         return []

@@ -31,7 +31,7 @@ from skspo import (
 )
 from skspo._training.certificate import Bound, lower_bound
 from skspo._training.in_memory import InMemoryObjective
-from skspo._training.run import Run
+from skspo._training.run import Derived, Run
 from skspo._utils.deadline import Deadline
 from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.solvers import (
@@ -271,8 +271,8 @@ def test_predicted_work_knows_planar_graphs():
     X, C = make_shortest_path(300, 5, (10, 10), random_state=0)
     run, grid = Run(), ShortestPath.grid(10, 10)
     work = interior_point_work(InMemoryObjective(SPOPlusLoss(grid), X, C), run)
-    assert run.derived["planar"]
-    dense = Run(derived={"planar": False})
+    assert run.derived.planar
+    dense = Run(derived=Derived(planar=False))
     assert 10.0 * work < interior_point_work(InMemoryObjective(SPOPlusLoss(grid), X, C), dense)
 
 
@@ -284,7 +284,7 @@ def test_states_of_a_run_serve_the_next_penalty():
     objective = InMemoryObjective(SPOPlusLoss(Simplex()), X, C, prior="least_squares")
     run = Run()
     first = DualSolver().solve(objective.with_penalty(0.1, 0.0), run)
-    assert run.states["dual"].coef is not None and first.converged
+    assert run.states.dual.coef is not None and first.converged
     other = objective.with_penalty(0.08, 0.0)
     warm = DualSolver().solve(other, run.with_deadline(Deadline()), first.coef)
     cold = DualSolver().solve(other, Run(), first.coef)

@@ -110,7 +110,7 @@ class DualSolver(Solver):
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimise from ``start`` or from least squares; ``n_iter`` counts outer iterations."""
-        result, run.states[self.name] = self.solve_from(rows_of(objective), run, start, run.states.get(self.name))
+        result, run.states.dual = self.solve_from(rows_of(objective), run, start, run.states.dual)
         return result
 
     def solve_from(

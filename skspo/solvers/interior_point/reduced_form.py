@@ -38,9 +38,10 @@ def forms_of(objective: Any, run: Run) -> list[ReducedForm]:
     region, d = objective.region, objective.normals.shape[1]
     if has(region, "standard_form") and region.standard_form(d).varies:
         return list(reduce_rows(region, d))
-    if "reduced form" not in run.derived:
-        run.derived["reduced form"] = region_form(region, d)
-    return [] if run.derived["reduced form"] is None else [run.derived["reduced form"]]
+    if run.derived.forms is None:
+        form = region_form(region, d)
+        run.derived.forms = [] if form is None else [form]
+    return run.derived.forms
 
 
 def region_form(region: Any, d: int) -> ReducedForm | None:

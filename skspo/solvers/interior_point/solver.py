@@ -81,10 +81,10 @@ def predicted_work(objective: LinearObjective, run: Run) -> float:
     null = max(N - A.shape[0], k)
     small = N**3 if curved else N * k**2 if A.shape[0] == 1 else 2 * N * null**2 + 2 * null**3
     if null == k and not objective.design.shared and large_enough(objective.n_samples, null):
-        if "planar" not in run.derived:
+        if run.derived.planar is None:
             flows = A.shape[0] > 1 and not curved
-            run.derived["planar"] = flows and cycle_basis(A.toarray()) is not None
-        if run.derived["planar"]:
+            run.derived.planar = flows and cycle_basis(A.toarray()) is not None
+        if run.derived.planar:
             small = int(null**2.5)  # bands of about the root of the number of faces
     if objective.design.shared:
         return objective.n_samples * float(small + N * null * q + null * q**2) + float(q) ** 3

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from ..._training.in_memory import InMemoryObjective
-from ..._training.run import Memory
+from ..._training.run import Derived
 from ..._utils.deadline import check_time
 from .banded import DualGraph
 from .blocks import Block, PlanarBlock, SharedBlock, outliers
@@ -63,11 +63,11 @@ class Polytope:
     state : State
         Has the features, weights and costs, and the coordinates of the coefficients.
     form : ReducedForm
-    derived : dict or None
+    derived : Derived or None
         Cache of what depends on the region only; None if it varies.
     """
 
-    def __init__(self, state: State, form: ReducedForm, derived: Memory | None) -> None:
+    def __init__(self, state: State, form: ReducedForm, derived: Derived | None) -> None:
         self.objective, self.form = state.objective, form
         self.a, self.Z, self.q, self.k = state.a, state.Z, state.q, state.k
         basis, shared = state.basis, state.objective.design.shared
@@ -96,16 +96,17 @@ class Polytope:
         if form.S is not None:
             self._add_quadratic(form.S)
 
-    def _dual_graph(self, derived: Memory | None) -> DualGraph | None:
+    def _dual_graph(self, derived: Derived | None) -> DualGraph | None:
         """Faces of a planar graph, if the equalities are those of flows and banded matrices pay."""
         m, N = self.A.shape
         if derived is None or self.S is not None or self.simple or self.objective.design.shared:
             return None
         if not large_enough(self.a.size, N - m):
             return None
-        if "faces" not in derived:
-            derived["faces"] = cycle_basis(self.A)
-        return None if derived["faces"] is None else DualGraph(derived["faces"])
+        if derived.faces is None:
+            faces = cycle_basis(self.A)
+            derived.faces = [] if faces is None else [faces]
+        return DualGraph(*derived.faces) if derived.faces else None
 
     def _add_quadratic(self, S: np.ndarray) -> None:
         values, vectors = np.linalg.eigh(S)
@@ -147,8 +148,8 @@ class State:
         Those of its region: one, or several that together have all samples.
     Theta : ndarray
         Start.
-    derived : dict
-        Cache of what depends on the region only.
+    derived : Derived
+        What depends on the region only.
     slope : ndarray, optional
         Slope of a linear function that is added to the objective.
     """
@@ -158,7 +159,7 @@ class State:
         objective: InMemoryObjective,
         forms: list[ReducedForm],
         Theta: np.ndarray,
-        derived: Memory,
+        derived: Derived,
         slope: np.ndarray | None = None,
     ) -> None:
         self.objective = objective
