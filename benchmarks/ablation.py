@@ -392,14 +392,6 @@ SWITCHES: dict[str, Switch] = {
         ],
         "problem.py: whitening_of",
     ),
-    "more decisions before a certificate": Switch(
-        {f"{DUAL}.ascent.Ascent.explore": no},
-        [
-            Case("top", "dual", SMALL, (3, 10), (50, 200), 0.01),
-            Case("fractional", "auto", SMALL, (10, 30), (50, 200), 0.01),
-        ],
-        "ascent.py: explore",
-    ),
     "sweeps over rows that moved": Switch(
         {f"{DUAL}.ascent.FULL_SWEEP": 2},
         [
@@ -436,15 +428,6 @@ SWITCHES: dict[str, Switch] = {
             Case("cvxpy", "dual", (60, 150), (3, 6), (5, 8), 0.01),
         ],
         "pool.py, pooled.py",
-    ),
-    "passes that end early": Switch(
-        {f"{DUAL}.pooled.SINCE_WHOLE": 0.0},
-        [
-            Case("two resources", "dual", (60, 150), (3, 6), (10, 20), 0.01),
-            Case("two resources", "auto", (100, 200), (3, 6), (15, 25), 0.01),
-            Case("sets", "dual", (60, 150), (3, 6), (8, 12), 0.01),
-        ],
-        "pooled.py: certify",
     ),
     "state of the last penalty": Switch(
         {f"{DUAL}.solver.DualSolver.solve_from": without_state},

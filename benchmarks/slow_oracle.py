@@ -41,7 +41,7 @@ from skspo.solvers.dual import solver as dual
 
 COLUMNS = {"problem": "", "n": "d", "d": "d", "method": "", "tol": ".0e", "passes": ".1f", "gap": ".1e"}
 COLUMNS |= {"seconds": ".1f", "of the oracle": ".1f", "regret": ".2%"}
-METHODS = ("bundle", "dual without pool", "dual, solve_ratio=1", "dual, solve_ratio=0.2", "relaxation")
+METHODS = ("bundle", "dual without pool", "dual", "relaxation")
 
 
 class Problem(NamedTuple):
@@ -143,8 +143,7 @@ def without_pool() -> Iterator[None]:
 
 def measure(problem: Problem, method: str, tol: float, limit: int) -> dict[str, Any]:
     """One row of the table."""
-    ratio = 1.0 if method == "dual, solve_ratio=1" else 0.2
-    solver: Any = DualSolver(tol=tol, max_iter=limit, solve_ratio=ratio)
+    solver: Any = DualSolver(tol=tol, max_iter=limit)
     if method in ("bundle", "relaxation"):
         solver = BundleSolver(tol=tol, max_iter=limit) if method == "bundle" else "auto"
     model = sk.SPOPlusRegressor(problem.region, solver=solver, tol=tol, **problem.params)

@@ -54,12 +54,6 @@ NEXT_MU, LEAST_MU = 0.3, 1e-3
 #: share of the squared slope of the last step from which on the slope does not decrease (0.5 to 0.95 do equally well)
 STEADY = 0.8
 
-#: part of the gap that new decisions of some rows must promise to put off the oracle call for all rows
-EXPLORE = 0.1
-
-#: share of the gap to which points must have brought it before the oracle is called, and rounds at most
-CERTIFY, ROUNDS = 1.0, 10
-
 
 class State(NamedTuple):
     """Where a fit stopped; a fit to the same rows with another penalty may start from it."""
@@ -94,9 +88,6 @@ class Ascent:
         Coefficients.
     state : State or None
     """
-
-    #: how often decisions are looked for before the oracle is called for all rows
-    rounds = ROUNDS
 
     def __init__(
         self, solver: Solver, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None
@@ -137,7 +128,6 @@ class Ascent:
         # when conjugate gradients and balancing are tried again
         self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
         self.balance_wait, self.balance_patience = 0, 1
-        self.recent = np.empty(0, np.int64)
         self.level = np.inf  # the objective as far as it is known
         self.reference, self.since = np.inf, 0  # the smallest distance, and the iteration that found it
         self.cache: Any = None
@@ -158,11 +148,7 @@ class Ascent:
             if self.cache is None:
                 self.begin()
             while True:
-                self.improve()
-                for _ in range(self.rounds):
-                    if not self.explore():
-                        break
-                    self.improve()
+                self.approach()
                 V, predictions = self.certify()
                 self.balance()
                 self.progress(self.n_iter, self.value, self.bound.value)
@@ -213,6 +199,10 @@ class Ascent:
         t = min(max(slope / max(float(np.vdot(M, M)), 1e-300), 0.0), 1.0)
         self.cache.mix(t)
         self.T = self.base + problem.moments(self.cache)[1]
+
+    def approach(self) -> None:
+        """What comes before a certificate."""
+        self.improve()
 
     def improve(self) -> None:
         """Move the weights of the cached decisions until little is to be gained."""
@@ -354,26 +344,7 @@ class Ascent:
         if self.points:
             self.cache.extend(self.problem, predictions)
         else:
-            self.recent, _ = self.cache.extend(self.problem, V, predictions, np.arange(self.problem.n))
-
-    def explore(self) -> bool:
-        """Whether to go on without a certificate: there is something new, found with few oracle calls or none.
-
-        If the oracle is a solver, only rows that had a new decision the last time are asked.
-        """
-        region, problem = self.objective.region, self.problem
-        if self.late() or not np.isfinite(self.gap):
-            return False
-        if self.points:
-            predictions = problem.predictions(problem.soft(self.T))
-            return self.cache.extend(problem, predictions) > CERTIFY * self.gap_proximal
-        if not (region.oracle_is_solver and 0 < 2 * self.recent.size <= problem.n):
-            return False
-        rows, predictions = self.recent, problem.predictions(problem.soft(self.T))
-        U = problem.arguments(self.T, predictions)[rows]
-        V = np.ascontiguousarray(region.take(rows).solve_min(-U), dtype=np.float64)
-        self.recent, promise = self.cache.extend(problem, V, predictions, rows)
-        return promise > EXPLORE * self.gap_proximal
+            self.cache.extend(self.problem, V, predictions)
 
     def recentre(self) -> None:
         """Move the proximal centre."""

@@ -148,17 +148,14 @@ class Cache:
         V = cache_kernels.averages(self.n, self.d, self.row, weight, self.at, self.idx, self.val)
         return V, np.add.reduceat(weight * self.lin, self.ptr[:-1])
 
-    def extend(
-        self, problem: ScaledProblem, V: np.ndarray, predictions: np.ndarray, rows: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        """Add the decisions V of the rows that beat the cached ones: for which rows, and by how much they do."""
-        vectors, lin = problem.encode(V, rows)
-        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions[rows])
-        best = np.maximum.reduceat(self.lin - 2.0 * self.products(predictions), self.ptr[:-1])[rows]
+    def extend(self, problem: ScaledProblem, V: np.ndarray, predictions: np.ndarray) -> None:
+        """Add the decisions V of the rows where they beat the cached ones."""
+        vectors, lin = problem.encode(V)
+        found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions)
+        best = np.maximum.reduceat(self.lin - 2.0 * self.products(predictions), self.ptr[:-1])
         better = found > best + NEW_SCORE * (np.abs(found) + np.abs(best))
-        new = np.flatnonzero(better & (problem.a[rows] > 0.0))
-        self.add(rows[new], vectors[new], lin[new], MAX_AGE)
-        return rows[new], float(problem.a[rows[new]] @ (found - best)[new])
+        new = np.flatnonzero(better & (problem.a > 0.0))
+        self.add(new, vectors[new], lin[new], MAX_AGE)
 
     def products(self, U: np.ndarray) -> np.ndarray:
         """v_k.u_i for each decision."""

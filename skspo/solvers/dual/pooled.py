@@ -1,10 +1,8 @@
-"""The dual method for regions whose oracle is a solver: it asks for few rows, and looks the others up in a pool.
+"""The dual method for regions whose oracle is a solver: it asks rarely, and looks decisions up in a pool before.
 
 Any decision that scores higher than the cached ones is a valid new one, wherever it comes from.  So the problem is
 first solved over all decisions that were found so far, for any sample: that takes matrix products only.  Then the
-oracle is asked for some rows, in random order.  What it adds to the score of the pool estimates how far the pool is
-from the whole region.  If the gap is likely to be too large, the pass ends there, and the new decisions go into the
-pool.  Otherwise the oracle is asked for the other rows, too: objective and gap are only computed from whole passes.
+oracle is asked, and its decisions go into the pool.
 """
 
 from __future__ import annotations
@@ -13,16 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..base import MATRIX_SPEED, ORACLE_CALL
+from ..base import MATRIX_SPEED
 from ..pool import DecisionPool
 from .ascent import Ascent
 
 #: rounds on the pool at most, and the share of the gap to which they have to bring that on the pool
 ROUNDS, SHARE = 30, 0.1
-
-#: a pass ends early if the gap seems to be more than this multiple of the tolerance; but not if this many times all
-#: rows have been asked since the last whole pass
-HOPELESS, SINCE_WHOLE = 1.5, 5.0
 
 
 class PooledAscent(Ascent):
@@ -36,15 +30,11 @@ class PooledAscent(Ascent):
         With the optimal decisions.
     """
 
-    rounds = ROUNDS
-
     def __init__(self, *args: Any, pool: DecisionPool) -> None:
         super().__init__(*args)
         self.pool = pool
         self.best_decisions: np.ndarray | None = None  # of the oracle, for the best coefficients
-        self.missing = np.inf  # distance of the objective to the bound, as the last pass estimated it
-        self.waiting = np.empty(0, np.int64)  # rows that were not asked in the last pass
-        self.asked = 0  # rows since the last whole pass
+        self.missing = np.inf  # distance of the objective to the bound, by the last certificate
 
     def first_decisions(self, U: np.ndarray) -> np.ndarray:
         """Decisions of the pool."""
@@ -56,6 +46,7 @@ class PooledAscent(Ascent):
             return False
         at = self.position()
         V = self.pool.best(at.U)
+        self.work += self.pool.V.size * float(self.problem.n) / MATRIX_SPEED
         value = self.value_of(at, V)
         self.measure(at, value, min(self.value, value))
         self.balance()
@@ -66,41 +57,23 @@ class PooledAscent(Ascent):
         self.recentre()
         return True
 
+    def approach(self) -> None:
+        """Solve the problem over the decisions of the pool."""
+        self.improve()
+        for _ in range(ROUNDS):
+            if not self.explore():
+                break
+            self.improve()
+
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ask the oracle for some rows, or for all; decisions of the others are those of the pool."""
-        problem, n, at = self.problem, self.problem.n, self.position()
-        V = self.pool.best(at.U)
-        self.work += self.pool.V.size * float(n) / MATRIX_SPEED
-        known, gain, weight = self.value_of(at, V), 0.0, 0.0
-        self.measure(at, known, min(self.value, known))
-        size = max(round(self.solver.solve_ratio * n), 1)
-        rows = np.concatenate([self.waiting, self.random.permutation(np.setdiff1d(np.arange(n), self.waiting))])
-        whole, before = self.late() or self.asked >= SINCE_WHOLE * n, self.deadline.left()
-        for end in range(size, n + size, size):
-            some = np.sort(rows[end - size : end])
-            found = self.objective.region.take(some).solve_min(-at.U[some])
-            gain += float(problem.a[some] @ np.einsum("ij,ij->i", at.U[some], found - V[some]))
-            weight += float(problem.a[some].sum())
-            V[some] = found
-            self.pool.add(found)
-            self.work += some.size * ORACLE_CALL
-            if np.isfinite(before):
-                self.reserve = 2.0 * (before - self.deadline.left()) * n / min(end, n)
-            estimate = known + gain / max(weight, 1e-300)
-            gap = self.objective.relative_gap(min(estimate, self.value), self.bound.value)
-            if end < n and not whole and gap > HOPELESS * self.solver.tol:
-                self.waiting = rows[end:]
-                self.asked += end
-                self.measure(at, estimate, min(estimate, self.value))
-                self.missing = self.whole
-                return V, at.predictions
-        value, self.waiting, self.asked = self.value_of(at, V), rows[:0], 0
-        self.n_iter += 1
-        if value < self.value:
-            self.best, self.value, self.best_decisions = at.Theta, value, V
-        self.measure(at, value, self.value)
+        """Objective and bound; the decisions of the oracle go into the pool."""
+        before = self.value
+        V, predictions = super().certify()
+        self.pool.add(V)
+        if self.value < before:
+            self.best_decisions = V
         self.missing = self.whole
-        return V, at.predictions
+        return V, predictions
 
     def value_of_best(self) -> float:
         """Objective of the best coefficients, with the decisions of the oracle for them."""

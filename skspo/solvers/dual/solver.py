@@ -36,7 +36,6 @@ import numpy as np
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
-from ..._utils.params import number
 from ..._utils.progress import Activity
 from ..._utils.threads import one_blas_thread
 from ..base import Estimate, Result, Solver, Status, features_per_row, pass_work, rows_of
@@ -66,10 +65,6 @@ class DualSolver(Solver):
         Largest number of outer iterations, one batched argmin each; None means 1000.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in the sweeps; None means 0, so that results can be repeated.
-    solve_ratio : float, default=0.2
-        If the oracle is a solver: share of the rows for which it is asked before the model is improved again, above 0
-        and at most 1.  The other rows get the best of all decisions found so far (``pooled``).  The certificate is
-        computed with the oracle for all rows.
     verbose : int, default=0
     """
 
@@ -83,13 +78,11 @@ class DualSolver(Solver):
         tol: float = 1e-6,
         max_iter: int | None = None,
         random_state: Any = None,
-        solve_ratio: float = 0.2,
         verbose: int = 0,
     ) -> None:
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-        self.solve_ratio = solve_ratio
         self.verbose = verbose
 
     @classmethod
@@ -131,7 +124,6 @@ class DualSolver(Solver):
             return result, State(ascent.problem, ascent.cache, ascent.best, ascent.n_iter)
 
     def _ascent(self, objective: InMemoryObjective, run: Run, start: np.ndarray, state: State | None) -> Ascent:
-        number(above=0.0, high=1.0)("solve_ratio", self.solve_ratio)
         pool = pool_of(objective, run)
         if pool is None:
             return Ascent(self, objective, run, start, state)
