@@ -14,7 +14,9 @@ solvers, take costs to be minimised: the sign of ``sense="max"`` has been applie
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Number
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +53,12 @@ class Loss:
 
     def __init__(self, region: Region | None = None) -> None:
         self.region = region
+
+    def on(self, region: Region | None) -> Self:
+        """Return the same loss on another region, as an estimator needs it."""
+        other = copy(self)
+        other.region = region
+        return other
 
     def value(self, C_true: ArrayLike, C_pred: ArrayLike, W_true: np.ndarray | None = None) -> np.ndarray:
         """Loss of each sample, shape (n_samples,)."""

@@ -1,17 +1,30 @@
 """The loss of the tutorial docs/guide/add_a_loss.md, which shows this file, and the tests that it recommends."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime, minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
 
-from skspo import Box, Ellipsoid, Simplex, SPOPlusLoss, TopK
+from skspo import (
+    Box,
+    Ellipsoid,
+    NotCertifiedWarning,
+    Simplex,
+    SPOLoss,
+    SPOMLPRegressor,
+    SPOPlusLoss,
+    SPOPlusRegressor,
+    TopK,
+)
 from skspo._training.in_memory import InMemoryObjective
-from skspo._training.run import Run
 from skspo.losses import Loss
 from skspo.regions.check import check_region
-from skspo.solvers import make_solvers
-from skspo.solvers.lbfgs import descend
+from skspo.solvers import SGDSolver
 
 
 # [loss]
@@ -105,16 +118,14 @@ def fit_with_scipy(loss, X, C):
 # [end of train with SciPy]
 
 
-# [train with an objective]
-def fit_with_objective(loss, X, C, **params):
-    """The same with the parts of skspo: standardised features, penalties, offsets, sample weights."""
-    objective = InMemoryObjective(loss, X, C, **params)
-    Theta, _ = descend(objective, objective.least_squares, 1000, 1e-9)
-    coef, intercept = objective.to_user(Theta)
-    return coef, intercept, objective.value(Theta) * objective.scale
+# [train with an estimator]
+def fit_with_estimator(loss, X, C, offset=None, **params):
+    """The same with an estimator: penalties, offsets, sample weights, decisions, scores."""
+    model = SPOPlusRegressor(loss.region, loss=loss, **params)
+    return model.fit(X, C, offset=offset)
 
 
-# [end of train with an objective]
+# [end of train with an estimator]
 
 
 # [tests of training]
@@ -122,9 +133,9 @@ def test_both_ways_agree():
     X, C = problem()
     loss = SPOPlusWithDistance(Ellipsoid(), share=0.3)
     B, value = fit_with_scipy(loss, X, C)
-    coef, intercept, same = fit_with_objective(loss, X, C)
-    assert_allclose(same, value, rtol=1e-5)
-    assert_allclose(loss.value(C, X @ coef.T + intercept).mean(), same)
+    model = fit_with_estimator(loss, X, C)
+    assert_allclose(model.objective_, value, rtol=1e-5)
+    assert_allclose(loss.value(C, model.predict(X)).mean(), model.objective_)
     assert_allclose(loss.value(C, X @ B[:-1] + B[-1]).mean(), value)
 
 
@@ -133,9 +144,9 @@ def test_trade_off_between_the_two_parts():
     X, C = problem()
     spo_plus, parts = SPOPlusLoss(Ellipsoid()), []
     for share in (0.0, 1.0):
-        coef, intercept, _ = fit_with_objective(SPOPlusWithDistance(Ellipsoid(), share), X, C, alpha=1e-3)
-        C_hat = X @ coef.T + intercept
-        penalty = 0.5e-3 * (coef**2).sum()
+        model = fit_with_estimator(SPOPlusWithDistance(Ellipsoid(), share), X, C, alpha=1e-3)
+        C_hat = model.predict(X)
+        penalty = 0.5e-3 * (model.coef_**2).sum()
         parts.append((spo_plus.value(C, C_hat).mean() + penalty, np.linalg.norm(C_hat - C, axis=1).mean()))
     assert parts[0][0] < parts[1][0]
     assert parts[0][1] > parts[1][1]
@@ -145,19 +156,80 @@ def test_an_offset_is_part_of_the_prediction():
     X, C = problem()
     offset = problem(seed=1)[1]
     loss = SPOPlusWithDistance(Ellipsoid(), share=0.3)
-    coef, intercept, value = fit_with_objective(loss, X, C, offset=offset)
-    assert_allclose(loss.value(C, X @ coef.T + intercept + offset).mean(), value)
+    model = fit_with_estimator(loss, X, C, offset=offset)
+    assert_allclose(loss.value(C, model.predict(X, offset=offset)).mean(), model.objective_)
 
 
-def test_solvers_refuse_an_unsupported_loss():
+# [end of tests of training]
+
+
+@pytest.mark.parametrize("region", REGIONS, ids=repr)
+@pytest.mark.parametrize("params", [{}, {"alpha": 0.1}, {"alpha": 0.05, "l1_ratio": 0.5}], ids=repr)
+def test_without_the_distance_the_optimum_is_that_of_the_certificate(region, params):
+    """Also on polyhedra, where the loss has kinks."""
+    X, C = problem()
+    certified = SPOPlusRegressor(region, **params).fit(X, C)
+    model = fit_with_estimator(SPOPlusWithDistance(region, share=0.0), X, C, **params)
+    smooth = isinstance(region, Ellipsoid) and not params.get("l1_ratio")
+    assert model.objective_ >= certified.lower_bound_ * (1 - 1e-9)
+    assert model.objective_ <= certified.objective_ * (1 + (1e-4 if smooth else 0.02))
+    assert model.lower_bound_ == -np.inf and np.isinf(model.duality_gap_) and model.solver_ == "descent"
+
+
+class Distance(Loss):
+    """Loss that needs no decisions."""
+
+    name, needs_decisions = "distance", False
+
+    def value_gradient_min(self, region, C, C_hat, W, memory=None):
+        assert W is None
+        distance = np.sqrt(1.0 + ((C_hat - C) ** 2).sum(axis=1))
+        return distance, (C_hat - C) / distance[:, None]
+
+
+def test_a_loss_without_decisions_weights_and_neural_networks():
+    X, C = problem()
+    weight = np.random.default_rng(0).uniform(size=len(X))
+    model = SPOPlusRegressor(Box(), loss=Distance()).fit(X, C, weight)
+    assert np.abs(model.predict(X) - C).mean() < 1.2 * np.abs(LinearRegression().fit(X, C).predict(X) - C).mean()
+    same = clone(model).fit(np.vstack([X, X]), np.vstack([C, C]), np.concatenate([weight, weight]))
+    assert_allclose(same.objective_, model.objective_, rtol=1e-5)
+    network = SPOMLPRegressor(Ellipsoid(), loss=SPOPlusWithDistance(), max_iter=30, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        network.fit(X, C)
+    assert network.loss_curve_[-1] < network.loss_curve_[0]
+
+
+def test_limits_end_the_descent():
+    X, C = problem()
+    for limit in ({"max_iter": 3}, {"time_limit": 1e-9}):
+        with pytest.warns(NotCertifiedWarning, match=f"Increase {next(iter(limit))}"):
+            model = SPOPlusRegressor(Simplex(), loss=SPOPlusWithDistance(), **limit).fit(X, C)
+        assert model.status_.endswith("limit") and np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"loss": "spo+"}, TypeError, "loss must be None"),
+        ({"loss": SPOLoss()}, ValueError, "is not continuous: use SPORegressor"),
+        ({"loss": Distance(), "solver": "bundle"}, ValueError, "solver must be 'auto' or a Solver with a loss"),
+        ({"loss": Distance(), "solver": SGDSolver()}, ValueError, "distance loss is to be minimised"),
+    ],
+)
+def test_losses_that_cannot_be_minimised(params, error, message):
+    X, C = problem()
+    with pytest.raises(error, match=message):
+        SPOPlusRegressor(Simplex(), **params).fit(X, C)
+    with pytest.raises(ValueError, match="minimise the SPO\\+ loss only"):
+        SPOPlusRegressor(Simplex(), loss=Distance()).partial_fit(X, C)
+
+
+def test_no_bound_of_another_loss():
     """A bound of the SPO+ loss is not a bound of this loss."""
     X, C = problem()
     region = check_region(Ellipsoid(), n_dim=C.shape[1])
     objective = InMemoryObjective(SPOPlusWithDistance(region), X, C)
-    with pytest.raises(ValueError, match=r"the SPO\+ with distance loss is to be minimised here"):
-        make_solvers(objective, Run(), "lbfgs")
     with pytest.raises(TypeError, match="prove no lower bound of SPOPlusWithDistance"):
         objective.dual_value(objective.W, objective.least_squares)
-
-
-# [end of tests of training]

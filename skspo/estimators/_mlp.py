@@ -65,8 +65,9 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     ----------
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, which is rarely wanted: ``fit`` warns.
-    loss : {"spo+", "spo", "squared_error", "absolute_error"}, default="spo+"
-        Loss to minimise.  "spo", the decision loss itself, needs a region where decisions depend smoothly on the costs.
+    loss : {"spo+", "spo", "squared_error", "absolute_error"} or Loss, default="spo+"
+        Loss to minimise, also one of your own (see the guide, "Add a loss").  "spo", the decision loss itself, needs a
+        region where decisions depend smoothly on the costs.
     hidden_layer_sizes : tuple of int, default=(256,)
         Number of units of each hidden layer; an empty tuple is a linear model.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
@@ -157,7 +158,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self,
         region: Region | None = None,
         *,
-        loss: str = "spo+",
+        loss: str | Loss = "spo+",
         hidden_layer_sizes: ArrayLike = (256,),
         activation: str = "relu",
         shared: bool = False,
@@ -361,7 +362,11 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     @property
     def _trains_on_region(self) -> bool:
-        return LOSSES[self.loss].needs_decisions
+        return self._loss_on(None).needs_decisions
+
+    def _loss_on(self, region: Region | None) -> Loss:
+        """Loss to be minimised on a region."""
+        return self.loss.on(region) if isinstance(self.loss, Loss) else LOSSES[self.loss](region)
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
@@ -369,7 +374,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         "hidden_layer_sizes": Check(
             lambda value: all(is_integer(size) and size >= 1 for size in _layer_sizes(value)), "positive integers"
         ),
-        "loss": one_of(*LOSSES),
+        "loss": Check(
+            lambda value: isinstance(value, Loss) or (isinstance(value, str) and value in LOSSES),
+            f"one of {', '.join(map(repr, LOSSES))}, or a Loss",
+        ),
         "activation": one_of(*ACTIVATIONS),
         "max_iter": integer(1),
         "verbose": VERBOSE,
@@ -387,7 +395,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     def _check_region(self, d: int) -> Region:
         region = check_region(self.region, n_dim=d)
-        if self.loss == "spo" and not has(region, "derivative"):
+        if isinstance(self._loss_on(None), SPOLoss) and not has(region, "derivative"):
             raise ValueError(
                 f"loss='spo' needs decisions that depend smoothly on the costs, which is not so on "
                 f"{type(region).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
@@ -452,7 +460,7 @@ class _Network:
         previous: SPOMLPRegressor | None,
     ) -> None:
         self.model, self.region = model, region
-        self.loss = LOSSES[model.loss](region)
+        self.loss = model._loss_on(region)
         self.function, self.slope = ACTIVATIONS[model.activation]
         X, y = data.X, data.C
         self.weight: np.ndarray = data.weight  # type: ignore[assignment]

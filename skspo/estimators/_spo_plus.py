@@ -19,13 +19,15 @@ from .._training.rows import LocalRows, Rows
 from .._training.run import Run
 from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
+from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import ChunkedData, is_dask, is_large_memmap
-from ..losses import SPOPlusLoss
+from ..losses import Loss, SPOPlusLoss
 from ..regions.base import Region
-from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status
+from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_serves
+from ..solvers.any_loss import AnyLossSolver
 from ..solvers.base import certified
-from ..solvers.driver import minimise
+from ..solvers.driver import minimise, run_solvers
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin, shortfall
 
@@ -47,6 +49,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     surrogate_region : Region, "relaxation" or None, default=None
         Train on this region instead; decisions and scores still use ``region``.  "relaxation" is
         ``region.relaxation()``, the region without integrality.
+    loss : Loss or None, default=None
+        Loss to minimise instead of the SPO+ loss, such as one of your own (see the guide, "Add a loss").  There is no
+        bound for it: ``lower_bound_`` is -inf.
     alpha : float, default=0.0
         Strength of the penalty.
     l1_ratio : float, default=0.0
@@ -161,6 +166,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         region: Region | None = None,
         *,
         surrogate_region: Region | str | None = None,
+        loss: Loss | None = None,
         alpha: float = 0.0,
         l1_ratio: float = 0.0,
         prior: str = "zero",
@@ -177,6 +183,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     ) -> None:
         self.region = region
         self.surrogate_region = surrogate_region
+        self.loss = loss
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.prior = prior
@@ -237,7 +244,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         data = data.within(here, training_region)
         region = data.learn_bounds(region, here)
         with deadline.enforced():
-            objective = self._objective(SPOPlusLoss(training_region), data)
+            objective = self._objective(self._loss_on(training_region), data)
         return self._minimise(objective, Run(deadline), region, data.input_attributes, data)
 
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
@@ -282,7 +289,29 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         with LocalRows(data) as rows:
             return self._fit_rows(rows, input_attributes, deadline)
 
+    def _loss_on(self, region: Region) -> Loss:
+        """Loss to be minimised on a region."""
+        loss = self.loss
+        if loss is None or type(loss) is SPOPlusLoss:
+            return SPOPlusLoss(region)
+        if not isinstance(loss, Loss):
+            raise TypeError(f"loss must be None, which means the SPO+ loss, or a skspo.losses.Loss, got {shown(loss)}.")
+        if not loss.continuous or loss.has_dual_bound:
+            what = "is not continuous: use SPORegressor" if not loss.continuous else "must not set has_dual_bound"
+            raise ValueError(f"loss={shown(loss)} {what}. Bounds are proved for the SPO+ loss only.")
+        if self.solver != "auto" and not isinstance(self.solver, Solver):
+            raise ValueError(
+                f"solver must be 'auto' or a Solver with a loss of your own, got {shown(self.solver)}, which minimises "
+                "the SPO+ loss."
+            )
+        return loss.on(region)
+
+    def _check_spo_plus(self, what: str) -> None:
+        if self.loss is not None and type(self.loss) is not SPOPlusLoss:
+            raise ValueError(f"{what} minimise the SPO+ loss only. Use fit with arrays, or loss=None.")
+
     def _fit_rows(self, rows: Rows, input_attributes: Attributes, deadline: Deadline) -> SPOPlusRegressor:
+        self._check_spo_plus("Chunks and dask collections")
         d = rows.first()[1].shape[1]
         region, _, training_region = self._check_regions(
             np.empty((0, d)), None, self.n_jobs, self.surrogate_region, deadline=deadline
@@ -302,6 +331,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     def _reads_chunks(self) -> bool:
         """Whether the solver needs only sums over rows."""
         solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
+        if self.loss is not None:
+            return False
         return self.solver == "auto" or bool(getattr(solver, "supports_chunks", False))
 
     def _minimise(
@@ -319,7 +350,13 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
         with restore_rng_on_failure(self, self.random_state):
-            result, solver = minimise(objective, run, self._options(), start)
+            if objective.loss.has_dual_bound:
+                result, solver = minimise(objective, run, self._options(), start)
+            else:
+                solver = AnyLossSolver(tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+                solver = self.solver if isinstance(self.solver, Solver) else solver
+                check_solver_serves(solver, objective.region, objective.loss, "none", SOLVERS)
+                result, solver = run_solvers(objective, run, [solver], start)
             self._store(objective, run, result, region, solver.name, input_attributes, data)
         message = shortfall(objective, result, solver)
         if message:
@@ -353,6 +390,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self : SPOPlusRegressor
         """
         self._check_params()
+        self._check_spo_plus("Steps of partial_fit")
         first = not hasattr(self, "coef_")
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
         if not first and not self._fits(data.C.shape[1], data.X.shape[1]):

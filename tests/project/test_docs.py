@@ -64,6 +64,7 @@ def run_blocks(path):
         if language != "python":
             continue
         ran += 1
+        code = textwrap.dedent(code)  # blocks inside lists are indented
         if ">>>" not in code:
             exec(compile(code, f"{path}:{line}", "exec"), globs)
             continue
@@ -75,19 +76,21 @@ def run_blocks(path):
     return ran
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.name != "CONTRIBUTING.md"], ids=name_of)
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
 def test_code_blocks_run(path, monkeypatch):
     monkeypatch.chdir(ROOT)  # paths on pages are those of the source tree
     monkeypatch.setattr(sys, "path", sys.path[:])
     ran = run_blocks(path)
-    if path.parent.name in ("guide", "migrating") and path.stem not in ("index", "add_a_region"):
-        assert ran, "a page of the user guide without code"
+    how_to = path.name == "CONTRIBUTING.md" or path.stem.startswith(("add_a_", "add_an_"))
+    if how_to or (path.parent.name in ("guide", "migrating") and path.stem != "index"):
+        included = "{literalinclude} ../../tests/" in path.read_text()  # that file is run as a test
+        assert ran or included, "a page of the user guide without code"
 
 
-@pytest.mark.parametrize("name", ["add_a_solver", "add_a_loss"])
+@pytest.mark.parametrize("name", ["add_a_solver", "add_a_loss", "add_an_estimator"])
 def test_pages_with_paths_run_from_any_directory(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for module in ("test_new_solver", "test_new_loss"):
+    for module in ("test_new_solver", "test_new_loss", "test_new_estimator"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     test_code_blocks_run(DOCS / f"guide/{name}.md", monkeypatch)
 
@@ -142,7 +145,7 @@ def test_scripts_for_other_packages(path):
 
 def test_the_region_of_the_contributing_guide():
     code = next(code for language, code, _ in fenced((ROOT / "CONTRIBUTING.md").read_text()) if language == "python")
-    globs = {"np": np, "Region": skspo.Region}
+    globs: dict = {}
     exec(textwrap.dedent(code), globs)
     C = np.random.default_rng(0).normal(size=(20, 4))
     np.testing.assert_array_equal(globs["Orthoplex"]().argmin(C), skspo.L1Ball().argmin(C))
@@ -159,6 +162,14 @@ def test_files_and_packages_of_the_contributing_guide():
     from test_layers import LAYERS
 
     assert packages == [package for layer in LAYERS for package in layer]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_names_in_how_tos_exist(path):
+    """Every `NAME` in `file.py` of the package is defined there."""
+    for name, file in re.findall(r"`(\w+)` in\s+`(skspo/[\w/]+\.py)`", path.read_text()):
+        source = (ROOT / file).read_text()
+        assert re.search(rf"^(?:class |def |    def )?{name}\b", source, re.MULTILINE), f"{name} in {file}"
 
 
 def test_included_files():
