@@ -205,16 +205,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors, one column per decision variable.  They may be NaN where the
-            decision is always 0, see :meth:`Region.possible`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative weights of the samples.
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the network is to predict.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        X, y, sample_weight, offset, region_params
+            As in :meth:`SPOPlusRegressor.fit`.
 
         Returns
         -------

@@ -230,17 +230,8 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-        y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
-            decision is always 0, see :meth:`Region.possible`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative weights of the samples, in training and in held-out losses.
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model is to predict.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        X, y, sample_weight, offset, region_params
+            As in :meth:`SPOPlusRegressor.fit`.
         groups : array-like of shape (n_samples,), optional
             Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
             ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
