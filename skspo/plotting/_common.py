@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+OneOrTwoAxes: TypeAlias = "Axes | Sequence[Axes] | np.ndarray | None"
 
 T = TypeVar("T")
 
@@ -30,6 +32,22 @@ def pyplot(who: str) -> ModuleType:
     except ImportError as error:
         raise ImportError(f"{who} needs Matplotlib: pip install skspo[plot]") from error
     return plt
+
+
+def axes_for(display: Any, ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Axes that are given, or those of a new figure, as attributes of a display."""
+    if ax is None:
+        _, ax = pyplot(type(display).__name__).subplots(figsize=size, layout="constrained")
+    display.ax_, display.figure_ = ax, ax.figure
+    return ax
+
+
+def one_or_two(ax: OneOrTwoAxes) -> np.ndarray:
+    """Axes as an array of one or two."""
+    axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if len(axes) > 2:
+        raise ValueError(f"ax must be one Axes or two, got {len(axes)}.")
+    return axes
 
 
 def check_named(estimators: Mapping[str, T], who: str) -> dict[str, T]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from ._common import check_named, legend_above, line_style, pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    OneOrTwoAxes: TypeAlias = Axes | Sequence[Axes] | np.ndarray | None
+from ._common import OneOrTwoAxes, check_named, legend_above, line_style, one_or_two, pyplot
 
 
 class ConvergenceDisplay:
@@ -62,25 +57,20 @@ class ConvergenceDisplay:
         self.tols = dict(tols or {})
 
     @classmethod
-    def from_estimators(
-        cls, estimators: Mapping[str, object], *, ax: OneOrTwoAxes = None, **kwargs: Any
-    ) -> ConvergenceDisplay:
+    def from_estimators(cls, estimators: Mapping[str, object], **kwargs: Any) -> ConvergenceDisplay:
         """Draw the fits of several estimators.
 
         Parameters
         ----------
         estimators : dict of str to fitted estimator
             By the names to be shown; each must have ``history_``.
-        ax : matplotlib Axes, two of them, or None, default=None
-            Where to draw, see :meth:`plot`.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
         display : ConvergenceDisplay
         """
-        pyplot(cls.__name__)
         histories, tols = {}, {}
         for name, estimator in check_named(estimators, cls.__name__).items():
             history = getattr(estimator, "history_", None)
@@ -93,12 +83,10 @@ class ConvergenceDisplay:
             tol = getattr(estimator, "tol", None)
             if tol:
                 tols[name] = float(tol)
-        return cls(histories=histories, tols=tols).plot(ax=ax, **kwargs)
+        return cls(histories=histories, tols=tols).plot(**kwargs)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: object, *, name: str | None = None, ax: OneOrTwoAxes = None, **kwargs: Any
-    ) -> ConvergenceDisplay:
+    def from_estimator(cls, estimator: object, *, name: str | None = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw the fit of one estimator.
 
         Parameters
@@ -107,10 +95,8 @@ class ConvergenceDisplay:
             One with ``history_``.
         name : str or None, default=None
             Name to be shown; None means that of the solver.
-        ax : matplotlib Axes, two of them, or None, default=None
-            Where to draw, see :meth:`plot`.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -118,7 +104,7 @@ class ConvergenceDisplay:
         """
         if name is None:
             name = getattr(estimator, "solver_", type(estimator).__name__)
-        return cls.from_estimators({name: estimator}, ax=ax, **kwargs)
+        return cls.from_estimators({name: estimator}, **kwargs)
 
     def plot(self, ax: OneOrTwoAxes = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw the display.
@@ -135,12 +121,10 @@ class ConvergenceDisplay:
         -------
         self : ConvergenceDisplay
         """
-        plt = pyplot(type(self).__name__)
         if ax is None:
+            plt = pyplot(type(self).__name__)
             _, ax = plt.subplots(2, 1, sharex=True, figsize=(6, 5), layout="constrained")
-        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(self.axes_) > 2:
-            raise ValueError(f"ax must be one Axes or two, got {len(self.axes_)}.")
+        self.axes_ = one_or_two(ax)
         self.objective_lines_, self.bound_lines_, self.gap_lines_ = [], [], []
         style = {"marker": ".", "markersize": 5, "linewidth": 1.3, **kwargs}
         for k, (name, history) in enumerate(self.histories.items()):

@@ -14,7 +14,7 @@ from ..losses import check_costs, check_existing
 from ..regions import Assignment, Knapsack, ShortestPath, Simplex
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import COLOURS, check_sample, legend_above, pyplot
+from ._common import COLOURS, axes_for, check_sample, legend_above, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ class DecisionDisplay:
         self.names = self.region.names(self.C.shape[1]) if names is None else np.asarray(names)
         rows = self.region.with_rows(region_params, *self.C.shape)
         self.C = check_existing(self.C, rows, name="C")[0]
-        self.available = getattr(rows, "rows", {}).get("available")
+        self.possible = rows.possible(*self.C.shape)
         self.W_best = rows.argmin(self.C)
         self.regret = np.einsum("ij,ij->i", self.region.to_min(self.C), self.W - self.W_best)
 
@@ -111,7 +111,6 @@ class DecisionDisplay:
         *,
         region: Region | None = None,
         region_params: RegionParams | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> DecisionDisplay:
         """Draw the decisions of a fitted estimator.
@@ -127,10 +126,8 @@ class DecisionDisplay:
             Where decisions are made; None means the estimator's own ``region_``.
         region_params : dict of array-like, or the like, optional
             Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -139,7 +136,7 @@ class DecisionDisplay:
         check_frames(estimator, region, X=X, C=C, region_params=region_params)
         found, C_hat = fitted_region(estimator, region), estimator.predict(X)
         names = decision_names(estimator, found, np.shape(C)[-1])
-        return cls.from_predictions(C_hat, C, found, region_params=region_params, names=names, ax=ax, **kwargs)
+        return cls.from_predictions(C_hat, C, found, region_params=region_params, names=names, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -150,7 +147,6 @@ class DecisionDisplay:
         *,
         region_params: RegionParams | None = None,
         names: ArrayLike | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> DecisionDisplay:
         """Draw the decisions made with predicted costs.
@@ -165,10 +161,8 @@ class DecisionDisplay:
             Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
         names : list of str, optional
             Names of the decision variables; None means those of the region.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -179,7 +173,7 @@ class DecisionDisplay:
         C, C_hat = check_costs(C, C_hat, may_miss=True)
         region = check_region(region, n_dim=C.shape[1])
         W = region.with_rows(region_params, *C.shape).decide(C_hat)
-        return cls(region=region, C=C, W=W, region_params=region_params, names=names).plot(ax=ax, **kwargs)
+        return cls(region=region, C=C, W=W, region_params=region_params, names=names).plot(**kwargs)
 
     def plot(
         self,
@@ -213,7 +207,6 @@ class DecisionDisplay:
         -------
         self : DecisionDisplay
         """
-        plt = pyplot(type(self).__name__)
         n, d = self.C.shape
         i = check_sample(sample, n)
         labels = self.names if labels is None else labels
@@ -221,9 +214,8 @@ class DecisionDisplay:
         if names.shape != (d,):
             raise ValueError(f"labels must be {d} names, one per decision variable, got {names.size}.")
         graph = GraphPositions.of(self.region, pos) if isinstance(self.region, ShortestPath) else None
-        if ax is None:
-            square = isinstance(self.region, (Simplex, ShortestPath, Assignment))
-            _, ax = plt.subplots(figsize=(5.5, 5.0) if square else (7.0, 4.0), layout="constrained")
+        square = isinstance(self.region, (Simplex, ShortestPath, Assignment))
+        ax = axes_for(self, ax, (5.5, 5.0) if square else (7.0, 4.0))
         if isinstance(self.region, Simplex):
             self._counts(ax, names, cmap, colorbar)
         elif graph is not None:
@@ -234,7 +226,6 @@ class DecisionDisplay:
             self._items(ax, i, names)
         else:
             self._bars(ax, i, names)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _summary(self, i: int) -> str:
@@ -268,10 +259,10 @@ class DecisionDisplay:
 
     def _pairs(self, ax: Axes, i: int, names: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
         """Costs of an assignment as a matrix, with a mark for each pair."""
-        shape = self.region._data(len(names))
+        shape = self.region._data(len(names))[:2]
         costs = self.C[i].reshape(shape)
-        if self.available is not None:
-            costs = np.ma.masked_array(costs, ~self.available[i].reshape(shape))
+        if self.possible is not None:
+            costs = np.ma.masked_array(costs, ~self.possible[i].reshape(shape))
         image = ax.imshow(costs, cmap=_shades(cmap, 0.05, 0.75), aspect="equal")
         ax.set_facecolor("white")
         size = 15.0 * min(1.0, 14.0 / max(shape))  # the side of a mark in points

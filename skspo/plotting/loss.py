@@ -13,7 +13,7 @@ from .._utils.types import Predictor
 from ..losses import SPOPlusLoss, check_costs
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import COLOURS, Jumps, check_named, check_sample, find_jumps, legend_above, pyplot, with_gaps
+from ._common import COLOURS, Jumps, axes_for, check_named, check_sample, find_jumps, legend_above, pyplot, with_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,10 +33,6 @@ class LossDisplay:
         Losses.
     jumps : tuple of (ndarray of shape (m,), ndarray of shape (m, 1), ndarray of shape (m, 1))
         Positions at which the decision jumps, and the SPO losses before and after.
-    names : tuple of two str, default=("first prediction", "second prediction")
-        Names of the two predictions.
-    title : str, default="SPO and SPO+ loss of one sample"
-        Title.
 
     Attributes
     ----------
@@ -58,22 +54,11 @@ class LossDisplay:
     True
     """
 
-    def __init__(
-        self,
-        *,
-        positions: np.ndarray,
-        spo: np.ndarray,
-        spo_plus: np.ndarray,
-        jumps: Jumps,
-        names: tuple[str, str] = ("first prediction", "second prediction"),
-        title: str = "SPO and SPO+ loss of one sample",
-    ) -> None:
+    def __init__(self, *, positions: np.ndarray, spo: np.ndarray, spo_plus: np.ndarray, jumps: Jumps) -> None:
         self.positions = positions
         self.spo = spo
         self.spo_plus = spo_plus
         self.jumps = Jumps(*jumps)
-        self.names = names
-        self.title = title
 
     @classmethod
     def from_estimators(
@@ -84,7 +69,6 @@ class LossDisplay:
         *,
         sample: int = 0,
         region: Region | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> LossDisplay:
         """Draw the losses between the predictions of two fitted estimators.
@@ -122,7 +106,7 @@ class LossDisplay:
         i = check_sample(sample, len(true))
         kwargs = {"names": tuple(named), "title": f"sample {i}: SPO and SPO+ loss", **kwargs}
         region = fitted_region(list(named.values())[1], region)
-        return cls.from_predictions(true[i], first[i], second[i], region, ax=ax, **kwargs)
+        return cls.from_predictions(true[i], first[i], second[i], region, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -134,9 +118,6 @@ class LossDisplay:
         *,
         limits: tuple[float, float] = (-0.25, 1.25),
         n_points: int = 1001,
-        names: tuple[str, str] = ("first prediction", "second prediction"),
-        title: str = "SPO and SPO+ loss of one sample",
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> LossDisplay:
         """Draw the losses of the predictions ``first + t (second - first)``.
@@ -152,14 +133,8 @@ class LossDisplay:
             Smallest and largest t.
         n_points : int, default=1001
             Number of predictions.
-        names : tuple of two str, default=("first prediction", "second prediction")
-            Names of the two predictions.
-        title : str, default="SPO and SPO+ loss of one sample"
-            Title; say which sample it is.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -188,17 +163,26 @@ class LossDisplay:
             spo=np.einsum("ij,ij->i", region.to_min(C), region.decide(C_hat) - W),
             spo_plus=SPOPlusLoss(region).value(C, C_hat, W),
             jumps=Jumps(changes.at, spo(changes.before), spo(changes.after)),
-            names=names,
-            title=title,
-        ).plot(ax=ax, **kwargs)
+        ).plot(**kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> LossDisplay:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        names: tuple[str, str] = ("first prediction", "second prediction"),
+        title: str = "SPO and SPO+ loss of one sample",
+        **kwargs: Any,
+    ) -> LossDisplay:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
+        names : tuple of two str, default=("first prediction", "second prediction")
+            Names of the two predictions.
+        title : str, default="SPO and SPO+ loss of one sample"
+            Title; say which sample it is.
         **kwargs
             Passed to ``Axes.plot``, for both lines.
 
@@ -206,9 +190,7 @@ class LossDisplay:
         -------
         self : LossDisplay
         """
-        plt = pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.0, 4.0), layout="constrained")
+        ax = axes_for(self, ax, (6.0, 4.0))
         at, spo = with_gaps(self.positions, self.spo[:, None], self.jumps)
         styles = [
             {"color": color, "linewidth": 2.5, "label": label, **kwargs}
@@ -222,8 +204,7 @@ class LossDisplay:
             label = "decision jumps" if k == 0 else None
             ax.axvline(jump, color="0.6", linewidth=1, linestyle=":", zorder=0, label=label)
         inside = [t for t in (0.0, 1.0) if self.positions[0] <= t <= self.positions[-1]]
-        ax.set_xticks(inside, [f"{self.names[int(t)]}\n(t = {t:.0f})" for t in inside])
+        ax.set_xticks(inside, [f"{names[int(t)]}\n(t = {t:.0f})" for t in inside])
         ax.set(xlabel="prediction, on the line between the two", ylabel="loss, in units of the costs")
-        legend_above(ax, self.title)
-        self.ax_, self.figure_ = ax, ax.figure
+        legend_above(ax, title)
         return self

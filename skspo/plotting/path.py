@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._training.fitted import check_frames
 from ..metrics import spo_loss, spo_plus_loss
 from ..regions.base import Region
-from ._common import FEW_LINES, legend_right, line_style, pyplot
+from ._common import FEW_LINES, axes_for, legend_right, line_style, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,25 +72,20 @@ class RegularizationPathDisplay:
         self.chosen = chosen
 
     @classmethod
-    def from_estimator(
-        cls, estimator: SPOPlusRegressorCV, *, ax: Axes | None = None, **kwargs: Any
-    ) -> RegularizationPathDisplay:
+    def from_estimator(cls, estimator: SPOPlusRegressorCV, **kwargs: Any) -> RegularizationPathDisplay:
         """Draw the cross-validated losses of a fitted :class:`~skspo.SPOPlusRegressorCV`.
 
         Parameters
         ----------
         estimator : SPOPlusRegressorCV
             Fitted.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
         display : RegularizationPathDisplay
         """
-        pyplot(cls.__name__)
         if not hasattr(estimator, "alphas"):
             raise TypeError(
                 f"{cls.__name__}.from_estimator takes a fitted SPOPlusRegressorCV, got {type(estimator).__name__}. "
@@ -102,7 +97,7 @@ class RegularizationPathDisplay:
             "held-out SPO+ loss": results["mean_test_spo_plus_loss"],
             "held-out SPO loss": results["mean_test_spo_loss"],
         }
-        return cls(alphas=estimator.alphas_, losses=losses, chosen=estimator.alpha_).plot(ax=ax, **kwargs)
+        return cls(alphas=estimator.alphas_, losses=losses, chosen=estimator.alpha_).plot(**kwargs)
 
     @classmethod
     def from_path(
@@ -111,8 +106,6 @@ class RegularizationPathDisplay:
         X: ArrayLike | None = None,
         C: ArrayLike | None = None,
         region: Region | None = None,
-        *,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegularizationPathDisplay:
         """Draw the output of :func:`~skspo.spo_plus_path`.
@@ -125,10 +118,8 @@ class RegularizationPathDisplay:
             Test data.  Without them the coefficients are drawn.
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -144,7 +135,7 @@ class RegularizationPathDisplay:
             predictions = [np.asarray(X) @ B.T + b for B, b in zip(coefs, intercepts, strict=True)]
             for name, metric in (("SPO+ loss", spo_plus_loss), ("SPO loss", spo_loss)):
                 losses[name] = np.array([metric(C, C_hat, region) for C_hat in predictions])
-        return cls(alphas=alphas, losses=losses, coefs=coefs).plot(ax=ax, **kwargs)
+        return cls(alphas=alphas, losses=losses, coefs=coefs).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str | None = None, **kwargs: Any) -> RegularizationPathDisplay:
         """Draw the display.
@@ -162,7 +153,6 @@ class RegularizationPathDisplay:
         -------
         self : RegularizationPathDisplay
         """
-        plt = pyplot(type(self).__name__)
         have = {"loss": bool(self.losses), "coef": self.coefs is not None}
         if kind is None:
             kind = "loss" if self.losses else "coef"
@@ -173,8 +163,7 @@ class RegularizationPathDisplay:
                 f"kind={kind!r} has nothing to draw: losses come from a cross-validated estimator, or from a path with "
                 "test data; coefficients come from a path."
             )
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+        ax = axes_for(self, ax, (6.0, 4.0))
         at, ticks = self._positions()
         self.lines_: list[Line2D] = []
         if kind == "loss":
@@ -200,7 +189,6 @@ class RegularizationPathDisplay:
             self.chosen_line_ = ax.axvline(at[k], color="black", linewidth=1, linestyle="--", label="chosen")
         if ax.get_legend_handles_labels()[0]:
             legend_right(ax)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_coefs(self, ax: Axes, at: np.ndarray, kwargs: dict[str, Any]) -> None:

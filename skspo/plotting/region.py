@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.spatial import ConvexHull
 
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import Jumps, find_jumps, legend_above, line_style, pyplot, with_gaps
+from ._common import Jumps, OneOrTwoAxes, find_jumps, legend_above, line_style, one_or_two, pyplot, with_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
-
-    OneOrTwoAxes: TypeAlias = Axes | Sequence[Axes] | np.ndarray | None
 
 #: singular values of the decisions below this share of the largest are directions in which the region has no extent
 FLAT = 1e-7
@@ -115,7 +112,7 @@ class RegionDisplay:
 
     @classmethod
     def from_region(
-        cls, region: Region, *, n_dim: int | None = None, n_angles: int = 720, ax: OneOrTwoAxes = None, **kwargs: Any
+        cls, region: Region, *, n_dim: int | None = None, n_angles: int = 720, **kwargs: Any
     ) -> RegionDisplay:
         """Draw a region.
 
@@ -126,10 +123,8 @@ class RegionDisplay:
             Number of decision variables, 2 or 3; by default that of the region, or 3 if it has none.
         n_angles : int, default=720
             Number of cost vectors.
-        ax : matplotlib Axes, two of them, or None, default=None
-            Where to draw, see :meth:`plot`.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -166,7 +161,7 @@ class RegionDisplay:
             basis=basis,
             name=type(region).__name__,
             sense=region.sense,
-        ).plot(ax=ax, **kwargs)
+        ).plot(**kwargs)
 
     def plot(self, ax: OneOrTwoAxes = None) -> RegionDisplay:
         """Draw the display.
@@ -181,14 +176,11 @@ class RegionDisplay:
         -------
         self : RegionDisplay
         """
-        plt = pyplot(type(self).__name__)
         solid = len(self.basis) == 3
         if ax is None:
-            figure = plt.figure(figsize=(7.6, 3.5), layout="constrained")
+            figure = pyplot(type(self).__name__).figure(figsize=(7.6, 3.5), layout="constrained")
             ax = [figure.add_subplot(1, 2, 1, projection="3d" if solid else None), figure.add_subplot(1, 2, 2)]
-        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(self.axes_) > 2:
-            raise ValueError(f"ax must be one Axes or two, got {len(self.axes_)}.")
+        self.axes_ = one_or_two(ax)
         self.ax_ = self.axes_[0]
         if solid and self.ax_.name != "3d":
             raise ValueError(

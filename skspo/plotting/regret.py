@@ -14,7 +14,7 @@ from .._training.fitted import check_frames, check_metadata, fitted_region, meta
 from .._utils.types import Predictor, RegionParams
 from ..metrics import normalized_spo_loss, spo_loss
 from ..regions.base import Region
-from ._common import check_named, pyplot
+from ._common import axes_for, check_named, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,6 @@ class RegretDisplay:
         normalize: bool = False,
         offset: ArrayLike | None = None,
         region_params: RegionParams | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegretDisplay:
         """Draw the regrets of fitted estimators.
@@ -99,10 +98,8 @@ class RegretDisplay:
             Known part of the costs: the cost is the offset plus what the models predict.
         region_params : dict of array-like, or the like, optional
             Parameters of the region that vary by sample, one row per sample (see :func:`~skspo.row_params`).
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -119,7 +116,7 @@ class RegretDisplay:
             regrets[name] = metric(
                 C, C_hat, fitted_region(estimator, region), per_sample=True, offset=offset, region_params=region_params
             )
-        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
+        return cls(regrets=regrets, normalized=normalize).plot(**kwargs)
 
     @classmethod
     def from_estimator(
@@ -153,7 +150,6 @@ class RegretDisplay:
         region: Region | None = None,
         *,
         normalize: bool = False,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> RegretDisplay:
         """Draw the regrets of predicted costs.
@@ -168,10 +164,8 @@ class RegretDisplay:
             Where decisions are made; None means the unit Box.
         normalize : bool, default=False
             As in :meth:`from_estimators`.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
@@ -183,7 +177,7 @@ class RegretDisplay:
             name: metric(C, C_hat, region, per_sample=True)
             for name, C_hat in check_named(predictions, cls.__name__).items()
         }
-        return cls(regrets=regrets, normalized=normalize).plot(ax=ax, **kwargs)
+        return cls(regrets=regrets, normalized=normalize).plot(**kwargs)
 
     def plot(
         self, ax: Axes | None = None, *, max_points: int = 150, in_view: float = 0.98, **kwargs: Any
@@ -206,16 +200,13 @@ class RegretDisplay:
         -------
         self : RegretDisplay
         """
-        plt = pyplot(type(self).__name__)
         from matplotlib.collections import LineCollection
 
         names, values = list(self.regrets), list(self.regrets.values())
         check_consistent_length(*values)
         unit = 100.0 if self.normalized else 1.0
         values = [unit * v for v in values]
-        if ax is None:
-            width = min(max(1.5 * len(names) + 1.0, 4.0), 12.0)
-            _, ax = plt.subplots(figsize=(width, 4.5), layout="constrained")
+        ax = axes_for(self, ax, (min(max(1.5 * len(names) + 1.0, 4.0), 12.0), 4.5))
         n = len(values[0])
         shown = np.unique(np.linspace(0, n - 1, min(n, max_points)).astype(int))
         # The same shift in every box keeps the lines parallel.
@@ -257,5 +248,4 @@ class RegretDisplay:
                     color="0.4", fontsize="small",
                 )  # fmt: skip
         ax.set_ylabel("regret of a sample, % of the mean best cost" if self.normalized else "regret of a sample")
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._common import pyplot
+from ._common import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,24 +67,19 @@ class StackingDisplay:
         self.chosen = chosen
 
     @classmethod
-    def from_estimator(
-        cls, estimator: SPOStackingRegressor, *, ax: Axes | None = None, **kwargs: Any
-    ) -> StackingDisplay:
+    def from_estimator(cls, estimator: SPOStackingRegressor, **kwargs: Any) -> StackingDisplay:
         """Draw the held-out regrets of a fitted stack.
 
         Parameters
         ----------
         estimator : fitted SPOStackingRegressor
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
-            Passed to :meth:`plot`.
+            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------
         display : StackingDisplay
         """
-        pyplot(cls.__name__)
         check_is_fitted(estimator)
         results = estimator.cv_results_
         m = len(estimator.weights_)
@@ -95,7 +90,7 @@ class StackingDisplay:
             errors=results["se_test_spo_loss"][shown],
             weights=[*results["weights"][-1], np.nan, np.nan],
             chosen=estimator.chosen_,
-        ).plot(ax=ax, **kwargs)
+        ).plot(**kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> StackingDisplay:
         """Draw the display.
@@ -111,9 +106,7 @@ class StackingDisplay:
         -------
         self : StackingDisplay
         """
-        plt = pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.5, 0.45 * len(self.names) + 1.2), layout="constrained")
+        ax = axes_for(self, ax, (6.5, 0.45 * len(self.names) + 1.2))
         labels = [
             name if np.isnan(weight) else f"{name}  (weight {weight:.2f})"
             for name, weight in zip(self.names, self.weights, strict=True)
@@ -129,5 +122,4 @@ class StackingDisplay:
         ax.invert_yaxis()
         ax.set_xlabel("mean regret of held-out samples, with its standard error")
         ax.set_title(f"chosen: {self.chosen}")
-        self.ax_, self.figure_ = ax, ax.figure
         return self
