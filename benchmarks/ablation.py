@@ -38,7 +38,7 @@ from results import Table, out_option
 
 import skspo as sk
 from skspo._training.certificate import ZERO_BOUND
-from skspo._utils import deadline
+from skspo._utils import limits
 from skspo.solvers.dual.solver import DualSolver
 from skspo.solvers.interior_point.state import State
 
@@ -622,7 +622,7 @@ def main() -> None:
     small = np.random.default_rng(0).normal(size=(40, 3)), np.random.default_rng(1).normal(size=(40, 4))
     for region in (sk.Simplex(), sk.TopK(2)):  # loads the kernels for decisions and for points
         sk.SPOPlusRegressor(region, solver="dual", alpha=0.1).fit(*small)
-    deadline.perf_counter = time.process_time  # type: ignore[attr-defined]  # others may use the machine
+    limits.perf_counter = time.process_time  # type: ignore[attr-defined]  # others may use the machine
     for name in names:
         for at in range(len(SWITCHES[name].cases)):
             print(table.add(measure(name, at, args.seed, args.cap)), flush=True)

@@ -108,18 +108,18 @@ def measure(problem: Problem, cap: float, solvers: list[str]) -> dict[str, Any]:
     import numpy as np
 
     import skspo as sk
-    from skspo._utils import deadline
+    from skspo._utils import limits
 
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
     small = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))
     for kind in (sk.Simplex(), sk.TopK(2)):  # load the kernels for decisions and for points
         sk.SPOPlusRegressor(kind, solver="dual", alpha=0.1).fit(*small)
-    wall_clock = deadline.perf_counter
+    wall_clock = limits.perf_counter
     results: dict[str, Any] = {}
     for solver in ["auto", *solvers]:
         # Limits are processor time, too, because others may use the machine; conic runs in a process of its own.
-        deadline.perf_counter = wall_clock if solver == "conic" else time.process_time
+        limits.perf_counter = wall_clock if solver == "conic" else time.process_time
         results[solver] = fastest(problem, solver, cap)
         if solver == "auto" and results["auto"]["gap"] <= problem.tol:
             cap = min(cap, results["auto"]["seconds"] + LEAST)

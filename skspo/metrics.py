@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from ._training.fitted import check_frames, check_metadata, metadata_checked
 from ._utils.cost_matrix import read_cost_matrix, read_costs
+from ._utils.errors import warn_once
 from ._utils.frames import check_index, column_names
 from ._utils.scaling import relative_weight
 from ._utils.shown import shown
 from ._utils.types import RegionParams
-from ._utils.warn import warn_once
 from .losses import SPOPlusLoss, check_costs, check_existing, check_offset, check_weight
 from .regions.base import Region
 from .regions.capabilities import CAPABILITIES, has

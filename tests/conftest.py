@@ -14,7 +14,7 @@ import scipy.linalg  # noqa: F401
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from skspo._utils.warn import forget_warnings
+from skspo._utils.errors import forget_warnings
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from .._utils.deadline import Deadline, StepTimer
+from .._utils.limits import Deadline, StepTimer
 
 if TYPE_CHECKING:
     from .objective import LinearObjective

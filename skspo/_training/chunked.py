@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._utils.deadline import Deadline
+from .._utils.limits import Deadline
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region

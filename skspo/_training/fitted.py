@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.errors import warn_once
 from .._utils.frames import Known, check_columns, check_index, check_values
 from .._utils.types import RegionParams
-from .._utils.warn import warn_once
 from ..regions._names import known_names
 from ..regions._row_params import row_frames
 from ..regions.base import Region

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.sparse import csr_array, issparse
 
-from .._utils.deadline import Deadline, TimeIsUp, share_of_time
+from .._utils.limits import Deadline, TimeIsUp, share_of_time
 from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from .._utils.errors import warn_once
 from .._utils.frames import check_values, column_names
-from .._utils.interrupts import check_interrupt, interrupts_arrive
+from .._utils.limits import check_interrupt, interrupts_arrive
 from .._utils.scaling import check_largest, relative_weight
 from .._utils.types import RegionParams
-from .._utils.warn import warn_once
 from ..losses import check_existing, check_offset, check_weight
 from ..regions._names import say_variable
 from ..regions.base import Region

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space
 
 from .._utils.conjugate_gradients import conjugate_gradients
-from .._utils.deadline import Deadline, TimeIsUp, check_time
+from .._utils.limits import Deadline, TimeIsUp, check_time
 from .certificate import Bound
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from .._utils.deadline import TimeIsUp
+from .._utils.limits import TimeIsUp
 from .._utils.scaling import LARGEST_PENALTY, SMALLEST_PENALTY
 from ..losses import Loss
 from ..regions.base import Region

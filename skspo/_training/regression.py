@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.linear_model import Ridge, RidgeCV
 
-from .._utils.deadline import predicted_seconds, time_left
+from .._utils.limits import predicted_seconds, time_left
 
 #: multiplications of scikit-learn's least squares, of normal equations or Ridge, of a factorisation with pivoting, and
 #: of RidgeCV with more samples than features, divided by n p min(n, p); all measured, in units of a matrix product

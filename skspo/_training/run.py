@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._utils.deadline import Deadline
+from .._utils.limits import Deadline
 from ..regions.capabilities import Memory
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, lsqr
 
-from .._utils.deadline import time_left
+from .._utils.limits import time_left
 from .._utils.scaling import power_of_two, powers_of_two
 from .design import LinearDesign, Standardization
 

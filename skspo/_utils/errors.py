@@ -1,11 +1,28 @@
-"""Errors and warnings that a user may want to catch.
+"""Errors and warnings that a user may want to catch, failures of libraries, and warnings that are shown once.
 
-Each one also derives from the matching class of Python or scikit-learn.
+Each error also derives from the matching class of Python or scikit-learn.
+
+Python shows a warning once per line, but forgets which ones it has shown whenever the filters change.  scikit-learn
+changes them in every fit, so that a search over forty folds would give forty warnings: ``warn_once`` gives one, at the
+line of the user's call.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from weakref import WeakKeyDictionary
+
+import joblib
+import sklearn
 from sklearn.exceptions import ConvergenceWarning
+
+# -- errors and warnings -----------------------------------------------------------------------------------------------
 
 
 class SkspoError(Exception):
@@ -31,3 +48,96 @@ class NotCertifiedWarning(ConvergenceWarning):
 # Tracebacks and pickles show the public name.
 for _class in (SkspoError, SolverError, InfeasibleRegionError, UnboundedRegionError, NotCertifiedWarning):
     _class.__module__ = "skspo"
+
+
+# -- libraries ---------------------------------------------------------------------------------------------------------
+
+
+def _import(module: str, name: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"This needs {name}, which cannot be imported ({error}): pip install {module}") from error
+
+
+def import_cvxpy() -> ModuleType:
+    """Import CVXPY, or raise an error that says how to install it."""
+    return _import("cvxpy", "CVXPY")
+
+
+def import_clarabel() -> ModuleType:
+    """Import Clarabel, or raise an error that says how to install it."""
+    return _import("clarabel", "Clarabel")
+
+
+def import_pandas() -> ModuleType:
+    """Import pandas, or raise an error that says how to install it."""
+    return _import("pandas", "pandas")
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an exception is a failure of a library, and not a request to stop the program.
+
+    A panic in a library written in Rust, such as Clarabel, does not derive from ``Exception``.
+    """
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def suppress_failure() -> Iterator[None]:
+    """Ignore a failure of a library, unless the library is missing."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+
+
+# -- warnings once per call of the user --------------------------------------------------------------------------------
+
+#: folders of this package, and of libraries that may call it
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_LIBRARIES = (_OURS, *(os.path.join(os.path.dirname(os.path.abspath(m.__file__)), "") for m in (sklearn, joblib)))
+
+#: messages that were shown, with file and line
+_shown: set[tuple[str, str, int]] = set()
+
+#: topics of the warnings about each object
+_shown_about: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+
+
+def warn_once(message: str, category: type[Warning] = UserWarning, *, about: object = None, topic: str = "") -> None:
+    """Warn at the line of the user's code that led here.
+
+    If scikit-learn or joblib is in between, one call of the user may lead here many times: the same message is then
+    shown once per line.
+
+    Parameters
+    ----------
+    message : str
+    category : type of Warning
+    about : object, optional
+        Warn only once about this object, at any line.
+    topic : str
+        Identifies the warning about the object if the text varies.
+    """
+    frame, level, repeated = sys._getframe(0), 1, False
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        repeated = repeated or not frame.f_code.co_filename.startswith(_OURS)
+        frame, level = frame.f_back, level + 1
+    key = (message, frame.f_code.co_filename, frame.f_lineno)
+    if (repeated and key in _shown) or (about is not None and topic in _shown_about.get(about, ())):
+        return
+    warnings.warn(message, category, stacklevel=level)
+    # Not reached if the warning was turned into an error, which is then raised every time.
+    _shown.add(key)
+    if about is not None:
+        _shown_about.setdefault(about, set()).add(topic)
+
+
+def forget_warnings() -> None:
+    """Show all warnings again."""
+    _shown.clear()
+    _shown_about.clear()

@@ -23,7 +23,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Generic, ParamSpec, TextIO, TypeVar
 
-from .interrupts import check_interrupt
+from .limits import check_interrupt
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._training.fitted import check_frames, check_metadata, decision_names, metadata_checked
-from .._utils.optional import import_pandas
+from .._utils.errors import import_pandas
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ..data.chunks import is_dask

@@ -23,10 +23,10 @@ from sklearn.utils.validation import (
 
 from .._training.inputs import feature_attributes, set_fitted
 from .._utils.cost_matrix import read_cost_matrix, read_costs
+from .._utils.errors import warn_once
 from .._utils.frames import check_index
 from .._utils.shown import shown
 from .._utils.versioning import VersionedState
-from .._utils.warn import warn_once
 from ..losses import check_weight
 from ..metrics import mean_cost
 from ..regions.simplex import Simplex

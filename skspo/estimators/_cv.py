@@ -49,8 +49,8 @@ from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
 from .._training.run import Run
-from .._utils.deadline import Deadline
 from .._utils.frames import check_index
+from .._utils.limits import Deadline
 from .._utils.params import BOOL, Check, integer, number, optional
 from .._utils.progress import Activity
 from .._utils.types import RandomState, RegionParams

@@ -21,8 +21,8 @@ from .._training.fitted import (
     metadata_checked,
 )
 from .._training.inputs import check_ndim
+from .._utils.limits import count_workers
 from .._utils.params import N_JOBS
-from .._utils.threads import count_workers
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._row_params import repeat_single, row_params

@@ -17,10 +17,9 @@ from .._training.fitted import known_in
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, learn_region
 from .._training.run import Run
-from .._utils.deadline import Deadline, TimeIsUp, check_time
+from .._utils.limits import Deadline, TimeIsUp, check_time, count_workers
 from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
-from .._utils.threads import count_workers
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions

@@ -19,8 +19,8 @@ from .._training.inputs import Attributes, TrainingData, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
-from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.frames import check_values
+from .._utils.limits import Deadline, TimeIsUp
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams

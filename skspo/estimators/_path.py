@@ -14,8 +14,8 @@ from .._training.in_memory import InMemoryObjective
 from .._training.inputs import check_training_data
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
+from .._utils.limits import Deadline, TimeIsUp
 from .._utils.params import integer
 from .._utils.progress import Activity
 from .._utils.shown import shown

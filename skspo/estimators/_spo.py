@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
 from .._training.inputs import check_training_data, restore_rng_on_failure
 from .._training.run import Run
-from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
+from .._utils.limits import Deadline
 from .._utils.params import Check, integer, one_of, optional
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams

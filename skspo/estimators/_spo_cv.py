@@ -25,13 +25,12 @@ from sklearn.utils import check_random_state
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
 from .._training.run import Run
-from .._utils.deadline import Deadline, TimeIsUp
 from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import check_index
+from .._utils.limits import Deadline, TimeIsUp, count_workers
 from .._utils.params import Check, integer, one_of
 from .._utils.progress import Activity, silent
 from .._utils.shown import shown
-from .._utils.threads import count_workers
 from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region

@@ -17,8 +17,8 @@ from .._training.inputs import Attributes, TrainingData, check_training_data, re
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
-from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
+from .._utils.limits import Deadline
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import ChunkedData, is_dask, is_large_memmap

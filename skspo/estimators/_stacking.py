@@ -27,14 +27,13 @@ from .._training.inputs import (
     set_fitted,
 )
 from .._training.seen import seen_or_none
-from .._utils.deadline import Deadline
 from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import column_names
+from .._utils.limits import Deadline, count_workers
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.scaling import relative_weight
 from .._utils.shown import shown
-from .._utils.threads import count_workers
 from .._utils.types import RandomState, RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._row_params import read_rows, row_params

@@ -24,7 +24,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from .._training.fitted import metadata_checked
-from .._utils.deadline import Deadline
+from .._utils.limits import Deadline
 from .._utils.shown import shown
 from ..data.item_transformer import ItemTransformer
 from ..regions.base import Region

@@ -25,7 +25,7 @@ from scipy.optimize import nnls
 
 from .._training.in_memory import InMemoryObjective
 from .._training.run import Run
-from .._utils.deadline import Deadline
+from .._utils.limits import Deadline
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions, minimise

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._utils.limits import count_workers
 from .._utils.progress import Activity
-from .._utils.threads import count_workers
 from .studies import Condition, Study
 
 PACKAGES = ("skspo", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "highspy")

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from .._utils.limits import check_time
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, ones_of

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from .._utils.deadline import TimeIsUp, end_time
+from .._utils.errors import warn_once
+from .._utils.limits import TimeIsUp, end_time
 from .._utils.shown import shown
 from .._utils.types import RegionParams
-from .._utils.warn import warn_once
 from .base import Region
 from .simplex import Box
 

@@ -22,8 +22,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
-from .._utils.deadline import CLOCKS_DIFFER, check_time, predicted_seconds, time_left
 from .._utils.errors import InfeasibleRegionError, SolverError
+from .._utils.limits import CLOCKS_DIFFER, check_time, predicted_seconds, time_left
 
 #: a dense matrix or a sparse one
 Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix

@@ -10,9 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._utils.errors import InfeasibleRegionError
+from .._utils.errors import InfeasibleRegionError, warn_once
 from .._utils.shown import shown
-from .._utils.warn import warn_once
 from ._cost_bounds import CostBounds, Limits
 from ._cycles import drop_free_cycles, has_cycle
 from ._names import Names, number_names, ones_of

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from .._utils.limits import check_time
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected

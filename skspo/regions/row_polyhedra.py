@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import null_space
 
-from .._utils.deadline import TimeIsUp, check_time
 from .._utils.errors import InfeasibleRegionError, SolverError
+from .._utils.limits import TimeIsUp, check_time
 from ._row_names import row_error
 from .forms import InequalityForm, StandardForm, polyhedral_geometry
 

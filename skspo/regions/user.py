@@ -9,10 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
-from .._utils.optional import import_cvxpy
+from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError, import_cvxpy, warn_once
 from .._utils.shown import shown
-from .._utils.warn import warn_once
 from ._cost_bounds import CostBounds
 from ._names import Names
 from ._oracles.audit import Witness, Witnesses

@@ -8,7 +8,7 @@ from .._training.certificate import NO_BOUND
 from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.adam import Adam
-from .._utils.deadline import TimeIsUp
+from .._utils.limits import TimeIsUp
 from ..losses import Loss
 from ..regions.base import Region
 from .base import Progress, Result, Solver, Status, certified

@@ -13,9 +13,8 @@ from .._training.certificate import ZERO_BOUND, Bound, DecisionsAt, lower_bound
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.deadline import StepTimer
+from .._utils.limits import StepTimer, one_blas_thread
 from .._utils.progress import Activity
-from .._utils.threads import one_blas_thread
 from ..losses import Loss
 from ..regions.base import Region
 from ..regions.capabilities import CAPABILITIES

@@ -24,7 +24,7 @@ from .._training.certificate import NO_BOUND, ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Run
-from .._utils.deadline import TimeIsUp
+from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has
 from .base import Result, Solver, Status, certified
 from .exact_zeros import with_exact_zeros

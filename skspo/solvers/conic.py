@@ -22,9 +22,9 @@ from .._training.certificate import ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.optional import import_cvxpy, is_failure
+from .._utils.errors import import_cvxpy, is_failure
+from .._utils.limits import quiet
 from .._utils.shown import shown
-from .._utils.threads import quiet
 from ._backend_worker import Options
 from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
 from .base import Estimate, Progress, Result, Solver, Status, combined, rows_of

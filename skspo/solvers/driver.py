@@ -18,7 +18,7 @@ from .._training.certificate import ZERO_BOUND
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.deadline import TimeIsUp
+from .._utils.limits import TimeIsUp
 from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
 from .auto import SOLVERS, SolverOptions, make_solvers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._training.objective import GAP_FLOOR, LinearObjective
-from .._utils.deadline import check_time
+from .._utils.limits import check_time
 from .base import Result, certified
 
 #: thresholds, relative to the largest coefficient, below which coefficients are set to zero; and the share of the

@@ -13,8 +13,7 @@ from scipy.optimize import minimize
 
 from .._training.objective import LinearObjective
 from .._training.run import Memory, Run
-from .._utils.deadline import TimeIsUp
-from .._utils.threads import one_blas_thread
+from .._utils.limits import TimeIsUp, one_blas_thread
 from .base import Estimate, Progress, Result, Solver, Status, pass_work
 
 #: evaluations that the fits of benchmarks/auto.py needed, typically, and numbers of the history of a coefficient

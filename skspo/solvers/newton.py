@@ -24,8 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Run
-from .._utils.deadline import Deadline, TimeIsUp, check_time
-from .._utils.threads import one_blas_thread
+from .._utils.limits import Deadline, TimeIsUp, check_time, one_blas_thread
 from ..regions.capabilities import has
 from .base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, pass_work, rows_of
 

@@ -14,8 +14,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.adam import Adam
-from .._utils.deadline import Deadline, TimeIsUp
-from .._utils.threads import one_blas_thread
+from .._utils.limits import Deadline, TimeIsUp, one_blas_thread
 from .._utils.types import RandomState
 from .base import Progress, Result, Solver, Status, rows_of
 from .smoothed_proof import prove

@@ -19,7 +19,7 @@ from .._training.in_memory import InMemoryObjective
 from .._training.mixture import MOST_ELEMENTS, Mixture
 from .._training.objective import GAP_FLOOR
 from .._training.run import Memory
-from .._utils.deadline import Deadline, TimeIsUp
+from .._utils.limits import Deadline, TimeIsUp
 from .base import Progress
 from .lbfgs import descend
 

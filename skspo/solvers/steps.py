@@ -29,7 +29,7 @@ from sklearn.base import clone
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Derived, Run
-from .._utils.deadline import TimeIsUp
+from .._utils.limits import TimeIsUp
 from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
 from ..regions.capabilities import has

@@ -23,7 +23,7 @@ from .._training.certificate import Bound
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective, Undecided
 from .._training.run import Run
-from .._utils.deadline import TimeIsUp
+from .._utils.limits import TimeIsUp
 from .base import penalty_kind
 from .interior_point.reduced_form import ReducedForm, forms_of
 from .interior_point.solver import InteriorPointSolver, iteration_work, predicted_work

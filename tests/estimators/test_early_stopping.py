@@ -11,8 +11,8 @@ from problems import noisy_data
 from skspo import ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressorCV
 from skspo._training.inputs import check_training_data
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline
 from skspo._utils.errors import NotCertifiedWarning
+from skspo._utils.limits import Deadline
 from skspo.datasets import make_shortest_path
 from skspo.estimators import _folds, _path
 from skspo.estimators._folds import Table, end_of_path

@@ -34,7 +34,7 @@ from skspo import (
     spo_loss,
     spo_plus_loss,
 )
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.datasets import make_shortest_path
 from skspo.estimators._stacking_members import default_members
 from skspo.estimators._stacking_weights import (

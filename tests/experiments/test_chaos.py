@@ -253,7 +253,7 @@ class InterruptAt:
 
     def __init__(self, line=None):
         self.line, self.count = line, 0
-        self.root, self.left_out = str(Path(sk.__file__).parent), str(Path(sk.__file__).parent / "_utils/interrupts.py")
+        self.root, self.left_out = str(Path(sk.__file__).parent), str(Path(sk.__file__).parent / "_utils/limits.py")
 
     def _trace(self, frame, event, arg):
         name = frame.f_code.co_filename

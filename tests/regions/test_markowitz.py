@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skspo import Markowitz, SPOPlusRegressor
-from skspo._utils.deadline import Deadline, TimeIsUp
 from skspo._utils.errors import SolverError
+from skspo._utils.limits import Deadline, TimeIsUp
 from skspo.regions._oracles import clarabel, portfolio
 
 

@@ -17,7 +17,7 @@ from skspo import SPOPlusLoss, SPOPlusRegressor
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo._training.sparse import as_csr
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.solvers import DualSolver
 from skspo.solvers.dual import cache_kernels, kernels
 from skspo.solvers.dual import solver as dual_module

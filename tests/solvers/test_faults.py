@@ -33,7 +33,7 @@ from skspo import (
 )
 from skspo._training.certificate import lower_bound
 from skspo._training.in_memory import InMemoryObjective
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.regions.check import check_region
 
 ERRORS = [cp.SolverError("out of luck"), ValueError("x"), MemoryError(), AssertionError("odd"), PanicException("Rust")]

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from skspo import Box, Product, Simplex, SPOPlusLoss
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.solvers import ConicSolver, Status
 from skspo.solvers.interior_point import intervals
 from skspo.solvers.interior_point.intervals import IntervalSolver, is_box

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import skspo as sk
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
-from skspo._utils.deadline import TimeIsUp
 from skspo._utils.errors import NotCertifiedWarning
+from skspo._utils.limits import TimeIsUp
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver
 from skspo.solvers.pool import DecisionPool, can_pool, pool_of
@@ -188,7 +188,7 @@ def test_a_fit_that_stops_early():
 def test_a_time_limit(passes, monkeypatch):
     """With time for a few passes, the objective is that of the oracle, for a model better than least squares."""
     now, original = [0.0], SlowKnapsack._argmin
-    monkeypatch.setattr("skspo._utils.deadline.perf_counter", lambda: now[0])
+    monkeypatch.setattr("skspo._utils.limits.perf_counter", lambda: now[0])
 
     def slow(self, C, data):
         now[0] += len(C)

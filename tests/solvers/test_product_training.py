@@ -22,7 +22,7 @@ from skspo import (
 from skspo._training.certificate import Bound
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.regions import simplex
 from skspo.solvers import BundleSolver, ConicSolver, InteriorPointSolver, Status, choose_solvers
 from skspo.solvers.auto import SolverOptions

@@ -32,7 +32,7 @@ from skspo import (
 from skspo._training.certificate import Bound, lower_bound
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Derived, Run
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.datasets import make_portfolio, make_shortest_path
 from skspo.solvers import (
     SOLVERS,

@@ -42,7 +42,7 @@ from skspo import (
 )
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio
 from skspo.solvers.base import Progress
 from skspo.solvers.spo.descent import REACH, least_absolute, loss_along_lines

@@ -10,7 +10,7 @@ from skspo._training.chunked import ChunkedObjective
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.rows import LocalRows
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.data.chunks import ChunkedData
 from skspo.solvers import BundleSolver, ConicSolver, InteriorPointSolver, undecided_rows
 from skspo.solvers.bundle import solver as bundle

@@ -10,7 +10,7 @@ from skspo._training.certificate import CERTIFICATE_RADIUS, DecisionsAt, lower_b
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.objective import GAP_FLOOR
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline
+from skspo._utils.limits import Deadline
 from skspo.datasets import make_portfolio
 from skspo.solvers import InteriorPointSolver, LBFGSSolver, NewtonSolver
 

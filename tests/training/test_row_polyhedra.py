@@ -11,8 +11,8 @@ from row_optimum import listed, optimum
 from scipy.optimize import nnls
 
 import skspo as sk
-from skspo._utils.deadline import TimeIsUp
 from skspo._utils.errors import SolverError
+from skspo._utils.limits import TimeIsUp
 from skspo.regions import row_polyhedra
 from skspo.regions.capabilities import has
 from skspo.regions.check import check_region

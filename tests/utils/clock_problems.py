@@ -9,7 +9,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 1000.0
-        monkeypatch.setattr("skspo._utils.deadline.perf_counter", lambda: self.now)
+        monkeypatch.setattr("skspo._utils.limits.perf_counter", lambda: self.now)
 
     def count(self, monkeypatch, where, name, seconds=1.0):
         """Let every call of a function take ``seconds``."""

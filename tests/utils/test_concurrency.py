@@ -20,7 +20,7 @@ from small_sets import capped
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import skspo as sk
-from skspo._utils.threads import SharedContext, one_blas_thread, quiet
+from skspo._utils.limits import SharedContext, one_blas_thread, quiet
 from skspo.calibration import region_geometry
 from skspo.datasets import make_portfolio, make_shortest_path
 

@@ -40,7 +40,7 @@ from skspo._training.chunked import ChunkedObjective
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.regression import hurried_regression
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline, StepTimer
+from skspo._utils.limits import Deadline, StepTimer
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
 from skspo.regions._oracles.linear_model import LinearModel
 from skspo.regions.base import Region
@@ -437,7 +437,7 @@ def test_the_ridge_prior_in_a_hurry(monkeypatch):
         RidgeCV, "fit", lambda self, Z, *args, **kw: sizes.append(len(Z)) or search(self, Z, *args, **kw)
     )
     # On this machine the search takes 40 x 400 x 60 x 60 / 5e6 = 11.5 s.
-    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 5e6)
+    monkeypatch.setattr("skspo._utils.limits._speed", lambda: 5e6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SPOPlusRegressor(Simplex(), prior="ridge", alpha=10.0, time_limit=10).fit(X, C)

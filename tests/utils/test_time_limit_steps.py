@@ -10,7 +10,6 @@ from marks import rest_is_slow
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
-import skspo._utils.deadline as deadline_module
 from skspo import (
     CvxpyRegion,
     EntropySimplex,
@@ -28,7 +27,8 @@ from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
 from skspo._training.mixture import Mixture
 from skspo._training.regression import quick_regression
 from skspo._training.run import Run
-from skspo._utils.deadline import Deadline
+from skspo._utils import limits
+from skspo._utils.limits import Deadline
 from skspo.regions._oracles import mixed_integer
 from skspo.regions._oracles.clarabel import ConicSet
 from skspo.regions._oracles.linear_model import LinearModel
@@ -131,14 +131,14 @@ def test_newton_checks_the_time_between_blocks(monkeypatch):
 @pytest.fixture
 def slow_machine(monkeypatch):
     """A machine on which, by prediction, only the smallest products fit into a limit."""
-    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 1e-3)
+    monkeypatch.setattr("skspo._utils.limits._speed", lambda: 1e-3)
 
 
 def test_the_speed_of_the_machine_is_measured(monkeypatch):
-    monkeypatch.setattr("skspo._utils.deadline.perf_counter", None)  # the clock of a test is not used
-    assert 1e7 < deadline_module._speed.__wrapped__() < 1e14
-    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 100.0)
-    assert deadline_module.predicted_seconds(250.0) == 2.5
+    monkeypatch.setattr("skspo._utils.limits.perf_counter", None)  # the clock of a test is not used
+    assert 1e7 < limits._speed.__wrapped__() < 1e14
+    monkeypatch.setattr("skspo._utils.limits._speed", lambda: 100.0)
+    assert limits.predicted_seconds(250.0) == 2.5
 
 
 def test_auto_chooses_a_solver_that_makes_progress(slow_machine):
@@ -210,7 +210,7 @@ def test_quick_least_squares_only_under_a_short_limit(monkeypatch):
     free = SPOPlusRegressor(Simplex()).fit(X, C)
     SPOPlusRegressor(Simplex(), time_limit=1e6).fit(X, C)
     assert not calls
-    monkeypatch.setattr("skspo._utils.deadline._speed", lambda: 1.0)
+    monkeypatch.setattr("skspo._utils.limits._speed", lambda: 1.0)
     with pytest.warns(ConvergenceWarning):
         model = SPOPlusRegressor(Simplex(), time_limit=1.0, solver="sgd", random_state=0).fit(X, C)
     assert calls

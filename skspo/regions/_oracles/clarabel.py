@@ -25,10 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from ..._utils.deadline import CLOCKS_DIFFER, carry_deadline, check_time, in_fit, time_left
-from ..._utils.errors import SolverError
-from ..._utils.optional import import_clarabel, is_failure, suppress_failure
-from ..._utils.threads import count_workers
+from ..._utils.errors import SolverError, import_clarabel, is_failure, suppress_failure
+from ..._utils.limits import CLOCKS_DIFFER, carry_deadline, check_time, count_workers, in_fit, time_left
 from .._row_names import row_error, rows_named
 from .cones import Cones, Parameter, cone_size, rows_inside
 from .linear_model import WIDE, much_larger, usual_cost

@@ -20,9 +20,8 @@ from itertools import pairwise
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..._utils.deadline import carry_deadline, check_time
 from ..._utils.errors import SolverError, UnboundedRegionError
-from ..._utils.threads import count_workers
+from ..._utils.limits import carry_deadline, check_time, count_workers
 from .._names import Names, say_variable
 from .._row_names import row_error
 from ..forms import InequalityForm

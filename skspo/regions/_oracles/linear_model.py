@@ -32,8 +32,8 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from ..._utils.deadline import CLOCKS_DIFFER, check_time, time_left
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
+from ..._utils.limits import CLOCKS_DIFFER, check_time, time_left
 from .._row_names import row_error
 from ..forms import InequalityForm
 

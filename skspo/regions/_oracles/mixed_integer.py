@@ -29,8 +29,8 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from ..._utils.deadline import check_time, in_fit
 from ..._utils.errors import InfeasibleRegionError, SolverError
+from ..._utils.limits import check_time, in_fit
 from .._row_names import row_error
 from ..forms import InequalityForm
 from .linear_model import (

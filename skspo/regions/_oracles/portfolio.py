@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._utils.deadline import check_time
+from ..._utils.limits import check_time
 
 #: entries of the matrices of the rows that are worked on at a time
 BLOCK_ENTRIES = 2**20

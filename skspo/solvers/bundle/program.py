@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 
-from ..._utils.deadline import check_time
+from ..._utils.limits import check_time
 
 
 def minimize_highest(

@@ -33,8 +33,7 @@ import numpy as np
 from ..._training.certificate import ZERO_BOUND
 from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
-from ..._utils.deadline import TimeIsUp
-from ..._utils.threads import one_blas_thread
+from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
 from ..interior_point.solver import is_simple
 from ..undecided_rows import can_finish, finish_with_undecided_rows

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Run
-from ..._utils.deadline import TimeIsUp
+from ..._utils.limits import TimeIsUp
 from ..base import Progress, Result, Solver, Status, pass_work
 
 #: full sweeps until the target, at their present rate, from which on steps in the span of the last changes pay

@@ -36,8 +36,8 @@ import numpy as np
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
+from ..._utils.limits import one_blas_thread
 from ..._utils.progress import Activity
-from ..._utils.threads import one_blas_thread
 from ..base import Estimate, Result, Solver, Status, features_per_row, pass_work, rows_of
 from ..pool import pool_of
 from .ascent import Ascent, State

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._utils.deadline import check_time
+from ..._utils.limits import check_time
 from .normal_matrix import PANEL_SAMPLES, FeatureSums, packed_squares
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from ..._training.certificate import CERTIFICATE_RADIUS
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
-from ..._utils.deadline import TimeIsUp, check_time
-from ..._utils.threads import one_blas_thread
+from ..._utils.limits import TimeIsUp, check_time, one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from .normal_matrix import FeatureSums, packed_indices
 from .state import PULL, orthonormalised

@@ -45,8 +45,7 @@ from ..._training.certificate import ZERO_BOUND
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
-from ..._utils.deadline import TimeIsUp
-from ..._utils.threads import one_blas_thread
+from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of

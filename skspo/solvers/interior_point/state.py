@@ -10,7 +10,7 @@ import scipy.linalg
 
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Derived
-from ..._utils.deadline import check_time
+from ..._utils.limits import check_time
 from .banded import DualGraph
 from .blocks import Block, PlanarBlock, SharedBlock, outliers
 from .cycles import cycle_basis

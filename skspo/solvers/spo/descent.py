@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
-from ..._utils.deadline import Deadline, TimeIsUp
+from ..._utils.limits import Deadline, TimeIsUp
 from ..._utils.types import RandomState
 from ...losses import SPOPlusLoss
 from ...regions.capabilities import has

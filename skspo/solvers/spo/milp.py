@@ -26,7 +26,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
-from ..._utils.deadline import TimeIsUp, check_time
+from ..._utils.limits import TimeIsUp, check_time
 from ...regions.base import Region
 from ...regions.capabilities import has
 from ...regions.forms import StandardForm

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._training.in_memory import InMemoryObjective
 from ..._utils.adam import Adam
-from ..._utils.deadline import Deadline, TimeIsUp
+from ..._utils.limits import Deadline, TimeIsUp
 from .descent import Fit, SPODescentSolver
 
 #: h at the start and at the end, where 1 means that h c is as large as c_hat

@@ -1,28 +1,106 @@
-"""Time limits of fits (``time_limit`` of the estimators).
+"""Limits of a computation: Ctrl-C, the time limit of a fit, and the number of threads.
 
-A limit is enforced in three places:
+Ctrl-C
+------
+Python raises ``KeyboardInterrupt`` wherever it happens to be.  Libraries written in C may be there, and some clear or
+replace it: ``np.asarray`` of a list of sparse matrices clears what their ``__len__`` raises, callbacks of ctypes and
+``__del__`` only print it, and numba turns it into ``SystemError``.  So the handler of SIGINT notes that it has raised
+``KeyboardInterrupt``, and if that did not arrive, it is raised again.
+
+Time
+----
+``time_limit`` of the estimators is enforced in three places:
 
     between steps     a solver asks ``StepTimer.late`` and stops while there is time left for the certificate
     inside a step     loops over samples and over rows of an oracle call ``check_time``, which raises ``TimeIsUp``
-    before a step     an operation that cannot be interrupted, such as a factorisation, needs ``Deadline.allows``
+    before a step     an operation that cannot be interrupted, such as a factorization, needs ``Deadline.allows``
 
 ``check_time`` uses the deadline that ``Deadline.enforced`` has set for the current block of code.  ``carry_deadline``
 passes it on to other threads and processes.
+
+Threads
+-------
+The number of BLAS threads and the filters of warnings are global.  A context manager that saves, changes and restores
+them fails if two threads overlap: the second saves the value of the first, and restores that in the end.  Here the
+first thread that enters makes the change and the last one that leaves undoes it.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from time import perf_counter
+from types import FrameType
 from typing import Generic, ParamSpec, TypeVar
 
 import numpy as np
+from joblib import effective_n_jobs
+from threadpoolctl import LibController, ThreadpoolController
 
-from .interrupts import check_interrupt, interrupts_arrive
+# -- Ctrl-C ------------------------------------------------------------------------------------------------------------
+
+# Whether KeyboardInterrupt was raised and has not arrived yet.
+_pending = False
+
+
+class _Noting:
+    """Handler of SIGINT that does what another one does, and notes that it has raised ``KeyboardInterrupt``."""
+
+    def __init__(self, handler: object) -> None:
+        self.handler = handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        global _pending
+        try:
+            self.handler(number, frame)  # type: ignore[operator]
+        except KeyboardInterrupt:
+            _pending = True
+            raise
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def check_interrupt() -> None:
+    """Raise ``KeyboardInterrupt`` if it was raised before and did not arrive."""
+    if _pending and _in_main_thread():  # Python handles signals in the main thread
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupts_arrive() -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` at the end of a ``with`` block if it was raised inside and did not arrive."""
+    global _pending
+    before = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
+    outermost = callable(before) and not isinstance(before, _Noting)
+    try:
+        if outermost:
+            signal.signal(signal.SIGINT, _Noting(before))
+        yield
+        check_interrupt()
+    except KeyboardInterrupt:
+        _pending = False  # it has arrived
+        raise
+    except Exception as error:
+        if _pending and _in_main_thread():
+            _pending = False
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        if outermost:
+            _pending = False
+            signal.signal(signal.SIGINT, before)
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -146,8 +224,6 @@ class carry_deadline(Generic[P, R]):
 @cache
 def _speed() -> float:
     """Multiplications of a matrix product per second, on one thread."""
-    from .threads import one_blas_thread
-
     k = round(PROBE ** (1 / 3))
     A = np.full((k, k), 0.5)
     times = []
@@ -198,3 +274,87 @@ class StepTimer:
         if left - self.step < max(self.keep, self.steps * self.step):
             self.deadline.reached = True
         return self.deadline.reached
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+class SharedContext:
+    """A context that is entered by the first of several threads and left by the last.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the context manager; it may be left by another thread than the one that entered it.
+    """
+
+    def __init__(self, make: Callable[[], AbstractContextManager[None]]) -> None:
+        self._make = make
+        self._forget()
+        if hasattr(os, "register_at_fork"):
+            # After fork only this thread exists; drop the entries of the others.
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        mine = getattr(self, "_inside", []).count(threading.get_ident())
+        self._lock, self._inside = threading.Lock(), [threading.get_ident()] * mine
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._context = self._make()
+                self._context.__enter__()
+            self._inside.append(threading.get_ident())
+
+    def __exit__(self, *exc: object) -> None:
+        with self._lock:
+            self._inside.remove(threading.get_ident())
+            if not self._inside:
+                self._context.__exit__(None, None, None)
+
+
+@cache
+def _blas_libraries() -> list[LibController]:
+    # Cached: the search takes longer than a pass over small data.
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set_threads(libraries: dict[LibController, int]) -> None:
+    for library, count in libraries.items():
+        library.set_num_threads(count)
+        # Since threadpoolctl 3.8 only the thread that set the number can set it again, unless it gives up control.
+        getattr(library, "clear_controlling_thread", bool)()
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    before = {library: library.num_threads for library in _blas_libraries()}
+    _set_threads(dict.fromkeys(before, 1))
+    try:
+        yield
+    finally:
+        # Leave the thread count alone if someone changed it meanwhile.
+        _set_threads({library: count for library, count in before.items() if library.num_threads == 1})
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        modules = r"solvers\.conic|solvers\.backend_process|calibration\.certificate"
+        warnings.filterwarnings("ignore", module=rf"cvxpy\b|skspo\.({modules})$")
+        yield
+
+
+#: one BLAS thread: for small matrices, waking threads takes several times longer than the product itself
+one_blas_thread = SharedContext(_one_blas_thread)
+
+#: no warnings from calls in these modules, which certify the results themselves
+quiet = SharedContext(_quiet)
+
+
+def count_workers(n_jobs: int | None, n_tasks: int) -> int:
+    """Number of workers for some tasks: what joblib makes of ``n_jobs``, but not more than there are tasks.
+
+    Every use of ``joblib.Parallel`` has this number: joblib starts as many processes as it is told, also without work.
+    """
+    return max(min(effective_n_jobs(n_jobs), n_tasks), 1)
