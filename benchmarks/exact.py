@@ -216,17 +216,17 @@ def cases() -> Iterator[Case]:
     prices = knapsack(weights, 20.0)
     yield Case("fractional", "fractional knapsack", part, items, 1000, "auto", prices)
 
-    def centred(n: int) -> tuple[np.ndarray, np.ndarray]:
+    def centered(n: int) -> tuple[np.ndarray, np.ndarray]:
         X, C = make_portfolio(n, n_assets=20, degree=4, noise=0.5, random_state=0)
         return X, C - C.mean(axis=0)
 
-    yield Case("l1ball", "L1 ball", sk.L1Ball(), centred, 1000, "auto", ball(20))
-    yield Case("box", "box", sk.Box(), centred, 1000, "auto", box(20))
+    yield Case("l1ball", "L1 ball", sk.L1Ball(), centered, 1000, "auto", ball(20))
+    yield Case("box", "box", sk.Box(), centered, 1000, "auto", box(20))
     root = np.random.default_rng(0).normal(size=(20, 20)) / 5 + np.eye(20)
     covariance = root @ root.T
     max_risk = 2.0 / float(np.linalg.inv(covariance).sum())  # twice the smallest risk without the bounds
     cone = partial(markowitz, root=root, max_risk=max_risk)
-    yield Case("markowitz", "Markowitz", sk.Markowitz(covariance, max_risk), centred, 300, "auto", cone)
+    yield Case("markowitz", "Markowitz", sk.Markowitz(covariance, max_risk), centered, 300, "auto", cone)
 
     two = np.random.default_rng(0).integers(3, 8, size=(2, 32))
     whole = sk.Knapsack(two, [20, 20])

@@ -57,9 +57,9 @@ def overlaps(ax: Axes) -> bool:
     return any(Bbox.intersection(box, patch.get_window_extent()) is not None for patch in ax.patches)
 
 
-def seen_by(colours: Iterable[str], vision: str) -> np.ndarray:
+def seen_by(colors: Iterable[str], vision: str) -> np.ndarray:
     """CIELAB coordinates of colours, as seen with a kind of colour vision."""
-    rgb = np.array([to_rgb(colour) for colour in colours])
+    rgb = np.array([to_rgb(color) for color in colors])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     linear = np.clip(linear @ np.transpose(VISION[vision]), 0.0, 1.0)
     x, y, z = (linear @ TO_XYZ.T / TO_XYZ.sum(axis=1)).T
@@ -67,8 +67,8 @@ def seen_by(colours: Iterable[str], vision: str) -> np.ndarray:
     return np.stack([116.0 * f[1] - 16.0, 500.0 * (f[0] - f[1]), 200.0 * (f[1] - f[2])], axis=1)
 
 
-def apart(colours: np.ndarray | Sequence[Sequence[float]]) -> float:
+def apart(colors: np.ndarray | Sequence[Sequence[float]]) -> float:
     """Smallest distance between two of the colours."""
-    lab = np.asarray(colours)
+    lab = np.asarray(colors)
     distances = np.linalg.norm(lab[:, None] - lab[None], axis=-1)
     return float(distances[np.triu_indices(len(lab), 1)].min())

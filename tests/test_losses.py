@@ -131,7 +131,7 @@ def test_adding_a_constant_if_decisions_have_a_fixed_sum(name, data, shift):
 @pytest.mark.slow
 @each
 @given(data=st.data())
-def test_maximisation_is_the_mirror_image(name, data):
+def test_maximization_is_the_mirror_image(name, data):
     region, d = REGIONS[name]
     C, C_hat = draw(data, d, 2)
     mirror = clone(region).set_params(sense="min" if region.sense == "max" else "max")

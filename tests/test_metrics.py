@@ -40,7 +40,7 @@ def test_values_by_hand():
         assert type(metric(C, C_HAT, region)) is float
 
 
-def test_values_to_be_maximised_by_hand():
+def test_values_to_be_maximized_by_hand():
     region = sk.Knapsack([1, 1, 1], 2)
     # Chosen by the prediction: {0, 2}, {1, 2}, none; best {1, 2}, {1, 2}, none.
     assert_array_equal(sk.spo_loss(C, C_HAT, region, per_sample=True), [2.0, 0.0, 0.0])
@@ -155,7 +155,7 @@ def test_best_costs_of_zero():
     assert loss == pytest.approx((3 * 2.0 + 3.0) / (3 * 5.0 + 3.0))
 
 
-def test_samples_without_weight_do_not_affect_normalisation():
+def test_samples_without_weight_do_not_affect_normalization():
     truth, prediction = np.array([[0.0, 0.0], [0.0, 5.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -215,14 +215,14 @@ def test_warnings_as_errors():
                 sk.normalized_spo_loss([[0.0, 1.0]], [[1.0, 0.0]], sk.Simplex())
 
 
-def test_normalisation_is_by_size_not_by_sum():
+def test_normalization_is_by_size_not_by_sum():
     # Best costs -1 and 1: their sum is zero, their sizes are not.
     truth, prediction = [[-1.0, 0.0], [1.0, 2.0]], [[0.0, -1.0], [1.0, 2.0]]
     assert sk.normalized_spo_loss(truth, prediction, sk.Simplex()) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_normalised_loss_has_no_units(scale):
+def test_normalized_loss_has_no_units(scale):
     expected = sk.normalized_spo_loss(C, C_HAT, sk.Simplex())
     assert sk.normalized_spo_loss(scale * C, scale * C_HAT, sk.Simplex()) == pytest.approx(expected, rel=1e-12)
 

@@ -218,7 +218,7 @@ def test_limits_end_the_descent():
         ({"loss": Distance(), "solver": SGDSolver()}, ValueError, "distance loss is to be minimised"),
     ],
 )
-def test_losses_that_cannot_be_minimised(params, error, message):
+def test_losses_that_cannot_be_minimized(params, error, message):
     X, C = problem()
     with pytest.raises(error, match=message):
         SPOPlusRegressor(Simplex(), **params).fit(X, C)

@@ -158,9 +158,9 @@ class InMemoryObjective(LinearObjective):
             coordinates = derive_coordinates(design, X, C, known, standardized, possible, with_ridge=prior == "ridge")
         super().__init__(loss, region, design, coordinates, Penalty(alpha, l1_ratio, prior, standardized))
         known = with_known(known, known_costs, C)
-        known = None if known is None else self.normalised(known, possible)
+        known = None if known is None else self.normalized(known, possible)
         check_offset_size(known)
-        self._set_rows(region, design, weight, self.normalised(C, possible), known, None)
+        self._set_rows(region, design, weight, self.normalized(C, possible), known, None)
         self._given = given
         try:
             self._W = region.solve_min(C) if loss.needs_decisions else None
@@ -197,7 +197,7 @@ class InMemoryObjective(LinearObjective):
         self.plain_costs, self.plain_offset = C, offset
         self.C, self.offset = self.loss.absorb(C, offset)
 
-    def normalised(self, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
+    def normalized(self, C: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
         """Costs without their hidden component, in units of the typical cost."""
         visible = project_visible(C, self.cost_normals, possible) / self.cost_scale
         if self.coordinates.costs_constant:
@@ -262,11 +262,11 @@ class InMemoryObjective(LinearObjective):
         region = self.region._numbered(numbers)
         C = region.to_min(y)
         known = with_known(None if offset is None else region.to_min(offset), self.design.known, C)
-        known = None if known is None else self.normalised(known)
+        known = None if known is None else self.normalized(known)
         if W is None and self.loss.needs_decisions:
             W = region.solve_min(C)
         other = copy(self)
-        other._set_rows(region, self.design.with_rows(X, weight), weight, self.normalised(C), known, W)
+        other._set_rows(region, self.design.with_rows(X, weight), weight, self.normalized(C), known, W)
         return other
 
     def with_design(

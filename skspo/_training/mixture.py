@@ -173,8 +173,8 @@ class Mixture:
             check_time()
             stop = min(start + block, self.rows.size)
             mine = slice(ends[start], ends[stop])
-            centred = (self.choices[mine] - mean[self.row[mine]]) @ basis
-            outer = np.einsum("k,ki,kj->kij", weight[mine], centred, centred)
+            centered = (self.choices[mine] - mean[self.row[mine]]) @ basis
+            outer = np.einsum("k,ki,kj->kij", weight[mine], centered, centered)
             covariances = np.add.reduceat(outer, self.first[start:stop] - ends[start])
             matrix = matrix + 2.0 * obj.design.curvature(covariances, self.rows[start:stop])
         inside = (held[:d] if hidden else held).ravel()

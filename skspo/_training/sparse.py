@@ -134,7 +134,7 @@ class SparseDesign(LinearDesign):
         level = self.weight @ C if self.fit_intercept else np.zeros(C.shape[1])
         weighted = sp.csr_array(sp.diags_array(root) @ features)
         transposed = sp.csr_array(weighted.T)
-        centred = LinearOperator(
+        centered = LinearOperator(
             features.shape,
             matvec=lambda b: weighted @ b.ravel() - root * float(mean @ b.ravel()),
             rmatvec=lambda r: transposed @ r.ravel() - mean * float(root @ r.ravel()),
@@ -143,7 +143,7 @@ class SparseDesign(LinearDesign):
         coef = np.zeros((C.shape[1], features.shape[1]))
         for j, (c, l) in enumerate(zip(C.T, level, strict=True)):
             if time_left() > 0:
-                coef[j] = lsqr(centred, root * (c - l), atol=LSQR_TOL, btol=LSQR_TOL)[0]
+                coef[j] = lsqr(centered, root * (c - l), atol=LSQR_TOL, btol=LSQR_TOL)[0]
         intercept = level - coef @ mean
         if standardized:
             return np.column_stack([coef / unit, intercept]) if self.fit_intercept else coef / unit

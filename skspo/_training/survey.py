@@ -117,10 +117,10 @@ def coordinates_of(
     rounding = 16 * np.finfo(float).eps * survey.largest
     # What rounding leaves of a constant column is not a feature.
     deviation = np.where(_column_norms(deviation) > rounding, deviation, 0.0)
-    centred = fit_intercept and center
-    spread = _column_norms(deviation if centred else raw)
+    centered = fit_intercept and center
+    spread = _column_norms(deviation if centered else raw)
     used = spread > rounding
-    standardization = Standardization(mean if centred else np.zeros(p), np.where(used, spread, 1.0), used)
+    standardization = Standardization(mean if centered else np.zeros(p), np.where(used, spread, 1.0), used)
     costs = R[:, p + 1 : p + 2] * np.sqrt(d) if shared else R[:, p + 1 : p + 1 + d]
     unit = power_of_two(largest(costs))
     size, whole = survey.size / np.sqrt(survey.weight), unit * float(np.linalg.norm(costs / unit))

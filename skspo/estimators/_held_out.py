@@ -445,7 +445,7 @@ def regret_range(region: Region, low: np.ndarray, high: np.ndarray) -> float:
     The first is attained on simplices and paths.
     """
     d = len(low)
-    centre, half = (low + high) / 2.0, (high - low) / 2.0
+    center, half = (low + high) / 2.0, (high - low) / 2.0
 
     def support(V: np.ndarray) -> np.ndarray:
         """Largest v.w of each row."""
@@ -456,7 +456,7 @@ def regret_range(region: Region, low: np.ndarray, high: np.ndarray) -> float:
         part = slice(start, min(start + rows, d))
         E = np.eye(part.stop - part.start, d, k=start)
         most[part], least[part] = support(E), -support(-E)
-    V = np.array([high, low, centre])
+    V = np.array([high, low, center])
     top, bottom = support(V), -support(-V)
     bounds = [
         (top[0] - high @ least) - (bottom[1] - low @ least),

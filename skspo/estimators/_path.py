@@ -26,7 +26,7 @@ from ..solvers import Result, Solver, Status
 from ..solvers.auto import SolverOptions
 from ..solvers.base import certified
 from ..solvers.checks import check_decided, check_oracle, unknown, without_bound
-from ..solvers.driver import minimise
+from ..solvers.driver import minimize
 from ._linear import remedy
 from ._spo_plus import SPOPlusRegressor
 
@@ -178,7 +178,7 @@ class PenaltyPath:
 
 def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> PathPoint:
     """Model for one alpha."""
-    result, solver = minimise(objective, run, options, start)
+    result, solver = minimize(objective, run, options, start)
     return PathPoint(objective, run, result, Outcome.of(objective, result, solver.name))
 
 

@@ -19,7 +19,7 @@ from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Solver, check_solver_serves
 from ..solvers.base import penalty_kind
-from ..solvers.driver import SolverOptions, minimise_spo
+from ..solvers.driver import SolverOptions, minimize_spo
 from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver
 from ..solvers.spo.milp import MILPSolver
 from ..solvers.spo.perturbation import PerturbationSolver
@@ -207,7 +207,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             start = objective.from_user(self.coef_, self.intercept_)
         run, options = Run(deadline), SolverOptions("auto", self.tol, None, self.random_state, self.verbose)
         with restore_rng_on_failure(self, self.random_state):
-            result, solver = minimise_spo(objective, run, solver, options, init=self.init, start=start)
+            result, solver = minimize_spo(objective, run, solver, options, init=self.init, start=start)
             self._store(objective, run, result, plain, solver.name, data.input_attributes, data)
         message = shortfall(objective, result, solver)
         if message:

@@ -35,7 +35,7 @@ from .._utils.types import RandomState, RegionParams
 from ..losses import SPOLoss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
-from ..solvers.driver import SolverOptions, minimise_spo
+from ..solvers.driver import SolverOptions, minimize_spo
 from ._base import DecisionMixin
 from ._cv import CV_TOL, PATIENCE, minus_spo_plus
 from ._folds import Fold, Splitter, cv_splits, excess_regret, search_penalty
@@ -345,7 +345,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         default = self.max_iter is None and solver is not self.solver and solver.name in MAX_ITER
         if default:
             solver.set_params(max_iter=MAX_ITER[solver.name])
-        result, solver = minimise_spo(objective, run, solver, SolverOptions(verbose=self.verbose), start=start)
+        result, solver = minimize_spo(objective, run, solver, SolverOptions(verbose=self.verbose), start=start)
         if default and result.status is Status.ITERATION_LIMIT:
             result = result._replace(status=Status.CONVERGED, message="")  # only a limit of the user is reported
         return _Line(objective, run, start, result, solver)

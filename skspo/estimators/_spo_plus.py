@@ -27,7 +27,7 @@ from ..regions.base import Region
 from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_serves
 from ..solvers.any_loss import AnyLossSolver
 from ..solvers.base import certified
-from ..solvers.driver import minimise, run_solvers
+from ..solvers.driver import minimize, run_solvers
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin, shortfall
 
@@ -245,7 +245,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         region = data.learn_bounds(region, here)
         with deadline.enforced():
             objective = self._objective(self._loss_on(training_region), data)
-        return self._minimise(objective, Run(deadline), region, data.input_attributes, data)
+        return self._minimize(objective, Run(deadline), region, data.input_attributes, data)
 
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk.
@@ -326,7 +326,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             shared=self.shared,
         )
         region = region._learn_bounds(*objective.costs_seen)
-        return self._minimise(objective, Run(deadline), region, input_attributes, objective, depth=2)
+        return self._minimize(objective, Run(deadline), region, input_attributes, objective, depth=2)
 
     def _reads_chunks(self) -> bool:
         """Whether the solver needs only sums over rows."""
@@ -335,7 +335,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             return False
         return self.solver == "auto" or bool(getattr(solver, "supports_chunks", False))
 
-    def _minimise(
+    def _minimize(
         self,
         objective: LinearObjective,
         run: Run,
@@ -351,7 +351,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             start = objective.from_user(self.coef_, self.intercept_)
         with restore_rng_on_failure(self, self.random_state):
             if objective.loss.has_dual_bound:
-                result, solver = minimise(objective, run, self._options(), start)
+                result, solver = minimize(objective, run, self._options(), start)
             else:
                 solver = AnyLossSolver(tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
                 solver = self.solver if isinstance(self.solver, Solver) else solver

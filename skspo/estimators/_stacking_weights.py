@@ -28,7 +28,7 @@ from .._training.run import Run
 from .._utils.limits import Deadline
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
-from ..solvers.driver import SolverOptions, minimise
+from ..solvers.driver import SolverOptions, minimize
 
 #: random candidates
 DRAWS = 100
@@ -243,7 +243,7 @@ def spo_plus_weights(held: HeldOut, deadline: Deadline) -> np.ndarray:
         shared=True,
         possible=held.region.possible(*held.C.shape),
     )
-    result, _ = minimise(objective, Run(deadline), SolverOptions())
+    result, _ = minimize(objective, Run(deadline), SolverOptions())
     weights = np.asarray(objective.to_user(result.coef)[0])
     size = float(np.abs(weights).sum()) or 1.0
     rounded = np.round(weights / size, DECIMALS)

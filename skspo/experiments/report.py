@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: colours that also differ in lightness
-COLOURS = {
+COLORS = {
     "SPO": "#1b7837",
     "SPO+": "#2166ac",
     "SPO+ barrier": "#67a9cf",
@@ -134,8 +134,8 @@ def _boxes(ax: Axes, settings: list[tuple[str, ...]], across: int, table: Table)
             medianprops={"color": "black"},
         )
         for box in boxes["boxes"]:
-            box.set_facecolor(COLOURS.get(method, "gray"))
-        ax.plot([], [], "s", color=COLOURS.get(method, "gray"), label=method)
+            box.set_facecolor(COLORS.get(method, "gray"))
+        ax.plot([], [], "s", color=COLORS.get(method, "gray"), label=method)
     ax.set_xticks(np.arange(len(settings)), [setting[across] for setting in settings], fontsize=9)
     ax.grid(axis="y", alpha=0.3)
 
@@ -165,9 +165,9 @@ def _draw_curve(ax: Axes, x: np.ndarray, values: list[list[float]], name: str) -
     """Mean over trials, relative to the first size, with its slope on log-log axes."""
     means = np.array([np.mean(v) for v in values])
     errors = np.array([np.std(v) / np.sqrt(len(v)) for v in values])
-    colour = COLOURS["SPO+"] if name == "polyhedron" else COLOURS["SPO"]
+    color = COLORS["SPO+"] if name == "polyhedron" else COLORS["SPO"]
     label = f"{name}: slope {_slope(x, values):.2f}"
-    ax.errorbar(x, means / means[0], errors / means[0], color=colour, marker="o", capsize=2, label=label)
+    ax.errorbar(x, means / means[0], errors / means[0], color=color, marker="o", capsize=2, label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.grid(alpha=0.3, which="both")

@@ -16,7 +16,7 @@ OneOrTwoAxes: TypeAlias = "Axes | Sequence[Axes] | np.ndarray | None"
 T = TypeVar("T")
 
 #: colours of Okabe and Ito without black and yellow, which can be told apart with any kind of colour vision
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 
 #: most lines that are labelled one by one; more get a colour scale
 FEW_LINES = 10
@@ -69,7 +69,7 @@ def check_sample(sample: int, n: int) -> int:
 
 def line_style(k: int) -> dict[str, Any]:
     """Colour and line style of line ``k``: solid lines first, then dashed ones."""
-    return {"color": COLOURS[k % len(COLOURS)], "linestyle": ("-", "--", ":")[k // len(COLOURS) % 3]}
+    return {"color": COLORS[k % len(COLORS)], "linestyle": ("-", "--", ":")[k // len(COLORS) % 3]}
 
 
 def legend_right(ax: Axes) -> None:

@@ -14,7 +14,7 @@ from ..losses import check_costs, check_existing
 from ..regions import Assignment, Knapsack, ShortestPath, Simplex
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import COLOURS, axes_for, check_sample, legend_above, pyplot
+from ._common import COLORS, axes_for, check_sample, legend_above, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer
     from matplotlib.image import AxesImage
 
-CHOSEN, BEST = COLOURS[:2]
+CHOSEN, BEST = COLORS[:2]
 
 #: most nodes of a graph, and most rows or columns of a matrix, that are named
 MOST_NODES, MOST_ROWS = 30, 20

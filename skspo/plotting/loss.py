@@ -13,7 +13,7 @@ from .._utils.types import Predictor
 from ..losses import SPOPlusLoss, check_costs
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import COLOURS, Jumps, axes_for, check_named, check_sample, find_jumps, legend_above, pyplot, with_gaps
+from ._common import COLORS, Jumps, axes_for, check_named, check_sample, find_jumps, legend_above, pyplot, with_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -194,7 +194,7 @@ class LossDisplay:
         at, spo = with_gaps(self.positions, self.spo[:, None], self.jumps)
         styles = [
             {"color": color, "linewidth": 2.5, "label": label, **kwargs}
-            for color, label in zip(COLOURS, ("SPO loss", "SPO+ loss"), strict=False)
+            for color, label in zip(COLORS, ("SPO loss", "SPO+ loss"), strict=False)
         ]
         self.lines_ = [
             *ax.plot(at, spo[:, 0], **styles[0]),

@@ -224,8 +224,8 @@ class RegionDisplay:
         ax.scatter(turned[:, 0], turned[:, 1], s=14, color="black", linewidths=0, zorder=3)
         extent = (high - low) if slim else np.full(2, (high - low).max())
         if not slim:  # with different scales, arrows would not be normal to the boundary
-            starts, steps, colours = self._arrows(extent[0])
-            ax.quiver(*starts.T, *steps.T, color=colours, angles="xy", scale_units="xy", scale=1, width=0.009, zorder=2)
+            starts, steps, colors = self._arrows(extent[0])
+            ax.quiver(*starts.T, *steps.T, color=colors, angles="xy", scale_units="xy", scale=1, width=0.009, zorder=2)
             ax.set_aspect("equal")
         labels = self._labels()
         for at, pull, text in labels:
@@ -266,10 +266,10 @@ class RegionDisplay:
             ax.add_collection3d(Line3DCollection(points[edges], colors="0.5", linewidths=0.8))
         ax.scatter(*self.decisions.T, s=14, color="black", depthshade=False, linewidths=0)
         if extent <= SLIM * (high - low).min():
-            starts, steps, colours = self._arrows(extent)
+            starts, steps, colors = self._arrows(extent)
             # Each arrow has one line for its shaft and two for its head, in this order.
-            heads = np.repeat(colours, 2, axis=0)
-            ax.quiver(*starts.T, *steps.T, colors=np.concatenate([colours, heads]), linewidths=1.8)
+            heads = np.repeat(colors, 2, axis=0)
+            ax.quiver(*starts.T, *steps.T, colors=np.concatenate([colors, heads]), linewidths=1.8)
             ax.set_box_aspect(high - low + 2.0 * LENGTH * extent, zoom=1.05 if labels else 1.0)
         right = np.array([-np.sin(np.radians(VIEW[1])), np.cos(np.radians(VIEW[1])), 0.0])  # on the screen
         for at, pull, text in labels:
@@ -330,8 +330,8 @@ def _upright(plane: np.ndarray) -> np.ndarray:
 def _edges(hull: ConvexHull) -> np.ndarray:
     """Pairs of points where two faces of a body meet at an angle; the triangles of a face or a curved part do not."""
     pairs = []
-    for triangle, (simplex, neighbours) in enumerate(zip(hull.simplices, hull.neighbors, strict=True)):
-        for corner, other in enumerate(neighbours):  # neighbour k is opposite of corner k
+    for triangle, (simplex, neighbors) in enumerate(zip(hull.simplices, hull.neighbors, strict=True)):
+        for corner, other in enumerate(neighbors):  # neighbour k is opposite of corner k
             if other > triangle and hull.equations[triangle, :3] @ hull.equations[other, :3] < 0.9:
                 pairs.append(np.delete(simplex, corner))
     return np.array(pairs, dtype=int).reshape(-1, 2)

@@ -42,7 +42,7 @@ class Directions(NamedTuple):
     lift: np.ndarray | sp.csr_array  # (m, d): z - z' = lift (u - u') if the map is injective
 
 
-def analyse(maps: Maps, E: np.ndarray) -> Directions:
+def analyze(maps: Maps, E: np.ndarray) -> Directions:
     """Compute what is constant, and singular values; E are the equalities of the inner region."""
     K, (d, m) = maps.full, maps.full.shape
     if maps.scales is not None:

@@ -31,7 +31,7 @@ _RTOL = 1e-10
 _EPS = float(np.finfo(float).eps)
 
 
-def _normalise(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _normalize(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Map each row to [0, 1]; also return which rows are constant, which become zero."""
     # Halve first, so that differences of the largest floating-point numbers are finite.
     G = 0.5 * C
@@ -136,7 +136,7 @@ def entropy_argmin(
 
 def _entropy_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, int]:
     n, d = C.shape
-    G, constant = _normalise(C)
+    G, constant = _normalize(C)
     tied = G == 0.0
     ceiling = -np.log(tied.sum(axis=1))  # sup of f over all beta: the uniform distribution on the m lowest costs
     beta = np.zeros(n)
@@ -248,7 +248,7 @@ def log_barrier_argmin(
 
 def _log_barrier_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, int]:
     n, d = C.shape
-    G, constant = _normalise(C)
+    G, constant = _normalize(C)
     nu = np.full(n, np.inf)
     W = np.full((n, d), 1.0 / d)
     f_min = d * np.log(d)

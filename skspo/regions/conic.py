@@ -27,7 +27,7 @@ class ConicRegion(Region):
         raise NotImplementedError
 
     def _argmin(self, C: np.ndarray, data: object) -> np.ndarray:
-        return self._conic(C.shape[1]).minimise(C, self.n_jobs)
+        return self._conic(C.shape[1]).minimize(C, self.n_jobs)
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function of each row of a CVXPY expression, by conic duality.

@@ -33,7 +33,7 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._image_decisions import DecidesInside
-from ._linear_map import Directions, Maps, analyse, lift_rows, rows_of_blocks
+from ._linear_map import Directions, Maps, analyze, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows, with_ones
 from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory, equalities_of, has
@@ -286,9 +286,9 @@ class LinearImage(DecidesInside):
     def _directions_for(self, E: np.ndarray) -> Directions:
         maps = self._data(self.resolve_dim())
         if self._rows_known is None:
-            return analyse(maps, E)
+            return analyze(maps, E)
         # The last entry differs from sample to sample: only what is constant without it is constant.
-        found = analyse(Maps.of(maps.matrix, None), E)
+        found = analyze(Maps.of(maps.matrix, None), E)
         return found._replace(normals=np.pad(found.normals, ((0, 0), (0, 1))))
 
     # -- the oracle ----------------------------------------------------------------------------------------------------

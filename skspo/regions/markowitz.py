@@ -174,7 +174,7 @@ class Markowitz(ConicRegion):
         rows = np.flatnonzero(rest)
         if rows.size:
             with rows_among(rows):
-                W[rows] = data.conic.minimise(C[rows], self.n_jobs)
+                W[rows] = data.conic.minimize(C[rows], self.n_jobs)
         return W
 
     def _decide(
@@ -196,7 +196,7 @@ class Markowitz(ConicRegion):
         if not isinstance(face, Face) or face.held.shape != C.shape:
             face = None
         least = (mu / unit / spread)[rows, 0]
-        found, multiplier, last = data.oracle.minimise(costs, None if face is None else face.take(rows), least)
+        found, multiplier, last = data.oracle.minimize(costs, None if face is None else face.take(rows), least)
         memory["face"] = last.put(rows, n)
         found = np.maximum(found, 0.0)
         total = found.sum(axis=1, keepdims=True)
@@ -333,5 +333,5 @@ def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:
     b = np.concatenate([[1.0], np.zeros(d + 1 + k)])
     lifted = ConicSet(A, b, [("zero", 1), ("nonneg", d), ("soc", k + 1)], np.arange(d + 1))
     with rows_named(lambda _: "the smallest risk"):
-        w = np.maximum(lifted.minimise(np.eye(d + 1)[-1:])[0, :d], 0.0)
+        w = np.maximum(lifted.minimize(np.eye(d + 1)[-1:])[0, :d], 0.0)
     return w / w.sum()

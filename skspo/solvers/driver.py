@@ -1,10 +1,10 @@
 """Run solvers for an objective.
 
-``minimise`` splits products (``product``), starts from the fit to an easier problem and leaves out rows of negligible
+``minimize`` splits products (``product``), starts from the fit to an easier problem and leaves out rows of negligible
 weight (``steps``), gives the solvers their turns (``auto``, ``turns``), each from the best model so far, and checks
 oracles and the result (``checks``): the first one whose gap is closed, or the best objective together with the best
 bound of several solvers.
-``minimise_spo`` minimises the SPO loss by one solver, from the SPO+ fit.
+``minimize_spo`` minimises the SPO loss by one solver, from the SPO+ fit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .steps import fit_heavy_rows, fit_relaxation, fit_sample
 from .turns import take_turns
 
 
-def minimise(
+def minimize(
     objective: LinearObjective,
     run: Run,
     options: SolverOptions,
@@ -58,12 +58,12 @@ def minimise(
     try:
         with run.deadline.enforced():
             check_decided(objective, run)  # the choice may prepare the region
-            if found := fit_factors(objective, run, options, start, minimise):
+            if found := fit_factors(objective, run, options, start, minimize):
                 return found
             if start is None:
-                reference = fit_relaxation(objective, run, options, minimise)
+                reference = fit_relaxation(objective, run, options, minimize)
                 start = reference[0][0] if reference else None
-            if not all_rows and (found := fit_heavy_rows(objective, run, options, start, minimise)):
+            if not all_rows and (found := fit_heavy_rows(objective, run, options, start, minimize)):
                 return found
             solvers = make_solvers(objective, run, **options._asdict())
     except TimeIsUp as error:
@@ -73,7 +73,7 @@ def minimise(
     return run_solvers(objective, run, solvers, start, known=reference)
 
 
-def minimise_spo(
+def minimize_spo(
     objective: InMemoryObjective,
     run: Run,
     solver: Solver,
@@ -110,7 +110,7 @@ def spo_start(objective: InMemoryObjective, run: Run, options: SolverOptions, in
         return least_absolute(objective, run.deadline)
     surrogate = objective.with_loss(SPOPlusLoss(objective.loss.region))
     half = run.with_deadline(run.deadline.share(0.5))
-    return minimise(surrogate, half, options)[0].coef
+    return minimize(surrogate, half, options)[0].coef
 
 
 def spo_references(objective: InMemoryObjective, start: np.ndarray) -> Callable[[], list[Reference]]:
@@ -136,7 +136,7 @@ def run_solvers(
     references: Callable[[], list[Reference]] | None = None,
     known: Sequence[Reference] = (),
 ) -> tuple[Result, Solver]:
-    """Give at least one solver its turns until one closes the gap, and check the result; see ``minimise``.
+    """Give at least one solver its turns until one closes the gap, and check the result; see ``minimize``.
 
     The result is not worse than ``known`` models and ``references``, by default those of the objective.
     """
@@ -176,7 +176,7 @@ def run_chain(
                 raise TimeIsUp
             rows = objective if solver.supports_chunks else loaded()
             if start is None:
-                start = first_start = fit_sample(rows, run, solver, minimise)
+                start = first_start = fit_sample(rows, run, solver, minimize)
             # If the oracle is not optimal, the last result may be poor.
             result = solver.solve(rows, run, first_start if objective.inexact else start)
             if type(solver) not in SOLVERS.values():

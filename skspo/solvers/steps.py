@@ -58,7 +58,7 @@ SEARCHES = 5
 FOR_SEARCH = 0.9
 
 
-#: ``driver.minimise``
+#: ``driver.minimize``
 Fit = Callable[..., tuple[Result, Solver]]
 
 

@@ -80,7 +80,7 @@ def finish_with_undecided_rows(
             forms = forms_of(found.rows, run)
             if not forms or not forms[0].directions.size or not any(form.A.shape[1] for form in forms):
                 return None
-            Theta, V = _minimise(found, forms, run, start, tol * size)
+            Theta, V = _minimize(found, forms, run, start, tol * size)
             value = objective.value(Theta)
         except TimeIsUp:
             break
@@ -94,7 +94,7 @@ def finish_with_undecided_rows(
     return best
 
 
-def _minimise(
+def _minimize(
     found: Undecided, forms: list[ReducedForm], run: Run, start: np.ndarray, gap: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and decisions of the undecided rows, by the interior-point method."""

@@ -156,14 +156,14 @@ def decision_distance_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: Ar
     region, C1, k, space = _prepare(region, c1, "c1", A)
     C2 = region.to_min(_second("c2", c2, C1.shape))
     _check_visible(space, c1=C1, c2=C2)
-    gap = _normalised_gap(space, C1, C2)
+    gap = _normalized_gap(space, C1, C2)
     value = space.norm(region.solve_min(C2) - region.solve_min(C1))
     if not np.isfinite(k.L):
         return Sides(np.zeros(gap.shape), value, np.full(gap.shape, np.inf))
     return Sides(np.sqrt(2.0 * k.mu * k.depth) / k.L * gap, value, np.sqrt(2.0 * k.L * k.depth) / k.mu * gap)
 
 
-def _normalised_gap(space: Subspace, C1: np.ndarray, C2: np.ndarray) -> np.ndarray:
+def _normalized_gap(space: Subspace, C1: np.ndarray, C2: np.ndarray) -> np.ndarray:
     V1, V2 = space.whiten(C1), space.whiten(C2)
     V1, V2 = (V / np.linalg.norm(V, axis=1, keepdims=True) for V in (V1, V2))
     return np.linalg.norm(V1 - V2, axis=1)
@@ -257,7 +257,7 @@ def spo_plus_term_bound(region: Region, c: ArrayLike, delta: ArrayLike, A: Array
     _check_visible(space, c=C, **{"c + 2 delta": moved})
     factor = k.mu**2 * np.sqrt(k.depth) / (np.sqrt(2.0) * k.L**2.5)
     value = np.einsum("ij,ij->i", moved, region.solve_min(C) - region.solve_min(moved))
-    lower = factor * space.dual_norm(moved) * _normalised_gap(space, C, moved) ** 2
+    lower = factor * space.dual_norm(moved) * _normalized_gap(space, C, moved) ** 2
     return Sides(lower, value, np.full(value.shape, np.inf))
 
 
@@ -293,4 +293,4 @@ def angle_bound(region: Region, c_bar: ArrayLike, c_hat: ArrayLike, A: ArrayLike
     _check_visible(space, c_bar=mean, c_hat=C_hat)
     excess = np.einsum("ij,ij->i", mean, region.solve_min(C_hat) - region.solve_min(mean))
     lower = k.mu**2.5 / (np.sqrt(2.0 * k.depth) * k.L**2 * space.dual_norm(mean)) * excess
-    return Sides(lower, 0.5 * _normalised_gap(space, mean, C_hat) ** 2, np.full(excess.shape, np.inf))
+    return Sides(lower, 0.5 * _normalized_gap(space, mean, C_hat) ** 2, np.full(excess.shape, np.inf))

@@ -233,7 +233,7 @@ def test_the_first_chunk_sets_the_bounds_and_folds_learn_their_own():
     assert_allclose(model.cv_results_["mean_test_spo_loss"], regret.mean())
 
 
-def test_values_to_be_maximised():
+def test_values_to_be_maximized():
     """Minus the costs: the same decisions, with bounds in the units of the user."""
     values = sk.ShortestPath(STREETS, 0, 1, sense="max")
     model, mirrored = least_squares(AUTO), sk.TwoStageRegressor(region=values).fit(X, -C)

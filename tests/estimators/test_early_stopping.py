@@ -101,13 +101,13 @@ def test_the_order_of_fits_changes_nothing(overfitted, monkeypatch, changed):
 def test_tolerance_of_the_fits_on_folds(monkeypatch, params, expected):
     X, C = noisy_data(40)
     tolerances = []
-    minimise = _path.minimise
+    minimize = _path.minimize
 
     def spied(objective, run, options, start):
         tolerances.append(options.tol)
-        return minimise(objective, run, options, start)
+        return minimize(objective, run, options, start)
 
-    monkeypatch.setattr(_path, "minimise", spied)
+    monkeypatch.setattr(_path, "minimize", spied)
     model = SPOPlusRegressorCV(Simplex(), alphas=[1.0, 0.1], cv=3, patience=None, **params).fit(X, C)
     tol = params.get("tol", 1e-6)
     assert tolerances == [expected] * 6 + [tol]

@@ -151,7 +151,7 @@ def test_surrogate_region_is_used_for_training(classes):
 @pytest.mark.parametrize(
     "region", [Knapsack([3, 4, 5, 6], 9), Knapsack([3, 4, 5, 6], 9, integer=False), Box(sense="max")], ids=str
 )
-def test_maximising_regions(region):
+def test_maximizing_regions(region):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     C = np.maximum(X @ rng.normal(size=(2, 4)), 0) ** 2 + rng.normal(size=(80, 4)) * 0.1

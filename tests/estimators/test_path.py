@@ -134,7 +134,7 @@ def test_cv_picks_sensible_penalties(path_data):
     np.testing.assert_allclose(model.coef_, LinearRegression().fit(X, C).coef_, atol=1e-10)
 
 
-def test_refit_is_spo_plus_regressor_on_standardised_data(path_data):
+def test_refit_is_spo_plus_regressor_on_standardized_data(path_data):
     X, C, X_test, _ = path_data
     grid = ShortestPath.grid(3, 3)
     model = SPOPlusRegressorCV(grid, alphas=[0.1], cv=2).fit(X, C)

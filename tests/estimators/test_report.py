@@ -241,7 +241,7 @@ def test_one_model_shared_by_all_costs():
     assert rows["least squares"]["rmse"] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_one_dimensional_costs_and_maximisation():
+def test_one_dimensional_costs_and_maximization():
     X = np.linspace(-1, 1, 30)[:, None]
     y = X[:, 0] + 0.1
     report = SPOPlusRegressor(Box(sense="max")).fit(X, y).report(X, y)

@@ -117,7 +117,7 @@ def test_units_do_not_matter(portfolio):
     assert_allclose(other.decide(X * scale + 3.0 * scale), plain.decide(X), atol=1e-3)
 
 
-def test_values_to_be_maximised(portfolio):
+def test_values_to_be_maximized(portfolio):
     X, C = portfolio
     params = {"max_iter": 20, **SMALL}
     low = sk.SPORegressorCV(sk.EntropySimplex(), **params).fit(X, C)

@@ -190,7 +190,7 @@ def test_units_of_a_member_do_not_matter(paths):
     assert (decisions[0] == decisions[1]).all(axis=1).mean() > 0.99
 
 
-def test_spo_plus_weights_minimise_the_loss(paths):
+def test_spo_plus_weights_minimize_the_loss(paths):
     X, C, _, _ = paths
     model = SPOStackingRegressor(GRID, MEMBERS, weights="spo+", guard=False).fit(X, C)
     members = [

@@ -48,8 +48,8 @@ def test_known_projections():
     C = RNG.normal(size=(4, 9))
     assert_allclose(sk.Simplex().visible_costs(C), C - C.mean(axis=1, keepdims=True))
     T = C.reshape(4, 3, 3)
-    centred = T - T.mean(axis=1, keepdims=True) - T.mean(axis=2, keepdims=True) + T.mean(axis=(1, 2), keepdims=True)
-    assert_allclose(sk.Assignment(3).visible_costs(C), centred.reshape(4, 9), atol=1e-12)
+    centered = T - T.mean(axis=1, keepdims=True) - T.mean(axis=2, keepdims=True) + T.mean(axis=(1, 2), keepdims=True)
+    assert_allclose(sk.Assignment(3).visible_costs(C), centered.reshape(4, 9), atol=1e-12)
     # On a square there are two paths: only their difference is visible.
     square = sk.ShortestPath([("s", "a"), ("a", "t"), ("s", "b"), ("b", "t")], "s", "t")
     cost = RNG.normal(size=4)
@@ -115,10 +115,10 @@ def test_offset_is_subtracted_first_and_added_last():
 def test_shared_regressor_with_weights():
     rng = np.random.default_rng(3)
     X, C, weight = rng.normal(size=(50, 12)), rng.normal(size=(50, 4)), rng.uniform(size=50)
-    centred = C - C.mean(axis=1, keepdims=True)
+    centered = C - C.mean(axis=1, keepdims=True)
     for regressor in (LinearRegression(), DecisionTreeRegressor(max_depth=3, random_state=0)):
         model = sk.TwoStageRegressor(regressor, sk.TopK(2), shared=True, costs="visible").fit(X, C, weight)
-        by_hand = regressor.fit(X.reshape(-1, 3), centred.ravel(), sample_weight=np.repeat(weight, 4))
+        by_hand = regressor.fit(X.reshape(-1, 3), centered.ravel(), sample_weight=np.repeat(weight, 4))
         assert_allclose(model.predict(X), by_hand.predict(X.reshape(-1, 3)).reshape(50, 4))
 
 

@@ -290,7 +290,7 @@ def test_convergence_ends_at_the_certificate(paths):
 
 
 @pytest.mark.parametrize("d, p", [(3, 3), (10, 1), (10, 3), (30, 1)])
-def test_at_most_ten_coefficients_are_labelled(d, p):
+def test_at_most_ten_coefficients_are_labeled(d, p):
     coefs = np.random.default_rng(0).normal(size=(4, d, p))
     display = RegularizationPathDisplay(alphas=[1.0, 0.1, 0.01, 0.0], coefs=coefs).plot()
     drawn(display.ax_)

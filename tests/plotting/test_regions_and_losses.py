@@ -28,7 +28,7 @@ from skspo import (
 )
 from skspo.datasets import make_cost_sensitive_classification
 from skspo.plotting import LossDisplay, RegionDisplay
-from skspo.plotting._common import COLOURS, find_jumps, with_gaps
+from skspo.plotting._common import COLORS, find_jumps, with_gaps
 from skspo.plotting.region import WHEEL
 
 
@@ -130,7 +130,7 @@ def test_steep_functions_do_not_jump():
     assert inside[np.isfinite(inside)].max() < 0.01  # no slope where it jumps
 
 
-def test_corners_are_labelled_inside_the_axes():
+def test_corners_are_labeled_inside_the_axes():
     for region, d in ((Box(), 2), (L1Ball(), 2), (Knapsack([2, 3], 4, integer=False), 2)):
         display = RegionDisplay.from_region(region, n_dim=d)
         display.figure_.canvas.draw()
@@ -162,8 +162,8 @@ def test_region_on_given_axes():
 
 
 @pytest.mark.parametrize("vision", ["normal", "protanopia", "deuteranopia", "tritanopia"])
-def test_colours_can_be_told_apart(vision):
-    assert apart(seen_by(COLOURS[:4], vision)) > 15
+def test_colors_can_be_told_apart(vision):
+    assert apart(seen_by(COLORS[:4], vision)) > 15
     assert apart(seen_by(WHEEL, vision)) > 15
 
 

@@ -33,7 +33,7 @@ def is_formula(text):
     return bool(arithmetic) and bool(names) and all(len(name) == 1 for name in names)
 
 
-def test_formulas_are_recognised():
+def test_formulas_are_recognized():
     for text in ("2 c_hat - c", "u = M z", "V = 2 C_hat - C", "d * p", "|x|", "r^2", "sum w log w <= threshold"):
         assert is_formula(text), text
     for text in ("alpha > 0", "fit(X, C)", "pip install skspo[torch]", "--only whole --tol 1e-3", "C[:, 0]", "-inf"):

@@ -106,7 +106,7 @@ def test_star_import():
     assert set(skspo.__all__) <= set(namespace)
 
 
-def test_every_requirement_has_a_lower_bound_and_a_licence(monkeypatch):
+def test_every_requirement_has_a_lower_bound_and_a_license(monkeypatch):
     """What tools/supply.py relies on; the package may be installed without the source tree."""
     root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").is_file():

@@ -17,13 +17,13 @@ from skspo.regions._oracles import clarabel, portfolio
 def clarabel_rows(monkeypatch):
     """Numbers of rows that Clarabel was asked for."""
     asked = []
-    minimise = clarabel.ConicSet.minimise
+    minimize = clarabel.ConicSet.minimize
 
     def counted(self, C, n_jobs=None):
         asked.append(len(C))
-        return minimise(self, C, n_jobs)
+        return minimize(self, C, n_jobs)
 
-    monkeypatch.setattr(clarabel.ConicSet, "minimise", counted)
+    monkeypatch.setattr(clarabel.ConicSet, "minimize", counted)
     return asked
 
 
@@ -85,7 +85,7 @@ def test_decisions_are_feasible_and_optimal(d, budget):
             size = np.abs(C).max(axis=1) + (C == 0).all(axis=1)
             cost = np.einsum("ij,ij->i", C, W)
             assert (cost - lower_bounds(region, cov, C, W) <= 1e-7 * size).all(), (name, slack)
-            reference = region._data(d).conic.minimise(C[::4])
+            reference = region._data(d).conic.minimize(C[::4])
             assert_allclose(cost[::4] / size[::4], np.einsum("ij,ij->i", C[::4], reference) / size[::4], atol=1e-7)
 
 
@@ -102,7 +102,7 @@ def test_against_a_fine_grid():
         assert (cost <= best + 1e-12).all() and (cost >= best - 0.02).all()
 
 
-def test_vertices_are_exact_and_values_are_maximised():
+def test_vertices_are_exact_and_values_are_maximized():
     cov = np.diag([1.0, 4.0, 0.5])
     C = np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [2.0, 2.0, 1.0], [1.0, 1.0, 1.0 + 1e-9]])
     W = Markowitz(cov, 5.0).argmin(C)
@@ -126,15 +126,15 @@ def test_rows_without_a_proof_go_to_clarabel(clarabel_rows, monkeypatch):
     region, C = Markowitz(np.eye(4) + 0.1, 0.5), rng.normal(size=(9, 4))
     region._data(4)
     right = region.argmin(C)
-    minimise = portfolio.PortfolioOracle.minimise
+    minimize = portfolio.PortfolioOracle.minimize
 
     def spoiled(self, C, *args):
-        W, lam, face = minimise(self, C, *args)
+        W, lam, face = minimize(self, C, *args)
         W[2], lam[4], W[6] = np.roll(W[2], 1), np.nan, np.nan
         lam[7] *= 1.01
         return W, lam, face
 
-    monkeypatch.setattr(portfolio.PortfolioOracle, "minimise", spoiled)
+    monkeypatch.setattr(portfolio.PortfolioOracle, "minimize", spoiled)
     clarabel_rows.clear()
     assert_allclose(region.argmin(C), right, atol=1e-6)
     assert clarabel_rows == [4]
@@ -142,7 +142,7 @@ def test_rows_without_a_proof_go_to_clarabel(clarabel_rows, monkeypatch):
     def fails(self, C, n_jobs=None):
         raise clarabel.row_error(SolverError, 1, "no solution for {row}")
 
-    monkeypatch.setattr(clarabel.ConicSet, "minimise", fails)
+    monkeypatch.setattr(clarabel.ConicSet, "minimize", fails)
     with pytest.raises(SolverError, match="no solution for row 4"):
         region.argmin(C)
     with pytest.raises(SolverError, match="no solution for row 24"):

@@ -82,7 +82,7 @@ def test_the_optimum_of_other_solvers():
 
 
 @pytest.mark.parametrize("name", ["pyomo", "linopy"])
-def test_the_optimum_of_modelling_packages(name):
+def test_the_optimum_of_modeling_packages(name):
     if name == "pyomo":
         model, pyo = pyomo_model(), pytest.importorskip("pyomo.environ")
         solver = pyo.SolverFactory("appsi_highs")

@@ -450,7 +450,7 @@ def test_certified_float():
 
 
 @those_with("support_epigraph")
-def test_support_epigraph_minimised_is_the_support_function(case):
+def test_support_epigraph_minimized_is_the_support_function(case):
     rng = np.random.default_rng(5)
     V = np.concatenate([rng.normal(size=(3, case.d)), rng.integers(-1, 2, size=(2, case.d)), np.zeros((1, case.d))])
     expression = cp.Variable(V.shape)  # a variable, as in training: the constraints must be convex in it

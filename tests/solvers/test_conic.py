@@ -55,7 +55,7 @@ def test_conic_reaches_the_optimum_over_the_vertices(region, vertices, penalty):
     ids=["markowitz", "markowitz-max", "cvxpy"],
 )
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
-def test_conic_on_modelled_regions_is_certified(region, alpha):
+def test_conic_on_modeled_regions_is_certified(region, alpha):
     X, C = small_data(4, n=15)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -246,7 +246,7 @@ def test_sweep_is_what_numpy_does(csr, l1):
     # After a step two scores are equal, and rounding decides which one is next: one step at a time, from new weights.
     for _ in range(4):
         cache.weight[:] = rng.uniform(size=cache.weight.size) * (rng.uniform(size=cache.weight.size) < 0.8) + 1e-3
-        cache.normalise()
+        cache.normalize()
         T = problem.moments(cache)[1]
         before = dual_value(problem, cache)
         order = rng.permutation(cache.several[problem.a[cache.several] > 0])
@@ -282,7 +282,7 @@ def test_face_directions(csr):
     problem = scaled_problem(rng, csr=csr, d=8, q=6)
     cache = filled_cache(problem, rng, k=2)
     cache.weight[:] = 1.0
-    cache.normalise()
+    cache.normalize()
     T = problem.moments(cache)[1]
     face = Face(problem, cache)
     x = face.newton(T, 1e-12)
@@ -325,7 +325,7 @@ def test_cache_adds_drops_and_averages():
     cache = filled_cache(problem, rng)
     cache.weight[:] = rng.uniform(size=cache.weight.size)
     cache.weight[cache.ptr[2] + 1 : cache.ptr[3]] = 0.0
-    cache.normalise()
+    cache.normalize()
     V, lin = cache.average()
     assert_allclose(lin, (problem.C * V).sum(axis=1), rtol=1e-12, atol=1e-14)
     cache.add(np.array([2]), V[2:3] + 1.0, lin[2:3], 0)
@@ -347,7 +347,7 @@ def test_cache_stays_bounded():
         V = rng.normal(size=problem.C.shape)
         cache.add(np.arange(problem.n), V, problem.encode(V)[1], 10**6)
         cache.weight[cache.age == 0] += 0.1
-        cache.normalise()
+        cache.normalize()
         before, lin = cache.average()
         assert_allclose(lin, (problem.C * before).sum(axis=1), rtol=1e-9, atol=1e-12)
     assert np.diff(cache.ptr).max() <= MOST_DECISIONS

@@ -62,7 +62,7 @@ def test_matrix_is_the_sum_of_kronecker_products(elements, monkeypatch):
     assert_allclose(normal.solve(x).T.ravel(), np.linalg.solve(truth, x.T.ravel()), rtol=1e-8)
 
 
-def test_singular_matrices_are_regularised_and_indefinite_ones_refused():
+def test_singular_matrices_are_regularized_and_indefinite_ones_refused():
     normal = NormalMatrix(1, 3)
     normal.fill(np.ones((1, 6)), packed_indices(3))
     normal.H[1, 1] -= 1e-11  # needs more than the first shift

@@ -26,7 +26,7 @@ from skspo._utils.limits import Deadline
 from skspo.regions import simplex
 from skspo.solvers import BundleSolver, ConicSolver, InteriorPointSolver, Status, choose_solvers
 from skspo.solvers.auto import SolverOptions
-from skspo.solvers.driver import minimise
+from skspo.solvers.driver import minimize
 from skspo.solvers.product import combined_bound, factors_of
 
 
@@ -42,7 +42,7 @@ def objective_of(region, d, **params):
 
 
 def solve(objective, run=None, start=None, **params):
-    return minimise(objective, run or Run(), SolverOptions(**params), start)[0]
+    return minimize(objective, run or Run(), SolverOptions(**params), start)[0]
 
 
 @pytest.fixture

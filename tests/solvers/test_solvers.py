@@ -113,7 +113,7 @@ def test_units_do_not_matter(region, cost_scale, feature_scale):
     assert model.objective_ == pytest.approx(base.objective_ * cost_scale, rel=2e-6)
 
 
-def test_maximisation_is_one_sign():
+def test_maximization_is_one_sign():
     X, C = small_data(4)
     low = SPOPlusRegressor(Simplex(), alpha=0.1).fit(X, C)
     high = SPOPlusRegressor(Simplex(sense="max"), alpha=0.1).fit(X, -C)

@@ -15,7 +15,7 @@ from skspo.losses import SPOPlusLoss
 from skspo.regions.capabilities import has
 from skspo.regions.check import check_region
 from skspo.solvers.auto import SolverOptions
-from skspo.solvers.driver import minimise
+from skspo.solvers.driver import minimize
 from skspo.solvers.steps import fit_relaxation
 
 
@@ -88,12 +88,12 @@ def test_the_start_is_warm_and_its_value_counts():
     region, _, _, X, V = program(10, 60, 1)
     whole, relaxed = objectives(region, X, V, alpha=0.01)
     run = Run()
-    ((Theta, value),) = fit_relaxation(whole, run, SolverOptions(), minimise)
+    ((Theta, value),) = fit_relaxation(whole, run, SolverOptions(), minimize)
     assert value == pytest.approx(whole.value(Theta), rel=1e-12)
     least_squares, zero = (value for _, value in whole.references()[:2])
     assert value < 0.8 * min(least_squares, zero)
-    assert value <= relaxed.value(Theta) <= 1.02 * minimise(relaxed, Run(), SolverOptions())[0].objective
-    ((again, _),) = fit_relaxation(whole, run, SolverOptions(), minimise)  # the region is prepared once
+    assert value <= relaxed.value(Theta) <= 1.02 * minimize(relaxed, Run(), SolverOptions())[0].objective
+    ((again, _),) = fit_relaxation(whole, run, SolverOptions(), minimize)  # the region is prepared once
     assert_array_equal(again, Theta)
 
 

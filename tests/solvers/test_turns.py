@@ -11,7 +11,7 @@ from skspo.datasets import make_shortest_path
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver, InteriorPointSolver, Solver, Status
 from skspo.solvers.base import Estimate
-from skspo.solvers.driver import SolverOptions, minimise
+from skspo.solvers.driver import SolverOptions, minimize
 from skspo.solvers.turns import FIRST_TURN, TOO_LARGE, closing, take_turns
 
 
@@ -137,11 +137,11 @@ def test_a_better_model_of_another_solver_is_taken_over(objective):
 
 
 def test_wrong_estimates_change_the_order_but_not_the_result(objective, monkeypatch):
-    right, _ = minimise(objective, Run(), SolverOptions())
+    right, _ = minimize(objective, Run(), SolverOptions())
     for kind in (BundleSolver, DualSolver, InteriorPointSolver):
         with monkeypatch.context() as patch:
             patch.setattr(kind, "estimate", classmethod(lambda cls, objective, run: Estimate(1e3, 0.0)))
-            result, _ = minimise(objective, Run(), SolverOptions())
+            result, _ = minimize(objective, Run(), SolverOptions())
         assert result.converged and abs(result.objective - right.objective) <= 2e-6 * right.objective
 
 
@@ -155,5 +155,5 @@ def test_a_problem_on_which_dual_stalls_is_solved_by_another():
     region = sk.OracleRegion(lambda C: V[np.argmin(C @ V.T, axis=1)])
     objective = InMemoryObjective(SPOPlusLoss(region), X, C)
     run = Run()
-    result, _ = minimise(objective, run, SolverOptions())
+    result, _ = minimize(objective, run, SolverOptions())
     assert result.converged and len(run.history) > 1

@@ -260,12 +260,12 @@ def check_model(problem: Problem, model: Any, truth: Truth) -> None:
 def check_bound(model: Any, truth: Truth, slack: Any, everywhere: bool) -> None:
     """Whether any rival within the radius of the certificate, or anywhere, is below the lower bound."""
     coef, intercept = (np.asarray(a, dtype=LONG) for a in (model.coef_, model.intercept_))
-    centre, radius = truth.to_theta(*truth.least_squares()), model.certificate_radius_
+    center, radius = truth.to_theta(*truth.least_squares()), model.certificate_radius_
     assert radius >= 10_000 and (radius == np.inf or not everywhere), f"certificate_radius_ is {radius}"
     for k, Theta in enumerate(truth.rivals(coef, intercept, np.random.default_rng(0))):
-        distance = np.linalg.norm(Theta - centre)
+        distance = np.linalg.norm(Theta - center)
         if distance > radius:
-            Theta = centre + (Theta - centre) * (LONG(0.999) * radius / distance)
+            Theta = center + (Theta - center) * (LONG(0.999) * radius / distance)
         value = truth.value(*truth.to_user(Theta))
         assert model.lower_bound_ <= value + slack, (
             f"lower_bound_ is {model.lower_bound_}, but rival {k} attains {value} (objective_ {model.objective_})"

@@ -75,7 +75,7 @@ def test_strongly_convex_equals_local_fit(region, params):
         assert chunked.solver_ == "lbfgs"
 
 
-def test_maximisation_weights_and_offset():
+def test_maximization_weights_and_offset():
     X, C, weights = make_knapsack(200, 3, 6, random_state=0, return_weights=True)
     rng = np.random.default_rng(0)
     importance, offset = rng.integers(0, 4, size=200).astype(float), rng.normal(size=C.shape)

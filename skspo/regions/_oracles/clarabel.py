@@ -238,7 +238,7 @@ class ConicSet:
                 text = f"Clarabel calls a decision for {{row}} optimal, but it {what}. "
                 raise row_error(SolverError, first + int(i), text + (WIDE if much_larger(Q[[i]]).any() else advice))
 
-    def minimise(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+    def minimize(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Minimise each row of costs, in ``n_jobs`` processes."""
         if C.shape[0] == 0:
             return np.empty(C.shape)
@@ -318,7 +318,7 @@ class ConicSet:
         """The 2 d decisions that are lowest and highest in each coordinate."""
         eye = np.eye(self.n_dim)
         with rows_named("direction {}".format):
-            return self.minimise(np.concatenate([eye, -eye]))
+            return self.minimize(np.concatenate([eye, -eye]))
 
     @property
     def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -350,7 +350,7 @@ class ConicSet:
                 break
             with rows_named("direction {}".format):
                 D = without_rounding(candidates)
-                low, high = self.minimise(D), self.minimise(-D)
+                low, high = self.minimize(D), self.minimize(-D)
             extent = np.einsum("ij,ij->i", high - low, candidates)
             if (extent <= tol).all():
                 normals = candidates

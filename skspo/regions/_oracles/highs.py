@@ -167,9 +167,9 @@ def worst_rows(
                 check_time()
                 for side in sides:
                     model.set_sides(side[i])
-                best = C[i] @ (model.minimise_again if wide[i] else model.minimise)(C[i], first + i)
+                best = C[i] @ (model.minimize_again if wide[i] else model.minimize)(C[i], first + i)
                 model.fix_optimal_face()
-                W[i] = model.minimise(-C_true[i], first + i, restart=False)
+                W[i] = model.minimize(-C_true[i], first + i, restart=False)
                 model.release_face()
                 if not C[i] @ W[i] <= best + 1e-6 * (1.0 + np.abs(C[i]) @ np.abs(W[i])):
                     raise row_error(
@@ -200,7 +200,7 @@ def coordinate_bounds(form: InequalityForm, columns: np.ndarray | None = None) -
         missing = ~np.isfinite(bound) & (True if columns is None else columns)
         for j in map(int, np.flatnonzero(missing)):
             check_time()
-            bound[j] = model.minimise(_direction(low.size, j, sign), f"the bounds of w[{j}]")[j]
+            bound[j] = model.minimize(_direction(low.size, j, sign), f"the bounds of w[{j}]")[j]
     return low, high
 
 
@@ -312,5 +312,5 @@ def _linear_block(model: LinearModel, C: np.ndarray, first: int, *sides: np.ndar
     for i in map(int, np.flatnonzero(~(model.gaps(C, W, Y, *sides) <= PROVED))):
         for side in sides:
             model.set_sides(side[i])
-        W[i] = model.minimise_again(C[i], first + i)
+        W[i] = model.minimize_again(C[i], first + i)
     return W

@@ -236,7 +236,7 @@ class LinearModel:
         #: decision, reduced costs, multipliers and what counts as zero, of the last program whose costs were refined
         self.refined: tuple[np.ndarray, np.ndarray, np.ndarray, float] | None = None
         self.basis: highspy.HighsBasis | None = None
-        self.minimise(np.zeros(form.lower.size), "the first feasible decision")
+        self.minimize(np.zeros(form.lower.size), "the first feasible decision")
         self.basis = self.highs.getBasis()
 
     def run(self, c: np.ndarray, restart: bool = True) -> Status:
@@ -262,11 +262,11 @@ class LinearModel:
         set_options(self.highs, {"simplex_strategy": PRIMAL, "presolve": "off"})
         return self.highs.getModelStatus()
 
-    def minimise(self, c: np.ndarray, row: int | str, restart: bool = True) -> np.ndarray:
+    def minimize(self, c: np.ndarray, row: int | str, restart: bool = True) -> np.ndarray:
         """Like ``run``, but return the decision, which is proved to be optimal, or raise an error."""
         self.refined = None
         w, y = self.optimum(c, row, restart)
-        return w if self.gaps(c[None], w[None], y[None])[0] <= PROVED else self.minimise_again(c, row)
+        return w if self.gaps(c[None], w[None], y[None])[0] <= PROVED else self.minimize_again(c, row)
 
     def optimum(self, c: np.ndarray, row: int | str, restart: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Decision that HiGHS reports as optimal, and multipliers of the rows."""
@@ -278,7 +278,7 @@ class LinearModel:
             raise failed(row, error) from error
         raise_status(self.highs, status, row, self.varies)
 
-    def minimise_again(self, c: np.ndarray, row: int | str) -> np.ndarray:
+    def minimize_again(self, c: np.ndarray, row: int | str) -> np.ndarray:
         """Minimise row of costs for which one linear program gave no proof."""
         gap, w = np.inf, np.zeros(0)
         for start in (self.run, lambda c: self._run_dual()):

@@ -100,7 +100,7 @@ class PortfolioOracle:
         d = len(Q)
         self.all_held = np.linalg.inv(np.block([[self.Q, np.ones((d, 1))], [np.ones((1, d)), np.zeros((1, 1))]]))
 
-    def minimise(
+    def minimize(
         self, C: np.ndarray, start: Face | None = None, least: np.ndarray | float = 0.0
     ) -> tuple[np.ndarray, np.ndarray, Face]:
         """Decisions, their multipliers lam of the risk, and their faces; NaN in rows that were not solved.

@@ -112,7 +112,7 @@ class CutModel:
         return value + obj.penalty(Theta), len(new)
 
     def minimize(
-        self, centre: np.ndarray, step: float, accuracy: float
+        self, center: np.ndarray, step: float, accuracy: float
     ) -> tuple[np.ndarray, float, Callable[[bool], Moments]]:
         """Minimise the model plus the proximal term.
 
@@ -127,7 +127,7 @@ class CutModel:
         obj = self.objective
         # Ridge and proximal term together are a constant plus |x|^2 / 2, where Theta = origin + root x.
         root = np.sqrt(1.0 / (obj.l2 + 1.0 / step))
-        origin = (centre / step + obj.l2 * obj.prior) * root**2
+        origin = (center / step + obj.l2 * obj.prior) * root**2
         shape = (self.visible.shape[1], obj.shape[1])
         scale = np.broadcast_to(root, shape).ravel()
         x, multipliers, zero = minimize_highest(
@@ -180,16 +180,16 @@ class CutModel:
                 break
             sums = np.bincount(group, values, minlength=self.n_groups)
             average = csr_array((values / sums[group], (group, np.arange(len(values)))), (self.n_groups, len(values)))
-            centred = A[:, columns] - (average @ A[:, columns])[group]
-            M = (centred * values[:, None]).T @ centred
+            centered = A[:, columns] - (average @ A[:, columns])[group]
+            M = (centered * values[:, None]).T @ centered
             M[np.diag_indices_from(M)] += 1e-14 * float(np.einsum("ii->", M)) / len(columns)
             try:
                 factor = cho_factor(M, lower=True, check_finite=False)
             except LinAlgError:
                 break
             y = -cho_solve(factor, excess, check_finite=False)
-            y -= cho_solve(factor, excess + (values * (centred @ y)) @ centred, check_finite=False)
-            change = centred @ y
+            y -= cho_solve(factor, excess + (values * (centered @ y)) @ centered, check_finite=False)
+            change = centered @ y
             largest = -float(change.min(initial=0.0))
             if not np.isfinite(largest):
                 break

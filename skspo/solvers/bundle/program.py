@@ -110,9 +110,9 @@ class _InteriorPoint:
         """Cholesky factor of Newton's matrix."""
         k, n_pairs, group = self.k, self.n_pairs, self.group[: self.k]
         self.mean.data = D[:k] / T[group]
-        centred = self.A - (self.mean @ self.A)[group]
-        centred *= np.sqrt(D[:k])[:, None]
-        M = centred.T @ centred
+        centered = self.A - (self.mean @ self.A)[group]
+        centered *= np.sqrt(D[:k])[:, None]
+        M = centered.T @ centered
         diagonal = np.einsum("ii->i", M)
         diagonal += 1.0
         plus, minus = D[k : k + n_pairs], D[k + n_pairs :]

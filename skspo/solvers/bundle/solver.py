@@ -158,7 +158,7 @@ class BundleSolver(Solver):
             if status is not Status.CONVERGED:
                 search.use_last_multipliers()
             search.report(force=True)
-            result = self.result(objective, search.centre, search.value, search.bound, search.n_iter, status, message)
+            result = self.result(objective, search.center, search.value, search.bound, search.n_iter, status, message)
             if result.status is Status.PAUSED:
                 run.paused[self.name] = search
             return result
@@ -194,15 +194,15 @@ class Search:
         """Call the oracle at the start and at least squares."""
         self.progress.begin()
         objective = self.objective
-        self.centre = objective.least_squares if start is None else start
-        self.value, self.n_iter = self.model.add(self.centre)[0], 1
+        self.center = objective.least_squares if start is None else start
+        self.value, self.n_iter = self.model.add(self.center)[0], 1
         if start is not None and start is not objective.least_squares:
             # The fit to a sample may be worse than least squares on all rows.
             other, _ = self.model.add(objective.least_squares)
             self.n_iter += 1
             if other < self.value:
-                self.centre, self.value = objective.least_squares, other
-        gradient = self.model.expand(self.model.A.sum(axis=0)) + objective.penalty_gradient(self.centre)
+                self.center, self.value = objective.least_squares, other
+        gradient = self.model.expand(self.model.A.sum(axis=0)) + objective.penalty_gradient(self.center)
         # The step that would bring the objective to zero if it were linear.
         self.step = min(max(self.value / max(float(np.vdot(gradient, gradient)), 1e-300), 1e-12), MAX_STEP)
         self.decrease = self.value
@@ -211,12 +211,12 @@ class Search:
         """Continue after a pause; ``start`` may be a better point that another solver has found."""
         self.progress = progress
         progress.begin()
-        if start is None or np.array_equal(start, self.centre):
+        if start is None or np.array_equal(start, self.center):
             return
         value, _ = self.model.add(start)
         self.n_iter += 1
         if value < self.value:
-            self.centre, self.value = start, value
+            self.center, self.value = start, value
             self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, start))
 
     def gap(self) -> float:
@@ -243,13 +243,13 @@ class Search:
         if self.phase is not Phase.DESCEND:
             # The residual slope is of the order of sqrt(accuracy / step), and the bound is charged for it.
             accuracy = 1e-14 * size
-        self.trial, predicted, self.balance = self.model.minimize(self.centre, self.step, accuracy)
+        self.trial, predicted, self.balance = self.model.minimize(self.center, self.step, accuracy)
         self.decrease = self.value - predicted
         # Balancing needs a factorisation, which is not worth it far from the optimum.
         self.balanced = self.decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
         # Without a ridge, bounds depend on the distance of the centre, so the old one is computed again.
         candidates = [self.moments, self.balance(False), *([self.balance(True)] if self.balanced else [])]
-        bounds = [self.objective.dual_value_from_moments(*m, self.centre) for m in candidates]
+        bounds = [self.objective.dual_value_from_moments(*m, self.center) for m in candidates]
         self.moments, self.bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
         self.new_bound = max(bounds[1:]).value
         self.report()
@@ -293,13 +293,13 @@ class Search:
         elif ratio < -1.0:
             self.step = self.step * max(1.0 / (1.0 - ratio), 0.1)
         if ratio > 1e-3 or (proving and new < self.value):
-            self.centre, self.value = self.trial, new
-            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, self.centre))
+            self.center, self.value = self.trial, new
+            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, self.center))
 
     def use_last_multipliers(self) -> None:
         """Improve the bound by the last multipliers, if they have not been balanced yet."""
         if not self.balanced:
-            self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.centre))
+            self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.center))
 
     def finish_early(self) -> bool:
         """Whether undecided rows close the gap: tried after some passes, and when it is not too large."""
@@ -314,13 +314,13 @@ class Search:
         """Minimise over the rows whose decisions differ between the last points; whether the gap is closed."""
         if not self.can_finish or not self.last:
             return False
-        Thetas = [self.centre, *self.last]
+        Thetas = [self.center, *self.last]
         found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol, rounds)
         if found is None:
             return False
         self.next_try = 2 * self.n_iter
         if not self.objective.relative_gap(found[1], found[2].value) < self.gap():
             return False
-        self.centre, self.value, self.bound = found
+        self.center, self.value, self.bound = found
         self.balanced = True  # nothing more to gain
         return self.gap() <= self.tol

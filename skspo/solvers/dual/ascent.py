@@ -45,7 +45,7 @@ SWEEP_WORK, CERTIFICATE_PASSES = 1e4, 3.0
 BALANCE_GAIN = 0.8
 
 #: the proximal centre moves when the gap of the proximal problem is this share of the whole
-RECENTRE = 0.5
+RECENTER = 0.5
 
 #: without a ridge, the proximal term decreases by this factor at each new centre, down to this weight if steps are long
 #: enough there
@@ -141,7 +141,7 @@ class Ascent:
         if not np.array_equal(start, self.best) and (value := self.objective.value(start)) < self.value:
             self.best, self.value = start, value
 
-    def minimise(self) -> Result:
+    def minimize(self) -> Result:
         """Alternate between the phases until the gap is closed."""
         status, message = Status.CONVERGED, ""
         try:
@@ -166,7 +166,7 @@ class Ascent:
                     status, message = Status.NUMERICAL_LIMIT, "the gap does not decrease any more"
                     break
                 self.extend(V, predictions)
-                self.recentre()
+                self.recenter()
                 if self.progress.spend(self.work):
                     status = Status.PAUSED
                     break
@@ -299,7 +299,7 @@ class Ascent:
     def position(self) -> Position:
         """Coefficients of the weights, computed afresh: no drift from the updates of the sweeps."""
         problem = self.problem
-        self.cache.normalise()
+        self.cache.normalize()
         constant, M = problem.moments(self.cache)
         self.T = self.base + M
         S = problem.soft(self.T)
@@ -346,12 +346,12 @@ class Ascent:
         else:
             self.cache.extend(self.problem, V, predictions)
 
-    def recentre(self) -> None:
+    def recenter(self) -> None:
         """Move the proximal centre."""
         if not self.problem.proximal.any():
             return
         ridge = self.objective.l2.any()
-        if self.gap_proximal > RECENTRE * (self.whole if ridge else min(self.whole, self.charge)):
+        if self.gap_proximal > RECENTER * (self.whole if ridge else min(self.whole, self.charge)):
             return
         Theta = self.problem.theta(self.T)
         # The squared slope along the last step.  If it does not decrease, and steps like the last one, which gain

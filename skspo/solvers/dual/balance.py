@@ -72,7 +72,7 @@ def balanced(
             break
         length = min(1.0, 0.99 * cache.longest(weight, change))
         factor = factor if length == 1.0 else None
-        weight = cache.normalised(weight + length * change * cache.room(weight))
+        weight = cache.normalized(weight + length * change * cache.room(weight))
         if length < LEAST_LENGTH:
             break  # the moments are too large to vanish
     return weight

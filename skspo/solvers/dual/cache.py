@@ -71,7 +71,7 @@ class Cache:
         self.weight, self.age, self.lin = weight, age, new_lin
         self._limit()
         if old.any():
-            self.normalise()
+            self.normalize()
         self._arrange()
 
     @classmethod
@@ -88,14 +88,14 @@ class Cache:
         second = self.ptr[self.several] + 1
         self.weight[second], self.weight[second - 1] = t, 1.0 - t
 
-    def normalised(self, weight: np.ndarray) -> np.ndarray:
+    def normalized(self, weight: np.ndarray) -> np.ndarray:
         """Weights that sum to one again, which rounding errors change."""
         total: np.ndarray = np.add.reduceat(weight, self.ptr[:-1])[self.row]
         return weight / total
 
-    def normalise(self) -> None:
+    def normalize(self) -> None:
         """Normalise the weights in place."""
-        self.weight[:] = self.normalised(self.weight)
+        self.weight[:] = self.normalized(self.weight)
 
     def _arrange(self) -> None:
         differing = cache_kernels.differences(self.d, self.ptr, self.at, self.idx, self.val)

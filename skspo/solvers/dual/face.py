@@ -159,5 +159,5 @@ class Face:
             length *= SHORTER
         if best_gain > 0.0:
             weight[:] = best[0]
-            self.cache.normalise()
+            self.cache.normalize()
         return best[1], best_gain, best_length

@@ -98,13 +98,13 @@ class Points:
         self.V = np.where(self.idle[:, None], self.start, (1.0 - t) * self.W + t * self.start)
         self.choose((self.start != self.W) & ~self.idle[:, None])
 
-    def normalised(self, value: np.ndarray) -> np.ndarray:
+    def normalized(self, value: np.ndarray) -> np.ndarray:
         """Values within the constraint, which rounding errors violate."""
         value = value.copy()
         kernels.settle(self.columns, value, self.box)
         return value
 
-    def normalise(self) -> None:
+    def normalize(self) -> None:
         """Let the values be within the constraint, in place."""
         kernels.settle(self.columns, self.weight, self.box)
 

@@ -54,7 +54,7 @@ class PooledAscent(Ascent):
         if self.whole <= max(SHARE * min(self.missing, self.level), 0.3 * self.solver.tol * size):
             return False
         self.extend(V, at.predictions)
-        self.recentre()
+        self.recenter()
         return True
 
     def approach(self) -> None:

@@ -140,9 +140,9 @@ class ScaledProblem:
             return V * self.unknown if self.unknown is not None else V, lin
         return np.matmul(V[:, None, :], self.Z[rows])[:, 0, :] * self.column_scale, lin
 
-    def base(self, centre: np.ndarray) -> np.ndarray:
+    def base(self, center: np.ndarray) -> np.ndarray:
         """T of a proximal centre without any decisions."""
-        D = np.where(self.proximal, centre - self.prior, 0.0)
+        D = np.where(self.proximal, center - self.prior, 0.0)
         if self.whitening is not None:
             D = (D @ self.whitening.vectors) * self.whitening.roots
         return np.ascontiguousarray(self.layout(D) / self.scale)

@@ -118,7 +118,7 @@ class DualSolver(Solver):
                 ascent = self._ascent(objective, run, start, state)
             else:
                 ascent.go_on(run, start)
-            result = ascent.minimise()
+            result = ascent.minimize()
             if result.status is Status.PAUSED:
                 run.paused[self.name] = ascent
             return result, State(ascent.problem, ascent.cache, ascent.best, ascent.n_iter)

@@ -33,7 +33,7 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, check_time, one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from .normal_matrix import FeatureSums, packed_indices
-from .state import PULL, orthonormalised
+from .state import PULL, orthonormalized
 
 #: mu of the start in typical costs, and the share of the way to the boundary that a step may use
 START, MOST = 0.3, 0.995
@@ -145,7 +145,7 @@ class Intervals:
         self.columns = np.flatnonzero(height > 0)
         self.lower, self.h = form.lower, height[self.columns, None]
         ridge = objective.alpha > 0
-        design, self.back = orthonormalised(objective)
+        design, self.back = orthonormalized(objective)
         into = self.back if ridge else np.linalg.pinv(self.back).T
         self.Z = np.ascontiguousarray(design.Z)
         self.ZT, self.aZ = np.ascontiguousarray(self.Z.T), self.Z * self.a[:, None]

@@ -165,7 +165,7 @@ class State:
         self.objective = objective
         self.a = objective.weight
 
-        design, self.back = orthonormalised(objective)
+        design, self.back = orthonormalized(objective)
         self.Z, self.q = design.Z, design.n_coef
         self.lasso = bool(objective.l1.any())
         # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
@@ -303,7 +303,7 @@ class State:
         self.pull = goal * self.hold * (self.P - self.start)
         corrector = self._direction(targets, *second)
         self.pull = 0.0
-        move = self._centred(*self._combine(move, corrector, 0.0, 0.0), goal)
+        move = self._centered(*self._combine(move, corrector, 0.0, 0.0), goal)
         if not np.isfinite(move.dP).all() or not all(np.isfinite(x).all() for part in move.blocks for x in part):
             return 0.0, 0.0
         ap, ad = self._lengths(move, most=MOST if self.S is None else CURVED_MOST)[0]
@@ -327,7 +327,7 @@ class State:
         self.R = self.moments()
         return True
 
-    def _centred(self, move: _Move, ap: float, ad: float, goal: float) -> _Move:
+    def _centered(self, move: _Move, ap: float, ad: float, goal: float) -> _Move:
         """Add centrality correctors while they make the steps longer."""
         for _ in range(4):
             if min(ap, ad) >= 0.9:
@@ -436,7 +436,7 @@ class State:
         return move.plus(extra, wp, wd), ap, ad
 
 
-def orthonormalised(objective: InMemoryObjective) -> tuple[Any, np.ndarray]:
+def orthonormalized(objective: InMemoryObjective) -> tuple[Any, np.ndarray]:
     """Design whose features are orthonormal if no penalty fixes their coordinates, and the matrix that leads back."""
     design = copy(objective.design)
     back = np.eye(design.n_coef)
