@@ -14,44 +14,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array
 
 from .._utils.scaling import SMALLEST, largest, power_of_two
-from ..regions.capabilities import project_visible
 from .design import apply_model, check_blocks
+from .inputs import mean_cost
 from .merge import existing
 
 #: ``quick_baselines`` fits least squares up to this many multiplications: about 0.02 seconds
 QUICK_PRODUCTS = 5e6
-
-
-def nearest_factor(
-    C: np.ndarray,
-    C_hat: np.ndarray,
-    normals: np.ndarray,
-    weight: np.ndarray | None = None,
-    possible: np.ndarray | None = None,
-) -> float:
-    """Positive number for the visible component of predictions that brings them nearest to the costs; 1 if none does.
-
-    Parameters
-    ----------
-    C, C_hat : ndarray of shape (n, d)
-        Costs and predictions, both with the offset.
-    normals : ndarray of shape (m, d)
-        Orthonormal directions in which decisions never vary.
-    weight : ndarray of shape (n,), optional
-    possible : bool ndarray of shape (n, d), optional
-        The costs that exist.
-    """
-    # In units of the largest entries (powers of two: exact), so that squares neither overflow nor vanish.
-    unit, unit_hat = (power_of_two(max(largest(x), SMALLEST)) for x in (C, C_hat))
-    scaled = C_hat.reshape(C.shape) / unit_hat
-    visible = project_visible(scaled, normals)
-    weighted = visible if weight is None else visible * weight[:, None]
-    weighted = weighted if possible is None else np.where(possible, weighted, 0.0)
-    with np.errstate(over="ignore", under="ignore"):
-        rest = C / unit - (scaled - visible) * (unit_hat / unit)
-        product, square = float(np.vdot(weighted, rest)), float(np.vdot(weighted, visible))
-        factor = product / square * (unit / unit_hat) if product > 0.0 < square else 1.0
-    return factor if 0.0 < factor < np.inf else 1.0
 
 
 class Baselines(NamedTuple):
@@ -69,18 +37,6 @@ class Baselines(NamedTuple):
         if issparse(features):
             return features @ self.coef.T + self.intercept
         return apply_model(features, self.coef, self.intercept)
-
-
-def mean_cost(
-    C: np.ndarray, weight: np.ndarray | None, offset: np.ndarray | None, possible: np.ndarray | None = None
-) -> np.ndarray:
-    """Weighted mean of the costs minus the offset, of those that exist; 0 if none does."""
-    target = C if offset is None else C - offset
-    if possible is None:
-        return np.average(target, axis=0, weights=weight)
-    share = possible if weight is None else possible * weight[:, None]
-    total = share.sum(axis=0)
-    return (share * target).sum(axis=0) / np.where(total > 0, total, 1.0)
 
 
 def fit_baselines(

@@ -35,11 +35,10 @@ from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
 from ..regions.base import Region
 from ..regions.capabilities import has
-from .baselines import nearest_factor
 from .certificate import ZERO_BOUND, Bound, DecisionsAt, Dual
 from .design import LinearDesign, SharedDesign, triangle
-from .fitted import known_in
 from .in_memory import KINK, InMemoryMoves, InMemoryObjective, region_normals
+from .inputs import known_in, nearest_factor
 from .objective import LinearObjective, Penalty, Undecided, sample_step
 from .rows import ALL, Every, P, Rows, T, Task
 from .run import Memory

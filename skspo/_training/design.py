@@ -26,6 +26,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression
 
+from .._utils.limits import time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 from ..regions.capabilities import project_visible
 from .merge import existing
@@ -246,7 +247,7 @@ class Design(ABC):
         The unit is a power of two, so the division is exact, and squares neither overflow nor vanish.
         """
         unit = power_of_two(max(largest(features), SMALLEST))
-        if quick or not in_time(REGRESSION, features):
+        if quick or (time_left() < np.inf and not in_time(REGRESSION, features)):
             return *quick_regression(features / unit, C, weight, self.fit_intercept, n_fits), unit
         ls = LinearRegression(fit_intercept=self.fit_intercept).fit(features / unit, C, sample_weight=weight)
         return ls.coef_, ls.intercept_, unit

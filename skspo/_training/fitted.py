@@ -167,17 +167,6 @@ def decision_names(estimator: object, region: Region, d: int) -> np.ndarray | No
     return names if names is not None and len(names) == d else region.names(d)
 
 
-def known_in(region: object, y: Any) -> np.ndarray:
-    """Indices of the costs that the region knows to be 1 (``LinearImage.extend``), and that are 1 in the data."""
-    d = region.n_dim if isinstance(region, Region) else None
-    known = np.zeros(0, dtype=np.intp)
-    if isinstance(region, Region) and d is not None:
-        known = np.array(region._known_costs(d), dtype=np.intp)
-    if not known.size or np.shape(y)[1:] != (d,):
-        return known[:0]
-    return known[(np.asarray(y)[:, known] == 1.0).all(axis=0)]
-
-
 # -- offset and region_params ------------------------------------------------------------------------------------------
 
 
@@ -189,11 +178,6 @@ def metadata_checked() -> Iterator[None]:
         yield
     finally:
         _compared.reset(token)
-
-
-def fitted_with(**given: object) -> frozenset[str]:
-    """Names of the arguments that are not None."""
-    return frozenset(name for name, value in given.items() if value is not None)
 
 
 def check_metadata(estimator: object, method: str, **given: object) -> None:

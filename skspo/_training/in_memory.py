@@ -17,7 +17,7 @@ from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from .certificate import Bound, DecisionsAt, Dual
 from .design import Design, Intercept, LinearDesign, SharedDesign, apply_model
-from .fitted import known_in
+from .inputs import known_in
 from .merge import merge_rows
 from .mixture import mixed_bound
 from .objective import Coordinates, LinearObjective, Penalty, Undecided, sample_step

@@ -1,10 +1,14 @@
-"""Validation of training data, and the attributes that describe them."""
+"""Validation of training data, and the attributes that describe them.
+
+An estimator keeps hashes of some of its training rows, so that figures on training data can say so.  The smallest
+hashes are kept.  Of the rows of other data, those with a hash below the largest kept one are a random sample, and the
+share of them that is kept estimates the share of training rows.  It is exact if all hashes are kept.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,21 +16,20 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from .._utils.errors import warn_once
 from .._utils.frames import check_values, column_names
 from .._utils.limits import check_interrupt, interrupts_arrive
-from .._utils.scaling import check_largest, relative_weight
+from .._utils.scaling import SMALLEST, check_largest, largest, power_of_two, relative_weight
 from .._utils.types import RegionParams
 from ..losses import check_existing, check_offset, check_weight
 from ..regions._names import say_variable
 from ..regions.base import Region
+from ..regions.capabilities import project_visible
 from ..regions.check import check_not_labels, same_value
-from .baselines import mean_cost, nearest_factor
 from .design import apply_model, check_blocks
-from .fitted import check_frames, check_metadata, fitted_with, known_in
-from .seen import Seen
+from .fitted import check_frames, check_metadata, innermost, innermost_features
 from .sparse import as_csr, is_small, to_dense
 
 #: costs above this share of the largest one of their decision are the same price
@@ -189,6 +192,11 @@ def feature_attributes(noted: object) -> Attributes:
     return {name: vars(noted)[name] for name in names if name in vars(noted)}
 
 
+def has_no_names(data: object) -> bool:
+    """Whether an argument is an array of numbers, or not given: it has neither names nor index, and no text."""
+    return data is None or (type(data) is np.ndarray and data.dtype.kind in "biuf")
+
+
 def frame_attributes(
     estimator: object,
     X: object,
@@ -203,9 +211,12 @@ def frame_attributes(
     """Names of the costs and of the metadata, checked against each other, and against the last fit unless ``reset``."""
     rows = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset}
     model, region = None if reset else estimator, getattr(estimator, "region", None)
-    columns = check_frames(model, region, region_params=region_params, **rows)
+    columns: Attributes = {}
+    if not (reset and region_params is None and all(map(has_no_names, rows.values()))):
+        columns = check_frames(model, region, region_params=region_params, **rows)
     metadata = {"offset": offset, "region_params": region_params}
-    names, given = column_names(y), fitted_with(**metadata)
+    names = None if has_no_names(y) else column_names(y)
+    given = frozenset(name for name, value in metadata.items() if value is not None)
     if not reset:
         check_metadata(estimator, "partial_fit", **metadata)
         names = getattr(estimator, "cost_names_in_", None)
@@ -232,9 +243,11 @@ def check_training_data(
     attributes = frame_attributes(
         estimator, X, y, reset=reset, sample_weight=sample_weight, offset=offset, region_params=region_params
     )
-    check_values("X", X)
+    if not has_no_names(X):
+        check_values("X", X)
     # On a copy: if the fit fails, an earlier model is unchanged.
-    noted = copy(estimator)
+    noted = object.__new__(type(estimator))
+    vars(noted).update(vars(estimator))
     accepted = "csr" if get_tags(estimator).input_tags.sparse else False
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity computes a sum
         X_arr, C = validate_data(
@@ -264,3 +277,160 @@ def check_training_data(
     known = check_offset(offset, C.shape)
     check_largest(X=X_arr.data if issparse(X_arr) else X_arr, offset=known)
     return TrainingData(X_arr, C, relative_weight(check_weight(sample_weight, X_arr)), known, attributes)
+
+
+# -- what describes the costs ------------------------------------------------------------------------------------------
+
+
+def known_in(region: object, y: Any) -> np.ndarray:
+    """Indices of the costs that the region knows to be 1 (``LinearImage.extend``), and that are 1 in the data."""
+    d = region.n_dim if isinstance(region, Region) else None
+    known = np.zeros(0, dtype=np.intp)
+    if isinstance(region, Region) and d is not None:
+        known = np.array(region._known_costs(d), dtype=np.intp)
+    if not known.size or np.shape(y)[1:] != (d,):
+        return known[:0]
+    return known[(np.asarray(y)[:, known] == 1.0).all(axis=0)]
+
+
+def mean_cost(
+    C: np.ndarray, weight: np.ndarray | None, offset: np.ndarray | None, possible: np.ndarray | None = None
+) -> np.ndarray:
+    """Weighted mean of the costs minus the offset, of those that exist; 0 if none does."""
+    target = C if offset is None else C - offset
+    if possible is None:
+        return np.average(target, axis=0, weights=weight)
+    share = possible if weight is None else possible * weight[:, None]
+    total = share.sum(axis=0)
+    return (share * target).sum(axis=0) / np.where(total > 0, total, 1.0)
+
+
+def nearest_factor(
+    C: np.ndarray,
+    C_hat: np.ndarray,
+    normals: np.ndarray,
+    weight: np.ndarray | None = None,
+    possible: np.ndarray | None = None,
+) -> float:
+    """Positive number for the visible component of predictions that brings them nearest to the costs; 1 if none does.
+
+    Parameters
+    ----------
+    C, C_hat : ndarray of shape (n, d)
+        Costs and predictions, both with the offset.
+    normals : ndarray of shape (m, d)
+        Orthonormal directions in which decisions never vary.
+    weight : ndarray of shape (n,), optional
+    possible : bool ndarray of shape (n, d), optional
+        The costs that exist.
+    """
+    # In units of the largest entries (powers of two: exact), so that squares neither overflow nor vanish.
+    unit, unit_hat = (power_of_two(max(largest(x), SMALLEST)) for x in (C, C_hat))
+    scaled = C_hat.reshape(C.shape) / unit_hat
+    visible = project_visible(scaled, normals)
+    weighted = visible if weight is None else visible * weight[:, None]
+    weighted = weighted if possible is None else np.where(possible, weighted, 0.0)
+    with np.errstate(over="ignore", under="ignore"):
+        rest = C / unit - (scaled - visible) * (unit_hat / unit)
+        product, square = float(np.vdot(weighted, rest)), float(np.vdot(weighted, visible))
+        factor = product / square * (unit / unit_hat) if product > 0.0 < square else 1.0
+    return factor if 0.0 < factor < np.inf else 1.0
+
+
+# -- which samples a model was trained with ----------------------------------------------------------------------------
+
+#: number of hashes that are kept: 8 kB
+KEPT = 1024
+
+#: numbers per block
+BLOCK_ELEMENTS = 2**20
+
+
+class Seen(NamedTuple):
+    """Hashes of training rows."""
+
+    hashes: np.ndarray  # sorted, the smallest ones
+    complete: bool  # whether these are all
+
+    @classmethod
+    def of(cls, X: Any, C: np.ndarray) -> Seen:
+        """Hashes of rows of features and costs."""
+        hashes = np.unique(row_hashes(X, C))
+        return cls(hashes[:KEPT], hashes.size <= KEPT)
+
+    def __or__(self, other: Seen) -> Seen:
+        """Hashes of the rows of both."""
+        ends = [part.hashes[-1] for part in (self, other) if not part.complete]
+        hashes = np.union1d(self.hashes, other.hashes)
+        hashes = hashes[hashes <= min(ends)] if ends else hashes
+        return Seen(hashes[:KEPT], hashes.size <= KEPT and not ends)
+
+    def share(self, X: Any, C: np.ndarray) -> float:
+        """Share of rows that are training rows, or equal to one; NaN if no row can be judged."""
+        hashes = row_hashes(X, C)
+        hashes = hashes if self.complete else hashes[hashes <= self.hashes[-1]]
+        return float(np.isin(hashes, self.hashes).mean()) if hashes.size else np.nan
+
+
+def row_hashes(X: Any, C: np.ndarray) -> np.ndarray:
+    """One hash of 64 bits for each row of features and costs, in single precision: rounding changes few.
+
+    A zero adds nothing, so that sparse and dense features have the same hash.
+    """
+    p, d = X.shape[1], C.shape[1]
+    factors = _mix(np.arange(1, p + d + 1, dtype=np.uint64)) | np.uint64(1)
+    total = np.empty(C.shape[0], dtype=np.uint64)
+    block = max(1, BLOCK_ELEMENTS // (p + d))
+    for start in range(0, C.shape[0], block):
+        rows = slice(start, start + block)
+        total[rows] = _bits(C[rows]) @ factors[p:]
+        if issparse(X):
+            part = csr_array(X[rows])
+            bits = csr_array((_bits(part.data), part.indices, part.indptr), shape=part.shape)
+            total[rows] += bits @ factors[:p]
+        else:
+            total[rows] += _bits(X[rows]) @ factors[:p]
+    return _mix(total)
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        single = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0.0)  # -0 is 0
+    return single.view(np.uint32).astype(np.uint64)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """Spread the bits of 64-bit numbers (splitmix64, Steele, Lea and Flood, 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def seen_or_none(X: ArrayLike, C: np.ndarray) -> Seen | None:
+    """Hashes of rows; None if the features are not numbers."""
+    features = _numbers(X)
+    return None if features is None else Seen.of(features, C)
+
+
+def training_share(estimator: object, X: ArrayLike, C: np.ndarray) -> float:
+    """Share of samples that are training rows of a fitted model, or equal to one; NaN if it is not known."""
+    seen = getattr(innermost(estimator), "_seen", None)
+    if seen is None:
+        return np.nan
+    features = _numbers(innermost_features(estimator, X))
+    return np.nan if features is None or features.shape[0] != len(C) else seen.share(features, C)
+
+
+def _numbers(X: ArrayLike) -> Any:
+    try:
+        return check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
+    except (TypeError, ValueError):
+        return None
+
+
+def say_training_share(share: float) -> str:
+    """Remark on figures; empty if no sample is known to be one of training."""
+    if not share > 0:
+        return ""
+    which = "All samples are" if share == 1 else f"About {share:.0%} of the samples are"
+    return f"{which} among those that the model was fitted to: such figures are too good. Use other samples."

@@ -12,9 +12,9 @@ from .._utils.scaling import check_units, largest, power_of_two
 from ..data.chunks import Chunk
 from ..regions.base import Region
 from ..regions.capabilities import project_visible
-from .baselines import mean_cost
 from .design import LinearDesign, SharedDesign, Standardization, triangle
 from .in_memory import ROUNDING
+from .inputs import mean_cost
 from .objective import Coordinates
 
 T = TypeVar("T")

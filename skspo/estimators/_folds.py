@@ -13,9 +13,8 @@ from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, check
 from sklearn.utils import check_consistent_length
 
 from .._training.design import apply_model
-from .._training.fitted import known_in
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, learn_region
+from .._training.inputs import TrainingData, known_in, learn_region
 from .._training.run import Run
 from .._utils.limits import Deadline, TimeIsUp, check_time, count_workers
 from .._utils.progress import Activity, silent

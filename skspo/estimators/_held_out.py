@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._training.fitted import check_frames, fitted_region, innermost
-from .._training.seen import say_training_share, training_share
+from .._training.inputs import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_upper
 from .._utils.params import integer, number, one_of
 from .._utils.types import Predictor, RandomState, RegionParams

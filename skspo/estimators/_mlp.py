@@ -16,9 +16,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._training.baselines import fit_baselines, mean_cost, nearest_factor
-from .._training.fitted import check_frames, check_metadata, known_in
-from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure, set_fitted
+from .._training.baselines import fit_baselines
+from .._training.fitted import check_frames, check_metadata
+from .._training.inputs import (
+    TrainingData,
+    check_training_data,
+    known_in,
+    mean_cost,
+    nearest_factor,
+    restore_rng_on_failure,
+    set_fitted,
+)
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
 from .._utils.frames import check_values

@@ -18,8 +18,7 @@ from .._training.fitted import (
     innermost_features,
     metadata_checked,
 )
-from .._training.inputs import existing_costs
-from .._training.seen import say_training_share, training_share
+from .._training.inputs import existing_costs, say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.params import number
 from .._utils.scaling import SMALLEST

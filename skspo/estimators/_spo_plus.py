@@ -230,12 +230,13 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         """
         self._check_params()
         deadline = Deadline(self.time_limit)
-        if is_dask(X, y):
+        in_memory = type(X) is type(y) is np.ndarray
+        if not in_memory and is_dask(X, y):
             from .._training.dask_rows import DaskRows
 
             with DaskRows(self, X, y, sample_weight, offset, region_params) as rows:
                 return self._fit_rows(rows, rows.input_attributes, deadline)
-        if is_large_memmap(X, y) and region_params is None and self._reads_chunks():
+        if not in_memory and is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
         region, here, training_region = self._check_regions(

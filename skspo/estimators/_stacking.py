@@ -24,9 +24,9 @@ from .._training.inputs import (
     feature_attributes,
     frame_attributes,
     learn_region,
+    seen_or_none,
     set_fitted,
 )
-from .._training.seen import seen_or_none
 from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import column_names
 from .._utils.limits import Deadline, count_workers

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._training.baselines import mean_cost, quick_baselines
+from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
@@ -31,9 +31,10 @@ from .._training.inputs import (
     feature_attributes,
     frame_attributes,
     learn_region,
+    mean_cost,
+    seen_or_none,
     set_fitted,
 )
-from .._training.seen import seen_or_none
 from .._utils.frames import column_names
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.shown import shown

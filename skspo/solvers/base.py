@@ -313,7 +313,8 @@ class Progress:
         tol: float | None = None,
         done: int = 0,
     ) -> None:
-        self.task, self.objective, self.history, self.tol = Activity(name, verbose), objective, run.history, tol
+        self.objective, self.history, self.tol = objective, run.history, tol
+        self.task = Activity(name, verbose) if verbose else None
         self.step = f"{run.step}, {name}" if run.step else name
         self.deadline, self.start = run.deadline, time.perf_counter()
         # A second solver appends to the history of the first one.
@@ -336,7 +337,7 @@ class Progress:
         if force or self.calls % self.every == 0:
             self._record(now, n_iter, value, np.nan if bound is None else bound)
         self.calls += 1
-        if not self.task.verbose:
+        if self.task is None or not self.task.verbose:
             return
         text, left = f"iteration {n_iter}, objective {value * self.objective.scale:.6g}", None
         if bound is not None:

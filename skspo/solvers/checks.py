@@ -68,7 +68,7 @@ def check_result(
     try:
         if not objective.inexact:
             result = guarded(objective, result, references, solver.tol)
-            if objective.loss.has_dual_bound:
+            if objective.loss.has_dual_bound and objective.l1.any():
                 result = with_exact_zeros(objective, result, min(known for _, known in references), solver.tol)
         if objective.inexact:
             return best_decisions(objective, run, chain)

@@ -10,6 +10,7 @@ bound of several solvers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache
 
 import numpy as np
@@ -21,6 +22,7 @@ from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from .._utils.progress import Activity
 from ..losses import SPOPlusLoss
+from ..regions.capabilities import has
 from .auto import SOLVERS, SolverOptions, make_solvers
 from .base import Progress, Result, Solver, Status, combined
 from .checks import (
@@ -58,7 +60,7 @@ def minimize(
     try:
         with run.deadline.enforced():
             check_decided(objective, run)  # the choice may prepare the region
-            if found := fit_factors(objective, run, options, start, minimize):
+            if has(objective.region, "blocks") and (found := fit_factors(objective, run, options, start, minimize)):
                 return found
             if start is None:
                 reference = fit_relaxation(objective, run, options, minimize)
@@ -92,7 +94,7 @@ def minimize_spo(
                 check_decided(objective, run)
                 if start is None:
                     progress = Progress(f"start ({init})", objective, run, options.verbose)
-                    with progress.task:
+                    with progress.task or nullcontext():
                         start = spo_start(objective, run, options, init)
                     progress(0, value_in_time(objective, start), force=True)
         except TimeIsUp as error:
@@ -140,7 +142,8 @@ def run_solvers(
 
     The result is not worse than ``known`` models and ``references``, by default those of the objective.
     """
-    with run.deadline.enforced(), Activity("", max(getattr(solver, "verbose", 0) for solver in solvers)) as activity:
+    verbose = max(getattr(solver, "verbose", 0) for solver in solvers)
+    with run.deadline.enforced(), Activity("", verbose) if verbose else nullcontext() as activity:
         try:
             check_decided(objective, run)
             # before the solvers, so that their time counts
@@ -154,7 +157,8 @@ def run_solvers(
             result, solver = check_result(objective, run, chain, known)
         else:
             result, solver = optimal, solvers[0]
-        activity.finish(summary(objective, result, solver), inside=False)
+        if activity is not None:
+            activity.finish(summary(objective, result, solver), inside=False)
         return result, solver
 
 

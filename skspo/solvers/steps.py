@@ -22,6 +22,7 @@ evaluated on all rows.  If the gap is not closed then, the rows that matter at t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import numpy as np
 from sklearn.base import clone
@@ -64,8 +65,10 @@ Fit = Callable[..., tuple[Result, Solver]]
 
 def fit_easier(easier: LinearObjective, part: Run, progress: Progress, tol: float, fit: Fit) -> np.ndarray:
     """Coefficients of the fit to an easier problem."""
-    options = SolverOptions(tol=max(tol, START_TOL), random_state=0, verbose=progress.task.verbose)
-    with progress.task:
+    options = SolverOptions(
+        tol=max(tol, START_TOL), random_state=0, verbose=progress.task.verbose if progress.task else 0
+    )
+    with progress.task or nullcontext():
         return fit(easier, part, options)[0].coef
 
 

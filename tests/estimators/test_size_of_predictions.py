@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import skspo as sk
-from skspo._training.baselines import nearest_factor
+from skspo._training.inputs import nearest_factor
 from skspo.data import ChunkedData
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skspo as sk
 from skspo._training import seen as module
-from skspo._training.seen import Seen, row_hashes
+from skspo._training.inputs import Seen, row_hashes
 from skspo.data import ChunkedData
 
 RNG = np.random.default_rng(0)
