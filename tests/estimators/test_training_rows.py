@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skspo as sk
-from skspo._training import seen as module
+from skspo._training import inputs as module
 from skspo._training.inputs import Seen, row_hashes
 from skspo.data import ChunkedData
 
