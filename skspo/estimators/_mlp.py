@@ -39,16 +39,9 @@ from ..regions.capabilities import has, project_visible
 from ..regions.check import check_region
 from ._base import DecisionMixin
 
-LOSSES: dict[str, type[Loss]] = {
-    "spo+": SPOPlusLoss,
-    "spo": SPOLoss,
-    "squared_error": SquaredLoss,
-    "absolute_error": AbsoluteLoss,
-}
-
+LOSSES = {"spo+": SPOPlusLoss, "spo": SPOLoss, "squared_error": SquaredLoss, "absolute_error": AbsoluteLoss}
 
 ArrayFunction: TypeAlias = Callable[[np.ndarray], np.ndarray]
-
 
 #: function of each activation, and its derivative in terms of its value
 ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
@@ -57,7 +50,6 @@ ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
     "logistic": (expit, lambda a: a * (1.0 - a)),
     "identity": (lambda z: z, np.ones_like),
 }
-
 
 #: orthonormal directions (m, d) of costs that change no decision, and a component (d,) along them
 Level: TypeAlias = tuple[np.ndarray, np.ndarray]
