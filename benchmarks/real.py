@@ -57,7 +57,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skspo import SPOStackingRegressor, normalized_spo_loss
-from skspo.estimators._stacking_members import Member, Task, default_members, predict_member
+from skspo.estimators._stacking import MemberResult
+from skspo.estimators._stacking_members import Member, default_members, predict_member
 
 QUICK = 120  # samples
 CHANGE = 0.01  # least change of a decision variable that counts; most are 0 or 1
@@ -116,8 +117,8 @@ class Fits:
 
     def __init__(self, problem: Problem, train: np.ndarray, test: np.ndarray, folder: Path | None = None) -> None:
         self.X_test = problem.X[test]
-        #: held-out predictions, also with nested choices if a member makes some, and test predictions, and seconds
-        self.known: dict[str, tuple[np.ndarray, np.ndarray | None, np.ndarray, float]] = {}
+        #: held-out predictions, test predictions and seconds
+        self.known: dict[str, tuple[np.ndarray, np.ndarray, float]] = {}
         self.file = folder and folder / f"{joblib.hash((problem.X[train], problem.C[train], self.X_test))}.joblib"
         if self.file is not None and self.file.exists():
             self.known = joblib.load(self.file)
@@ -135,19 +136,17 @@ class Stack(SPOStackingRegressor):
         self._fits = fits
         return self
 
-    def _fit_members(self, members: list[Member], tasks: list[Task], *args: Any) -> Any:
-        known, test = self._fits.known, self._fits.X_test
+    def _fit_members(self, members: list[Member], *args: Any) -> list[MemberResult]:
+        known, results = self._fits.known, []
         for member in members:
             if key_of(member) not in known:
                 start = time.process_time()
-                own = [task._replace(number=0) for task in tasks if task.member is member]
-                (predictions,), nested, (model,), _ = super()._fit_members([member], own, *args)
-                tested, seconds = predict_member(model, test), time.process_time() - start
-                known[key_of(member)] = predictions, nested.get(0), tested, seconds
-        held_out, nested, tested, seconds = zip(*(known[key_of(member)] for member in members), strict=True)
-        choosing = {k: P for k, P in enumerate(nested) if P is not None}
-        names = [member.name for member in members]
-        return list(held_out), choosing, [Known(P) for P in tested], dict(zip(names, seconds, strict=True))
+                (fit,) = super()._fit_members([member], *args)
+                tested = predict_member(fit.model, self._fits.X_test)
+                known[key_of(member)] = fit.held_out, tested, time.process_time() - start
+            held_out, tested, seconds = known[key_of(member)]
+            results.append(MemberResult(member, held_out, Known(tested), seconds))
+        return results
 
 
 def key_of(member: Member) -> str:

@@ -52,7 +52,7 @@ for degree in (1, 4, 8):
 # %%
 # What was compared
 # -----------------
-# ``cv_results_`` has the held-out regret of every member, of equal weights, and of random weights, with standard
+# ``cv_results_`` has the held-out regret of every member, of equal weights and of the stack, with standard
 # errors, and the gain over the best member that ignores decisions, which is chosen on other samples than those that
 # judge it.
 results = stack.cv_results_

@@ -3,69 +3,44 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Bunch, Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.fitted import check_frames, check_metadata
-from .._training.inputs import (
-    check_ndim,
-    existing_costs,
-    feature_attributes,
-    frame_attributes,
-    learn_region,
-    seen_or_none,
-    set_fitted,
-)
+from .._training.inputs import set_fitted
 from .._utils.errors import NotCertifiedWarning
-from .._utils.frames import column_names
 from .._utils.limits import Deadline, count_workers
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
-from .._utils.scaling import relative_weight
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
-from ..losses import check_offset, check_weight
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
-from ..regions.check import check_not_labels, check_region, view_in_time
 from ._base import DecisionMixin
-from ._folds import Splitter, cv_splits
+from ._folds import Splits, Splitter, cv_splits
 from ._report import DecisionReport, decision_report, figures_of
-from ._stacking_members import (
-    Fitted,
-    Member,
-    Named,
-    Rows,
-    Task,
-    default_members,
-    make_member,
-    make_tasks,
-    predict_member,
-)
-from ._stacking_weights import (
-    STACK,
-    HeldOut,
-    best_two_stage,
-    choose_weights,
-    compare,
-    cross_fitted,
-    draw_weights,
-    scales,
-    share_of_stack,
-    spreads,
-    standard_errors,
-)
+from ._stacking_members import Member, Named, Rows, default_members, make_member, make_tasks, predict_member
+from ._stacking_weights import STACK, HeldOut, choose
+from ._two_stage import check_raw_data
+
+
+class MemberResult(NamedTuple):
+    """What was fitted of a member."""
+
+    member: Member
+    held_out: np.ndarray  # (n, d) predictions less the offset; NaN where a sample was never held out
+    model: BaseEstimator | None  # fitted to all rows; None if there was no time
+    seconds: float
 
 
 class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -85,12 +60,9 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         Estimators of skspo whose ``region`` is None get that of the stack.  None means ridge regression, a random
         forest, histogram gradient boosting, :class:`SPOPlusRegressorCV`, the same with Nystroem features, and, if there
         are at most nine features, the same with their products.
-    weights : {"decisions", "spo+", "least_squares", "equal"}, default="decisions"
-        How the weights are chosen.  "decisions": the mean of two choices, which are the nonnegative part of the SPO+
-        weights, and an average of members, equal weights, SPO+ weights and random weights, each with the relative
-        likelihood that no other has a lower SPO loss.  "spo+": the minimiser of the SPO+ loss of held-out samples;
-        weights may be negative.  "least_squares": nonnegative weights with the least squared error.
-        "equal": the mean of all members.
+    weights : {"spo+", "equal"}, default="spo+"
+        "spo+": the weights that minimize the SPO+ loss of held-out samples; they may be negative.  "equal": the mean of
+        all members.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.  Samples that are never
         held out, as in ``TimeSeriesSplit``, do not take part in the choice of weights.
@@ -109,7 +81,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     n_jobs : int or None, default=None
         Number of members and folds that are fitted at the same time; None means 1, and -1 as many as there are cores.
     random_state : int, RandomState instance or None, default=None
-        Random weights, and the default members.
+        Of the default members.
     verbose : int, default=0
         1 prints progress: each member with its seconds, and the choice; 2 also each fold.
 
@@ -130,12 +102,12 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         Share of the stack, between 0 and 1; the rest is that of the best two-stage member.  1 without ``guard``.  It
         is from the gain on the samples that have chosen the weights, not from the one that is reported.
     cv_results_ : dict of ndarrays
-        Candidates for the weights, the stack (without ``guard``) last: "candidate" (names); "weights" (one row per
-        candidate); "mean_test_spo_loss" and "se_test_spo_loss", mean and standard error over held-out samples;
-        "mean_test_normalized_spo_loss"; "mean_gain" and "se_gain", by how much the regret of the best two-stage member
-        is larger, with the standard error of the paired difference (NaN without such a member); "rank_test_spo_loss".
-        Figures of the members, the stack and the best two-stage member are cross-fitted (see Notes; NaN if there was
-        no time, or only one group).  Those of other candidates are of the samples that have chosen the weights.
+        Figures of held-out samples, for the members, for equal weights and for the stack without ``guard``:
+        "candidate" (names); "weights" (one row per candidate); "mean_test_spo_loss" and "se_test_spo_loss", mean and
+        standard error; "mean_test_normalized_spo_loss"; "mean_gain" and "se_gain", by how much the regret of the best
+        two-stage member is larger, with the standard error of the paired difference (NaN without such a member);
+        "rank_test_spo_loss".  Those of the stack and of the best two-stage member are cross-fitted (see Notes; NaN if
+        there was no time, or only one group).
     best_two_stage_ : str or None
         Name of the best member that was not trained for decisions.
     n_held_out_ : int
@@ -160,13 +132,13 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     Notes
     -----
     All steps of all members are fitted again for every fold, searches included: what predicts a sample has not seen its
-    costs.  Only the penalty of a member that is a :class:`SPOPlusRegressorCV` without a ``cv`` of its own, also at the
-    end of a pipeline, is chosen once, on the folds of the stack, which takes a sixth of the time.
+    costs.  A member that is a :class:`SPOPlusRegressorCV` without a ``cv`` of its own, also at the end of a pipeline,
+    chooses its penalty on the folds of the stack, for each fold without it, which takes a sixth of the time.
 
-    The best of many weights is partly luck, and so are the best two-stage member and the best penalty: on the samples
-    that have chosen them their regrets are too low.  Therefore the regrets and gains that are reported are
-    cross-fitted: for each of five parts of the held-out samples, weights and member are chosen on the other parts, and
-    penalties without the fold.  The weights and ``guard`` of the stack itself are from all held-out samples.
+    The best weights are partly luck, and so is the best two-stage member: on the samples that have chosen them their
+    regrets are too low.  Therefore the regrets and gains that are reported are cross-fitted: for each of five parts of
+    the held-out samples, weights and member are chosen on the other parts.  The weights and ``guard`` of the stack
+    itself are from all held-out samples.
 
     Examples
     --------
@@ -188,7 +160,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     """
 
     _parameter_checks: ClassVar[dict[str, Check]] = {
-        "weights": one_of("decisions", "spo+", "least_squares", "equal"),
+        "weights": one_of("spo+", "equal"),
         "guard": BOOL,
         "costs": one_of("all", "visible"),
         "shared": BOOL,
@@ -202,7 +174,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         region: Region | None = None,
         estimators: Sequence[Named] | None = None,
         *,
-        weights: str = "decisions",
+        weights: str = "spo+",
         cv: Splitter | None = None,
         guard: bool = True,
         costs: str = "all",
@@ -317,117 +289,67 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         """
         check_params(self)
         deadline = Deadline(self.time_limit)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        check_ndim(y)
-        attributes = frame_attributes(
-            self,
-            X,
-            y,
-            reset=True,
-            sample_weight=sample_weight,
-            groups=groups,
-            offset=offset,
-            region_params=region_params,
-        )
-        noted = copy(self)
-        validate_data(noted, X, skip_check_array=True)
+        raw = check_raw_data(self, X, y, sample_weight, offset, region_params, groups, deadline)
         X = self._as_rows(X)
-        with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
-            C = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
-        check_consistent_length(X, C, groups)
-        n, n_features = np.shape(X)
-        check_not_labels(self.region, C.shape)
-        d = 1 if C.ndim == 1 else C.shape[1]
+        (n, d), n_features = raw.C.shape, np.shape(X)[1]
         if self.shared:
             check_blocks(n_features, d)
-        with deadline.enforced():
-            region = check_region(self.region, n_dim=d)
-            view = view_in_time(region, region_params, n, d)
-        attributes["_seen"] = seen_or_none(X, C.reshape(n, d))
-        shape, (C, possible) = C.shape, existing_costs(C.reshape(n, d), view, names=column_names(y))
-        known = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
-        given = check_weight(sample_weight, X)
-        view._check_true_costs(view.to_min(C))
-        view = learn_region(view, C, given, possible)
-        weight = relative_weight(given)
+        known = None if region_params is None else row_params(**read_rows(raw.region, region_params, n, d))
         # Members get the weights as they are: their size matters next to a penalty.
         data = Rows(
             X,
-            C.reshape(shape),
-            given,
-            check_offset(offset, (n, d)),
+            raw.C.reshape(raw.shape),
+            raw.weight,
+            raw.offset,
             known,
             None if groups is None else np.asarray(groups),
         )
         rng = check_random_state(self.random_state)
-        members = self._members(n, n_features, d, region, int(rng.randint(2**31 - 1)))
-        splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, C, given, groups) if len(b)]
-
-        tasks = list(make_tasks(members, splits))
-        progress = Activity("stack", self.verbose, len(tasks), "fits")
+        members = self._members(n, n_features, d, raw.region, int(rng.randint(2**31 - 1)))
+        splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, raw.C, raw.weight, groups) if len(b)]
+        progress = Activity("stack", self.verbose, len(make_tasks(members, splits)), "fits")
         with progress:
-            predictions, nested, models, seconds = self._fit_members(members, tasks, data, d, deadline, progress)
-        fitted = [k for k in range(len(members)) if models[k] is not None]
-        if len(fitted) < len(members):
-            late = ", ".join(repr(members[k].name) for k in range(len(members)) if k not in fitted)
+            results = self._fit_members(members, splits, data, deadline, progress)
+        fits = [fit for fit in results if fit.model is not None]
+        if len(fits) < len(members):
+            late = ", ".join(repr(fit.member.name) for fit in results if fit.model is None)
             warnings.warn(
                 f"time_limit={self.time_limit:g} s was reached before these members were fitted: {late}. The stack "
                 "does without them. Increase time_limit, or put the members that matter first.",
                 NotCertifiedWarning,
                 stacklevel=2,
             )
-        members, P = [members[k] for k in fitted], np.stack([predictions[k] for k in fitted])
-        P_nested = np.stack([nested.get(k, predictions[k]) for k in fitted]) if nested else P
 
-        choice = perf_counter()
-        rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
-        if weight is not None:
-            rows = rows[weight[rows] > 0]
-        here, costs, P = view.take(rows), C[rows], P[:, rows]
-        spread = spreads(here, P, data.offset, None if weight is None else weight[rows])
-        held = HeldOut(
-            P / spread[:, None, None],
-            costs,
-            None if data.offset is None else data.offset[rows],
-            None if weight is None else weight[rows],
-            here,
-            here.solve_min(here.to_min(costs)),
-            spread,
-        )
-        judged = held._replace(P=P_nested[:, rows] / spread[:, None, None])
-        names = [member.name for member in members]
-        clusters = None if groups is None else np.asarray(groups)[rows]
-        draws, two_stage = draw_weights(len(names), rng), [member.two_stage for member in members]
-        candidates = choose_weights(held, names, self.weights, draws, deadline, clusters)
-        best = best_two_stage(candidates.mean(held.weight), two_stage)
-        share, weights = 1.0, candidates.weights[-1]
-        if self.guard and best is not None:
-            gain = (candidates.regrets[best] - candidates.regrets[-1])[None]
-            (error,) = standard_errors(gain, held.weight, clusters)
-            share = share_of_stack(float(np.average(gain[0], weights=held.weight)), float(error))
-            weights = share * weights + (1.0 - share) * np.eye(len(names))[best]
+        start = perf_counter()
+        names = [fit.member.name for fit in fits]
+        models: list[Any] = [fit.model for fit in fits]
+        held = HeldOut.of(np.stack([fit.held_out for fit in fits]), raw.C, data, raw.view)
+        choice = choose(held, [fit.member.two_stage for fit in fits], self.weights, deadline)
+        share = choice.share if self.guard else 1.0
+        weights, best = share * choice.weights, choice.best
+        if best is not None:
+            weights[best] += 1.0 - share
         chosen = STACK if share > 0 or best is None else names[best]
-        fitted_across = cross_fitted(held, judged, names, self.weights, draws, deadline, clusters, two_stage)
-        results = compare(held, judged, candidates, *fitted_across, clusters)
-        seconds["weights"] = perf_counter() - choice
+        figures = choice.figures(held, names)
         learned = {
-            "estimators_": [models[k] for k in fitted],
-            "named_estimators_": Bunch(**{name: models[k] for name, k in zip(names, fitted, strict=True)}),
+            "estimators_": models,
+            "named_estimators_": Bunch(**dict(zip(names, models, strict=True))),
             "weights_": weights,
-            "scales_": scales(held, weights),
+            "scales_": held.unit(weights) / held.spread,
             "chosen_": chosen,
             "stack_share_": share,
-            "cv_results_": results,
+            "cv_results_": figures,
             "best_two_stage_": None if best is None else names[best],
-            "n_held_out_": int(rows.size),
-            "fit_seconds_": seconds,
-            "region_": learn_region(region, C, given, possible),
-            "_target_shape": data.C.shape[1:],
-            "_baselines": quick_baselines(X, n_features, C, weight, data.offset, possible, shared=bool(self.shared)),
+            "n_held_out_": len(held.C),
+            "fit_seconds_": {fit.member.name: fit.seconds for fit in results} | {"weights": perf_counter() - start},
+            "region_": raw.region,
+            "_target_shape": raw.shape[1:],
+            "_baselines": quick_baselines(
+                X, n_features, raw.C, raw.weight, raw.offset, raw.possible, shared=bool(self.shared)
+            ),
         }
-        set_fitted(self, learned | attributes | feature_attributes(noted))
-        regret = 100 * results["mean_test_normalized_spo_loss"]
+        set_fitted(self, learned | raw.attributes)
+        regret = 100 * figures["mean_test_normalized_spo_loss"]
         progress.finish(
             f"{chosen} chosen, share {share:.2f}; held-out regret of the stack {regret[-1]:.3g} %"
             + ("" if best is None else f", of {names[best]}, the best two-stage member, {regret[best]:.3g} %")
@@ -441,51 +363,35 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         return check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=self, input_name="X")
 
     def _fit_members(
-        self,
-        members: list[Member],
-        tasks: list[Task],
-        data: Rows,
-        d: int,
-        deadline: Deadline,
-        progress: Activity,
-    ) -> tuple[list[np.ndarray], dict[int, np.ndarray], list[BaseEstimator | None], dict[str, float]]:
-        """Held-out predictions (NaN where there are none), models of all rows (None without time), and seconds.
-
-        The second result has the nested predictions of the members that choose a penalty on the folds.
-        """
+        self, members: list[Member], splits: Splits, data: Rows, deadline: Deadline, progress: Activity
+    ) -> list[MemberResult]:
+        """Fit all members to the training part of each split and to all rows, ``n_jobs`` fits at the same time."""
         n = len(data.C)
-        predictions = [np.zeros((n, d)) for _ in members]
-        counts = [np.zeros(n) for _ in members]
-        nested: dict[int, np.ndarray] = {}
-        models: list[BaseEstimator | None] = [None] * len(members)
-        seconds = {member.name: 0.0 for member in members}
+        tasks = make_tasks(members, splits)
+        total = {member.name: np.zeros((n, data.C.size // n)) for member in members}
+        counts = {member.name: np.zeros(n) for member in members}
+        models: dict[str, BaseEstimator | None] = {}
+        seconds = dict.fromkeys(total, 0.0)
         jobs = count_workers(self.n_jobs, len(tasks))
-
-        def fits() -> Iterator[Any]:
-            for task in tasks:
-                if jobs == 1:  # the next fit begins now
-                    progress.update(task.label)
-                yield delayed(task.run)(data, deadline)
-
-        parallel = Parallel(n_jobs=jobs, return_as="generator")
-        done: Iterable[Fitted] = parallel(fits())
-        for task, fit in zip(tasks, done, strict=True):
-            k, name = task.number, task.member.name
-            seconds[name] += fit.seconds
+        if jobs == 1:
+            progress.update(tasks[0].label)
+        done = Parallel(n_jobs=jobs, return_as="generator")(delayed(task.run)(data, deadline) for task in tasks)
+        for task, (fit, spent) in zip(tasks, done, strict=True):
+            name = task.member.name
+            seconds[name] += spent
             if fit.rows is not None and fit.predictions is not None:
                 held_out = np.isfinite(fit.predictions).all(axis=1)
-                np.add.at(predictions[k], fit.rows[held_out], fit.predictions[held_out])
-                np.add.at(counts[k], fit.rows[held_out], 1.0)
-            if fit.nested is not None:
-                nested[k] = fit.nested
-            if fit.model is not None:
-                models[k] = fit.model
+                np.add.at(total[name], fit.rows[held_out], fit.predictions[held_out])
+                np.add.at(counts[name], fit.rows[held_out], 1.0)
+            models[name] = fit.model
             progress.advance()
             progress.update(task.label)
-            Activity("", self.verbose).finish(f"{fit.seconds:.1f} s")
+            Activity("", self.verbose).finish(f"{spent:.1f} s")
         with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-            means = [P / count[:, None] for P, count in zip(predictions, counts, strict=True)]
-        return means, nested, models, seconds
+            return [
+                MemberResult(member, total[name] / counts[name][:, None], models[name], seconds[name])
+                for member, name in zip(members, total, strict=True)
+            ]
 
     # -- use -----------------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,8 @@ Conventions
     P (m, n, d)   held-out predictions of m members, less the offset, divided by their spreads
     v (m,)        weights; the stack predicts sum_k v_k P_k, plus the offset
 
-There are few weights, so that the held-out regret itself can be compared.  It is a noisy, piecewise constant function
-of the weights, and the best of many candidates is partly luck: its exact minimiser (``SPORegressor`` on these features)
-has a lower regret on the held-out samples and a higher one on new samples.  So candidates are averaged, each with the
-relative likelihood that it is as good as the best one, and the result is averaged with the weights that minimise the
-SPO+ loss, which is convex and less noisy.
+The weights minimize the SPO+ loss of the held-out samples.  The regret itself is a noisy, piecewise constant function
+of the weights: its minimizer has a lower regret on the held-out samples and a higher one on new samples.
 
 The regret of weights on the samples that chose them is too low, and so is that of the best two-stage member.  What is
 reported of both is cross-fitted: the choice is made again without a part of the samples, and judged on this part.
@@ -21,31 +18,21 @@ from math import erf
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from .._training.in_memory import InMemoryObjective
 from .._training.run import Run
 from .._utils.limits import Deadline
+from .._utils.scaling import relative_weight
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers.driver import SolverOptions, minimize
+from ._folds import cv_splits
+from ._stacking_members import Rows
 
-#: random candidates
-DRAWS = 100
-
-#: parameter of the Dirichlet distribution of random weights; below one, many members get almost no weight
-CONCENTRATION = 0.7
-
-#: ridge of the SPO+ weights: members that predict the same get equal weights
+#: Strength of the ridge on the weights: small next to the loss, but members that predict the same get equal weights.
 RIDGE = 1e-3
 
-#: decimals of the SPO+ weights: further ones are noise, and may depend on the solver
-DECIMALS = 2
-
-#: parts of the held-out samples in cross-fitting, as many as there are folds by default
-N_PARTS = 5
-
-#: name of the weights that were chosen, among the candidates
+#: name of the stack among its members
 STACK = "stack"
 
 
@@ -56,15 +43,27 @@ class HeldOut(NamedTuple):
     C: np.ndarray  # (n, d) costs as given
     offset: np.ndarray | None  # (n, d)
     weight: np.ndarray | None  # (n,)
+    groups: np.ndarray | None  # (n,) samples of one group count as one observation
     region: Region  # region of these samples
     best: np.ndarray  # (n, d) optimal decisions
     spread: np.ndarray  # (m,) of the members
 
+    @classmethod
+    def of(cls, P: np.ndarray, C: np.ndarray, data: Rows, region: Region) -> HeldOut:
+        """Samples of positive weight that all members have predicted."""
+        weight = relative_weight(data.weight)
+        rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
+        rows = rows if weight is None else rows[weight[rows] > 0]
+        offset, weight, groups = (None if x is None else x[rows] for x in (data.offset, weight, data.groups))
+        P, C, here = P[:, rows], C[rows], region.take(rows)
+        spread = np.ones(len(P)) if offset is not None else spreads(here, P, weight)
+        return cls(P / spread[:, None, None], C, offset, weight, groups, here, here.solve_min(here.to_min(C)), spread)
+
     def take(self, rows: np.ndarray) -> HeldOut:
         """Some of the samples."""
-        offset, weight = (None if array is None else array[rows] for array in (self.offset, self.weight))
+        offset, weight, groups = (None if x is None else x[rows] for x in (self.offset, self.weight, self.groups))
         region, best = self.region.take(rows), self.best[rows]
-        return HeldOut(self.P[:, rows], self.C[rows], offset, weight, region, best, self.spread)
+        return HeldOut(self.P[:, rows], self.C[rows], offset, weight, groups, region, best, self.spread)
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """Prediction of the stack, offset included."""
@@ -75,161 +74,96 @@ class HeldOut(NamedTuple):
         """SPO loss of each sample; the units of predictions, from ``others`` if given, matter if they are clipped."""
         region = self.region
         clips = region._clips(self.C.shape[1])
-        C_hat = self.predict(weights) * (unit(self if others is None else others, weights) if clips else 1.0)
+        C_hat = self.predict(weights) * ((others or self).unit(weights) if clips else 1.0)
         W = region._decide_min(region.to_min(C_hat))
         return np.einsum("ij,ij->i", region.to_min(self.C), W - self.best)
 
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Weighted mean over the samples, in the last axis."""
+        return np.average(values, axis=-1, weights=self.weight)
 
-class Candidates(NamedTuple):
-    """Weights that were compared, with the regret of each sample; the last ones are those of the stack."""
+    def unit(self, weights: np.ndarray) -> float:
+        """Factor that gives the prediction of the stack the units of the costs."""
+        if self.offset is not None:
+            return 1.0
+        alone = np.flatnonzero(weights)
+        if alone.size == 1 and np.isclose(weights[alone[0]], 1.0, rtol=1e-12):
+            return float(self.spread[alone[0]])
+        root = np.ones(len(self.C)) if self.weight is None else np.sqrt(self.weight)
+        predicted, costs = (self.region.visible_costs(part) * root[:, None] for part in (self.predict(weights), self.C))
+        size = float(np.square(predicted).sum())
+        factor = float((predicted * costs).sum()) / size if size > 0 else 0.0
+        # A negative factor would turn every decision around.
+        return factor if factor > 0 else float(np.abs(weights) @ self.spread)
 
-    names: list[str]
-    weights: np.ndarray  # (k, m)
-    regrets: np.ndarray  # (k, n)
 
-    def mean(self, weight: np.ndarray | None) -> np.ndarray:
-        """Mean regret of each candidate."""
-        return np.average(self.regrets, axis=1, weights=weight)
+class Choice(NamedTuple):
+    """Weights of the stack without ``guard``, and how it compares with the members."""
+
+    weights: np.ndarray  # (m,)
+    best: int | None  # number of the best two-stage member
+    share: float  # confidence level at which the regret of the stack is lower than that of the best two-stage member
+    regrets: np.ndarray  # (m, n) of the members
+    cross_fitted: np.ndarray  # (2, n) of the stack and of the best two-stage member
+
+    def figures(self, held: HeldOut, names: list[str]) -> dict[str, Any]:
+        """Means and standard errors of the held-out regrets, as ``cv_results_``."""
+        m = len(names)
+        stack, baseline = self.cross_fitted
+        equal = np.full(m, 1.0 / m)
+        regrets = np.vstack([self.regrets, held.regret(equal), stack])
+        mean, gains = held.mean(regrets), baseline - regrets
+        size = float(held.mean(np.abs(np.einsum("ij,ij->i", held.C, held.best))))
+        return {
+            "candidate": np.array([*names, "equal weights", STACK], dtype=object),
+            "weights": np.vstack([np.eye(m), equal, self.weights]),
+            "mean_test_spo_loss": mean,
+            "se_test_spo_loss": standard_errors(regrets, held.weight, held.groups),
+            "mean_test_normalized_spo_loss": mean / size if size > 0 else np.full_like(mean, np.nan),
+            "mean_gain": held.mean(gains),
+            "se_gain": standard_errors(gains, held.weight, held.groups),
+            "rank_test_spo_loss": 1 + (mean[:, None] > mean).sum(axis=1),
+        }
 
 
-def choose_weights(
-    held: HeldOut,
-    names: list[str],
-    kind: str,
-    draws: np.ndarray,
-    deadline: Deadline,
-    groups: np.ndarray | None = None,
-) -> Candidates:
-    """Compare members, equal weights and, for kind "decisions", random weights; add the weights of the stack.
+def choose(held: HeldOut, two_stage: list[bool], kind: str, deadline: Deadline) -> Choice:
+    """Choose weights and the best of the members that ignore decisions, ``two_stage``, and cross-fit their regrets.
 
-    Parameters
-    ----------
-    held : HeldOut
-    names : list of str
-        Names of the members.
-    kind : {"decisions", "spo+", "least_squares", "equal"}
-        How to choose the weights of the stack.
-    draws : ndarray of shape (n_draws, n_members)
-        Random weights, see ``draw_weights``.
-    deadline : Deadline
-        After it, no further random weights are tried.
-    groups : ndarray of shape (n,), optional
-        Groups of samples, which count as one observation.
+    Groups are not divided.  Cross-fitted regrets are NaN if there is only one group or no time.
     """
-    m = len(names)
-    equal = np.full(m, 1.0 / m)
-    tried = [*zip(names, np.eye(m), strict=True), ("equal weights", equal)]
-    if kind == "decisions":
-        surrogate = spo_plus_weights(held, deadline)
-        clipped = np.maximum(surrogate, 0.0) if (surrogate > 0).any() else equal
-        if held.offset is None:
-            clipped = clipped / clipped.sum()
-        draws = draws.copy()
-        draws[::2] = 0.5 * (draws[::2] + clipped)
-        tried += [("SPO+ weights", clipped), *((f"random weights {k}", draw) for k, draw in enumerate(draws))]
-    regrets: list[np.ndarray] = []
-    for k, (_, weights) in enumerate(tried):
-        if k > m and deadline.left() <= 0:
-            break
-        regrets.append(held.regret(weights))
-    tried = tried[: len(regrets)]
-    W = np.array([weights for _, weights in tried])
-    if kind == "decisions":
-        chosen = 0.5 * (clipped + likelihoods(np.array(regrets), held.weight, groups) @ W)
-    elif kind == "spo+":
-        chosen = spo_plus_weights(held, deadline)
-    elif kind == "least_squares":
-        chosen = least_squares_weights(held)
-    else:
-        chosen = equal
-    if not chosen.any():
-        chosen = equal
-    return Candidates(
-        [*(name for name, _ in tried), STACK], np.vstack([W, chosen]), np.vstack([*regrets, held.regret(chosen)])
-    )
+    alone, free = np.eye(len(two_stage)), np.flatnonzero(two_stage)
+    regrets = np.stack([held.regret(weights) for weights in alone])
 
+    def best_of(samples: HeldOut, losses: np.ndarray) -> int | None:
+        return int(free[np.argmin(samples.mean(losses[free]))]) if free.size else None
 
-def draw_weights(n_members: int, rng: np.random.RandomState) -> np.ndarray:
-    """Random weights that add up to one."""
-    return rng.dirichlet(np.full(n_members, CONCENTRATION), size=DRAWS)
-
-
-def cross_fitted(
-    held: HeldOut,
-    judged: HeldOut,
-    names: list[str],
-    kind: str,
-    draws: np.ndarray,
-    deadline: Deadline,
-    groups: np.ndarray | None,
-    two_stage: list[bool],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Regret of each sample, by weights that were chosen without its part, and by the best two-stage member there.
-
-    Groups are not divided.  NaN if there is only one group, no time, or no two-stage member.
-
-    Parameters
-    ----------
-    held : HeldOut
-        For the choice.
-    judged : HeldOut
-        The same samples; of a member that chooses its penalty on held-out samples, the predictions are those of the
-        penalty that is chosen without the fold.
-    names, kind, draws, deadline, groups
-        See ``choose_weights``.
-    two_stage : list of bool
-        Which members ignore decisions.
-    """
+    weights, best, share = choose_weights(held, kind, deadline), best_of(held, regrets), 1.0
+    if best is not None:
+        gain = regrets[best] - held.regret(weights)
+        share = share_of_stack(float(held.mean(gain)), float(standard_errors(gain[None], held.weight, held.groups)[0]))
     n = len(held.C)
-    stack, baseline = np.full(n, np.nan), np.full(n, np.nan)
-    unit = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
-    part = unit * N_PARTS // (unit.max() + 1)
-    for k in np.unique(part):
-        rest, rows = np.flatnonzero(part != k), np.flatnonzero(part == k)
-        if not rest.size or deadline.left() <= 0:
-            continue
-        others, here = held.take(rest), judged.take(rows)
-        candidates = choose_weights(others, names, kind, draws, deadline, None if groups is None else groups[rest])
-        stack[rows] = here.regret(candidates.weights[-1], others)
-        best = best_two_stage(candidates.mean(others.weight), two_stage)
-        if best is not None:
-            baseline[rows] = here.regret(np.eye(len(names))[best], others)
-    return stack, baseline
+    judged = np.full((2, n), np.nan)
+    units = n if held.groups is None else len(np.unique(held.groups))
+    for rest, rows in cv_splits(None, held.C, held.C, held.weight, held.groups) if units > 1 else []:
+        if deadline.left() <= 0:
+            break
+        others, here = held.take(rest), held.take(rows)
+        judged[0, rows] = here.regret(choose_weights(others, kind, deadline), others)
+        member = best_of(others, regrets[:, rest])
+        if member is not None:
+            judged[1, rows] = here.regret(alone[member], others)
+    return Choice(weights, best, share, regrets, judged)
 
 
-def best_two_stage(mean: np.ndarray, two_stage: list[bool]) -> int | None:
-    """Number of the member with the lowest mean regret of those that ignore decisions; None without any."""
-    numbers = np.flatnonzero(two_stage)
-    return int(numbers[np.argmin(mean[numbers])]) if numbers.size else None
+def choose_weights(held: HeldOut, kind: str, deadline: Deadline) -> np.ndarray:
+    """Weights of the stack; without an offset their sizes add up to one, because only their ratios matter.
 
-
-def likelihoods(regrets: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
-    """Relative likelihoods that each candidate is as good as the one with the lowest mean regret; they add up to one.
-
-    The likelihood is exp(-z^2 / 2), where z is the paired difference divided by its standard error.  The noisier the
-    regrets are, the more candidates have a share.
+    Those of kind "spo+" are a shared linear model whose features are the predictions of the members.
     """
-    mean = np.average(regrets, axis=1, weights=weight)
-    worse = regrets - regrets[np.argmin(mean)]
-    gap, error = np.average(worse, axis=1, weights=weight), standard_errors(worse, weight, groups)
-    z = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 0)
-    likelihood = np.exp(-0.5 * np.square(z))
-    return likelihood / likelihood.sum()
-
-
-def share_of_stack(gain: float, error: float) -> float:
-    """Confidence level at which the gain over the best two-stage member is significant; 0 if there is no gain."""
-    if gain <= 0.0:
-        return 0.0
-    return erf(gain / (np.sqrt(2.0) * error)) if error > 0 else 1.0
-
-
-def spo_plus_weights(held: HeldOut, deadline: Deadline) -> np.ndarray:
-    """Weights that minimise the SPO+ loss; without an offset only their ratios matter, and their sizes add up to one.
-
-    A shared linear model whose features are the predictions of the members.
-    """
-    n = held.P.shape[1]
+    m, n = held.P.shape[:2]
+    equal = np.full(m, 1.0 / m)
+    if kind == "equal":
+        return equal
     objective = InMemoryObjective(
         SPOPlusLoss(held.region),
         held.P.transpose(1, 2, 0).reshape(n, -1),
@@ -245,87 +179,30 @@ def spo_plus_weights(held: HeldOut, deadline: Deadline) -> np.ndarray:
     )
     result, _ = minimize(objective, Run(deadline), SolverOptions())
     weights = np.asarray(objective.to_user(result.coef)[0])
-    size = float(np.abs(weights).sum()) or 1.0
-    rounded = np.round(weights / size, DECIMALS)
-    return rounded / np.abs(rounded).sum() if held.offset is None and rounded.any() else rounded * size
+    if not weights.any():
+        return equal
+    return weights / np.abs(weights).sum() if held.offset is None else weights
 
 
-def least_squares_weights(held: HeldOut) -> np.ndarray:
-    """Nonnegative weights with the least squared error of the components of costs that decisions depend on."""
-    root = np.ones(held.P.shape[1]) if held.weight is None else np.sqrt(held.weight)
-    target = held.C if held.offset is None else held.C - held.offset
-    visible = [held.region.visible_costs(part) * root[:, None] for part in (*held.P, target)]
-    columns = np.stack([part.ravel() for part in visible], axis=1)
-    # A factor of the columns has the same minimiser, and few rows.
-    R = np.asarray(np.linalg.qr(columns / (np.abs(columns).max() or 1.0), mode="r"))
-    return nnls(R[:, :-1], R[:, -1])[0]
+def share_of_stack(gain: float, error: float) -> float:
+    """Confidence level at which the gain over the best two-stage member is significant; 0 if there is no gain."""
+    if gain <= 0.0:
+        return 0.0
+    return erf(gain / (np.sqrt(2.0) * error)) if error > 0 else 1.0
 
 
-def spreads(region: Region, P: np.ndarray, offset: np.ndarray | None, weight: np.ndarray | None) -> np.ndarray:
-    """Standard deviation of the part of the predictions that decisions depend on; 1 if there is an offset.
+def spreads(region: Region, P: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Standard deviation of the part of the predictions that decisions depend on.
 
     Decisions do not change if predictions are multiplied by a positive number, so that the units of a member are
-    arbitrary.  With an offset they are not.
+    arbitrary, unless there is an offset.
     """
-    if offset is not None:
-        return np.ones(len(P))
     visible = np.stack([region.visible_costs(part) for part in P])
     mean = np.average(visible, axis=1, weights=weight).mean(axis=1)
     squares = np.square(visible - mean[:, None, None]).mean(axis=2)
     spread = np.sqrt(np.average(squares, axis=1, weights=weight))
     size = np.abs(P).max(axis=(1, 2))
     return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
-
-
-def scales(held: HeldOut, weights: np.ndarray) -> np.ndarray:
-    """Factors of the members: equal spreads, in units of the costs."""
-    return unit(held, weights) / held.spread
-
-
-def unit(held: HeldOut, weights: np.ndarray) -> float:
-    """Factor that gives the prediction of the stack the units of the costs."""
-    if held.offset is not None:
-        return 1.0
-    alone = np.flatnonzero(weights)
-    if alone.size == 1 and np.isclose(weights[alone[0]], 1.0, rtol=1e-12):
-        return float(held.spread[alone[0]])
-    root = np.ones(len(held.C)) if held.weight is None else np.sqrt(held.weight)
-    predicted, costs = (held.region.visible_costs(part) * root[:, None] for part in (held.predict(weights), held.C))
-    size = float(np.square(predicted).sum())
-    factor = float((predicted * costs).sum()) / size if size > 0 else 0.0
-    # A negative factor would turn every decision around.
-    return factor if factor > 0 else float(np.abs(weights) @ held.spread)
-
-
-def compare(
-    held: HeldOut,
-    judged: HeldOut,
-    candidates: Candidates,
-    stack: np.ndarray,
-    baseline: np.ndarray,
-    groups: np.ndarray | None,
-) -> dict[str, Any]:
-    """Means and standard errors of the held-out regrets; those of members, stack and baseline are cross-fitted."""
-    weight, m = judged.weight, len(judged.P)
-    members = [
-        candidates.regrets[k] if np.array_equal(held.P[k], judged.P[k]) else judged.regret(alone)
-        for k, alone in enumerate(np.eye(m))
-    ]
-    regrets = np.vstack([*members, candidates.regrets[m:-1], stack])
-    mean = np.average(regrets, axis=1, weights=weight)
-    optimal = np.abs(np.einsum("ij,ij->i", judged.C, judged.best))
-    size = float(np.average(optimal, weights=weight))
-    gains = baseline - regrets
-    return {
-        "candidate": np.array(candidates.names, dtype=object),
-        "weights": candidates.weights,
-        "mean_test_spo_loss": mean,
-        "se_test_spo_loss": standard_errors(regrets, weight, groups),
-        "mean_test_normalized_spo_loss": mean / size if size > 0 else np.full_like(mean, np.nan),
-        "mean_gain": np.average(gains, axis=1, weights=weight),
-        "se_gain": standard_errors(gains, weight, groups),
-        "rank_test_spo_loss": 1 + (mean[:, None] > mean).sum(axis=1),
-    }
 
 
 def standard_errors(values: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,15 +36,64 @@ from .._training.inputs import (
     set_fitted,
 )
 from .._utils.frames import column_names
+from .._utils.limits import Deadline
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.shown import shown
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.capabilities import project_visible
-from ..regions.check import check_not_labels, check_region
+from ..regions.check import check_not_labels, check_region, view_in_time
 from ._base import DecisionMixin
 from ._folds import take_rows
+
+
+class RawData(NamedTuple):
+    """Training data whose features are checked by the regressors inside."""
+
+    C: np.ndarray  # (n, d) costs, 0 where no decision can use them
+    shape: tuple[int, ...]  # of the costs as given
+    weight: np.ndarray | None
+    offset: np.ndarray | None
+    possible: np.ndarray | None  # which costs exist
+    region: Region  # to be stored
+    view: Region  # of these samples
+    attributes: Attributes
+
+
+def check_raw_data(
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    offset: ArrayLike | None,
+    region_params: RegionParams | None,
+    groups: ArrayLike | None = None,
+    deadline: Deadline | None = None,
+) -> RawData:
+    """Validate everything but the values of the features."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    check_ndim(y)
+    known = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
+    attributes = frame_attributes(estimator, X, y, reset=True, **known)  # type: ignore[arg-type]
+    noted = copy(estimator)
+    validate_data(noted, X, skip_check_array=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
+        given = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
+    check_consistent_length(X, given, groups)
+    check_not_labels(estimator.region, given.shape)
+    C = given.reshape(len(given), -1)
+    attributes["_seen"] = seen_or_none(X, C)
+    with (deadline or Deadline()).enforced():
+        region = check_region(estimator.region, n_dim=C.shape[1])
+        view = view_in_time(region, region_params, *C.shape)
+    C, possible = existing_costs(C, view, names=column_names(y))
+    weight = check_weight(sample_weight, X)
+    view._check_true_costs(view.to_min(C))
+    region, view = (learn_region(each, C, weight, possible) for each in (region, view))
+    attributes |= feature_attributes(noted)
+    return RawData(C, given.shape, weight, check_offset(offset, C.shape), possible, region, view, attributes)
 
 
 class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -145,33 +194,15 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
                 "parameter: TwoStageRegressor(regressor, region)."
             )
         check_params(self)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        check_ndim(y)
-        attributes = frame_attributes(
-            self, X, y, reset=True, sample_weight=sample_weight, offset=offset, region_params=region_params
-        )
-        with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
-            given = check_array(y, dtype="numeric", ensure_2d=False, ensure_all_finite=False, input_name="y")
-        shape = given.shape
-        check_not_labels(self.region, shape)
-        check_consistent_length(X, given)
-        C = given.reshape(len(given), -1)
-        hashes = seen_or_none(X, C)
+        raw = check_raw_data(self, X, y, sample_weight, offset, region_params)
+        C, weight, possible, shape, view = raw.C, raw.weight, raw.possible, raw.shape, raw.view
         d = C.shape[1]
-        region = check_region(self.region, n_dim=d)
-        view = region.with_rows(region_params, *C.shape)
-        C, possible = existing_costs(C, view, names=column_names(y))
-        weight = check_weight(sample_weight, X)
-        view._check_true_costs(view.to_min(C))
-        region = learn_region(region, C, weight, possible)
-        checked = check_offset(offset, C.shape)
-        if checked is not None:
-            C = C - checked
+        if raw.offset is not None:
+            C = C - raw.offset
         target, hidden = C, np.zeros(d)
         if self.costs == "visible":
             target = view.visible_costs(C)
-            if region._clips(d):  # it depends on the whole cost: predictions keep the mean of what is not seen
+            if raw.region._clips(d):  # it depends on the whole cost: predictions keep the mean of what is not seen
                 mean = mean_cost(C, weight, None, possible)
                 hidden = mean - project_visible(mean[None], view._always_hidden(d))[0]
         target = target.reshape(shape)
@@ -196,14 +227,12 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
             # X is not converted: the regressor may need a DataFrame, or accept missing values.
             regressor.fit(X, target, **fit_params)
         # Attributes are set only now: a fit that fails does not change an earlier model.
-        noted = copy(self)
-        validate_data(noted, X, skip_check_array=True)
-        learned: Attributes = {"regressor_": regressor, "region_": region, "_seen": hashes}
+        learned: Attributes = {"regressor_": regressor, "region_": raw.region}
         learned["_target_shape"] = shape[1:]  # some regressors drop a single column
         learned["_hidden_mean"] = hidden
-        n_features = getattr(noted, "n_features_in_", None)
+        n_features = raw.attributes.get("n_features_in_")
         learned["_baselines"] = quick_baselines(X, n_features, C, weight, possible=possible, shared=bool(self.shared))
-        set_fitted(self, learned | attributes | feature_attributes(noted))
+        set_fitted(self, learned | raw.attributes)
         return self
 
     @property

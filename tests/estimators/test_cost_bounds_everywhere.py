@@ -62,7 +62,7 @@ def shown_loss():
     return LossDisplay.from_estimators(models, X, C, sample=3).spo
 
 
-def stacked(weights="decisions"):
+def stacked(weights="spo+"):
     return sk.SPOStackingRegressor(REGION, MEMBERS, weights=weights, cv=3, random_state=0).fit(X, C)
 
 

@@ -185,7 +185,7 @@ MODELS = {
     "stack, spo+": lambda region: sk.SPOStackingRegressor(
         region,
         [("ridge", Ridge()), ("spo+", sk.SPOPlusRegressorCV(n_alphas=3))],
-        weights="least_squares",
+        weights="equal",
         costs="visible",
         cv=3,
         random_state=0,

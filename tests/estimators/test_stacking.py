@@ -37,17 +37,7 @@ from skspo import (
 from skspo._utils.limits import Deadline
 from skspo.datasets import make_shortest_path
 from skspo.estimators._stacking_members import default_members
-from skspo.estimators._stacking_weights import (
-    HeldOut,
-    choose_weights,
-    compare,
-    cross_fitted,
-    draw_weights,
-    least_squares_weights,
-    likelihoods,
-    share_of_stack,
-    standard_errors,
-)
+from skspo.estimators._stacking_weights import HeldOut, choose, choose_weights, share_of_stack, standard_errors
 
 GRID = ShortestPath.grid(3, 3)
 MEMBERS = [
@@ -76,7 +66,7 @@ def held_out(model, X, C):
         SPOStackingRegressor(Box(-1, 1), MEMBERS, cv=2),
         SPOStackingRegressor(Simplex(), [("ols", LinearRegression()), ("spo+", SPOPlusRegressor(alpha=1.0))]),
         SPOStackingRegressor(
-            Box(-1, 1), [("ols", LinearRegression()), ("ridge", Ridge())], cv=2, shared=True, weights="least_squares"
+            Box(-1, 1), [("ols", LinearRegression()), ("ridge", Ridge())], cv=2, shared=True, weights="equal"
         ),
     ]
 )
@@ -117,36 +107,6 @@ def spread_predictions(X, C):
         ]
     )
     return P / np.stack([GRID.visible_costs(part).std() for part in P])[:, None, None]
-
-
-def test_weights_by_decisions(paths):
-    """Mean of the SPO+ weights and of all candidates, each with its relative likelihood."""
-    X, C, _, _ = paths
-    model = SPOStackingRegressor(GRID, MEMBERS, random_state=0).fit(X, C)
-    results, k = model.cv_results_, list(model.cv_results_["candidate"]).index("SPO+ weights")
-    P = spread_predictions(X, C)
-    regrets = np.stack([spo_loss(C, np.tensordot(v, P, 1), GRID, per_sample=True) for v in results["weights"][:-1]])
-    worse = regrets - regrets[regrets.mean(axis=1).argmin()]
-    error = worse.std(axis=1, ddof=1) / np.sqrt(len(C))
-    z = np.array([0.0 if not row.any() else row.mean() / e for row, e in zip(worse, error, strict=True)])
-    likelihood = np.exp(-(z**2) / 2)
-    expected = 0.5 * results["weights"][k] + 0.5 * np.average(results["weights"][:-1], axis=0, weights=likelihood)
-    assert_allclose(results["weights"][-1], expected, rtol=1e-4)
-    assert (model.cv_results_["weights"][:-1] >= 0).all()
-
-
-def test_likelihoods():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=200)
-    regrets = np.stack([noise, noise + rng.normal(size=200) + 10.0, noise, noise + 1.0])
-    found = likelihoods(regrets, None, None)
-    # Candidates that are equal have equal shares; one that is worse for certain has none.
-    assert_allclose(found, [0.5, 0.0, 0.5, 0.0], atol=1e-12)
-    # Few samples exclude less than many, and copies in one group are not more samples.
-    few = rng.normal([[0.0], [0.3]], size=(2, 8))
-    copies, groups = np.repeat(few, 50, axis=1), np.repeat(np.arange(8), 50)
-    assert_allclose(likelihoods(copies, None, groups), likelihoods(few, None, None))
-    assert likelihoods(copies, None, None).min() < likelihoods(few, None, None).min()
 
 
 def test_prediction_is_the_weighted_sum_of_the_members(paths):
@@ -192,7 +152,7 @@ def test_units_of_a_member_do_not_matter(paths):
 
 def test_spo_plus_weights_minimize_the_loss(paths):
     X, C, _, _ = paths
-    model = SPOStackingRegressor(GRID, MEMBERS, weights="spo+", guard=False).fit(X, C)
+    model = SPOStackingRegressor(GRID, MEMBERS, guard=False).fit(X, C)
     members = [
         Ridge(),
         DecisionTreeRegressor(max_depth=4, random_state=0),
@@ -206,23 +166,6 @@ def test_spo_plus_weights_minimize_the_loss(paths):
     optimum = SPOPlusRegressor(GRID, shared=True, fit_intercept=False).fit(P, C).objective_
     assert optimum <= loss * (1 + 1e-9)
     assert loss <= optimum * (1 + 5e-3)
-
-
-def test_least_squares_weights_are_a_quadratic_program():
-    rng = np.random.default_rng(0)
-    P, C = rng.normal(size=(4, 30, 5)), rng.normal(size=(30, 5)) + 3.0
-    weight = rng.uniform(0.5, 2.0, 30)
-    region = Simplex()
-    held = HeldOut(P, C, None, weight, region, region.argmin(C), np.ones(len(P)))
-    found = least_squares_weights(held)
-
-    def error(v):
-        return (weight[:, None] * region.visible_costs(np.tensordot(v, P, 1) - C) ** 2).sum()
-
-    assert (found >= 0).all()
-    for _ in range(200):  # no feasible point nearby, or far away, is better
-        step = found + rng.normal(size=4) * rng.choice([1e-4, 1e-2, 1.0])
-        assert error(found) <= error(np.maximum(step, 0.0)) + 1e-9
 
 
 def test_equal_weights(paths):
@@ -248,23 +191,26 @@ def test_penalty_is_chosen_once_on_the_folds_of_the_stack(paths):
 # -- what is reported --------------------------------------------------------------------------------------------------
 
 
-def noise(seed, m=3, n=40):
+def noise(seed, m=3, n=40, groups=None):
     """Predictions and costs that have nothing in common."""
     rng = np.random.RandomState(seed)
     P, C = rng.normal(size=(m, n, 4)), rng.normal(size=(n, 4))
-    return HeldOut(P, C, None, None, Simplex().with_rows(None, n, 4), Simplex().argmin(C), np.ones(m)), rng
+    return HeldOut(P, C, None, None, groups, Simplex().with_rows(None, n, 4), Simplex().argmin(C), np.ones(m))
+
+
+def cross_fitted(held, two_stage, kind="spo+", seconds=None):
+    """Regrets of the stack and of the best two-stage member on samples that have not chosen them."""
+    return choose(held, two_stage, kind, Deadline(seconds)).cross_fitted
 
 
 def test_the_reported_gain_in_noise_is_zero():
     """No decision is better than another, but the best of many weights seems to be."""
-    names, two_stage, apparent, reported = list("abcde"), [True] + 4 * [False], [], []
+    two_stage, apparent, reported = [True] + 4 * [False], [], []
     for seed in range(40):
-        held, rng = noise(seed, m=5, n=30)
-        draws = draw_weights(5, rng)
-        candidates = choose_weights(held, names, "decisions", draws, Deadline(None))
-        apparent.append((candidates.regrets[0] - candidates.regrets[-1]).mean())
-        judged = cross_fitted(held, held, names, "decisions", draws, Deadline(None), None, two_stage)
-        results = compare(held, held, candidates, *judged, None)
+        held = noise(seed, m=5, n=30)
+        choice = choose(held, two_stage, "spo+", Deadline())
+        apparent.append((choice.regrets[0] - held.regret(choice.weights)).mean())
+        results = choice.figures(held, list("abcde"))
         reported.append(results["mean_gain"][-1])
         assert results["mean_test_spo_loss"][0] - reported[-1] == pytest.approx(results["mean_test_spo_loss"][-1])
     luck = np.array(apparent) - reported
@@ -275,30 +221,28 @@ def test_the_reported_gain_in_noise_is_zero():
 @pytest.mark.parametrize("region", [Simplex(), Simplex(cost_bounds=(0.5, None))], ids=repr)
 def test_the_decisions_that_are_reported_do_not_depend_on_the_costs_that_judge_them(region):
     """Ten times the costs of a part have ten times the regret."""
-    held, rng = noise(0)
+    held, two_stage = noise(0), [True, True, False]
     held = held._replace(region=region.with_rows(None, 40, 4), P=held.P + 1.0)
-    draws, two_stage = draw_weights(3, rng), [True, True, False]
-    plain = cross_fitted(held, held, ["a", "b", "c"], "decisions", draws, Deadline(None), None, two_stage)
+    plain = cross_fitted(held, two_stage)
     for part in np.arange(40).reshape(5, 8):
         C = held.C.copy()
         C[part] *= 10.0
-        more = held._replace(C=C)
-        changed = cross_fitted(more, more, ["a", "b", "c"], "decisions", draws, Deadline(None), None, two_stage)
-        assert_allclose(np.array(changed)[:, part], 10.0 * np.array(plain)[:, part], atol=1e-12)
+        changed = cross_fitted(held._replace(C=C), two_stage)
+        assert_allclose(changed[:, part], 10.0 * plain[:, part], atol=1e-12)
 
 
 def test_cross_fitting_does_not_divide_groups():
-    held, rng = noise(0)
-    draws, names, two_stage = draw_weights(3, rng), ["a", "b", "c"], [True, True, False]
-    one = cross_fitted(held, held, names, "decisions", draws, Deadline(None), None, two_stage)
+    held, two_stage = noise(0), [True, True, False]
+    one = cross_fitted(held._replace(groups=np.arange(40)), two_stage)
     assert np.isfinite(one).all()
-    thrice = held.take(np.repeat(np.arange(40), 3))
-    groups = np.repeat(np.arange(40), 3)
-    three = cross_fitted(thrice, thrice, names, "decisions", draws, Deadline(None), groups, two_stage)
-    assert_allclose(three, np.repeat(one, 3, axis=1))
+    thrice = held._replace(groups=np.arange(40)).take(np.repeat(np.arange(40), 3))
+    three = cross_fitted(thrice, two_stage)
+    for group in range(40):
+        rows = np.flatnonzero(thrice.groups == group)
+        assert np.ptp(three[:, rows], axis=1).max() < 1e-12
     # Nothing can be chosen without the only group, or without time.
-    for deadline, groups in ((Deadline(None), np.zeros(40)), (Deadline(0.0), None)):
-        assert np.isnan(cross_fitted(held, held, names, "equal", draws, deadline, groups, two_stage)).all()
+    for seconds, groups in ((None, np.zeros(40)), (0.0, None)):
+        assert np.isnan(cross_fitted(held._replace(groups=groups), two_stage, "equal", seconds)).all()
 
 
 def test_reported_figures_of_a_member_are_of_penalties_that_are_chosen_without_the_fold(paths):
@@ -538,14 +482,9 @@ def test_time_limit_leaves_members_out(paths):
     assert 0 < model.named_estimators_["spo+"].time_limit <= 100.0  # the limit that it was fitted with
 
 
-def test_no_time_for_random_weights(paths):
-    C, region = paths[1], GRID
-    P = np.random.default_rng(0).normal(size=(2, len(C), C.shape[1]))
-    held = HeldOut(P, C, None, None, region, region.argmin(C), np.ones(len(P)))
-    late = Deadline(0.0)
-    candidates = choose_weights(held, ["a", "b"], "decisions", draw_weights(2, np.random.RandomState(0)), late)
-    assert candidates.names[:2] == ["a", "b"] and candidates.names[-1] == "stack" and len(candidates.names) < 10
-    assert np.isfinite(candidates.regrets).all()
+def test_weights_without_time():
+    weights = choose_weights(noise(0), "spo+", Deadline(0.0))
+    assert np.isfinite(weights).all() and np.abs(weights).sum() == pytest.approx(1.0)
 
 
 def test_progress(paths, capsys):
@@ -579,7 +518,7 @@ def test_report_lists_the_members(paths):
         ({"estimators": [("a__b", Ridge())]}, "different strings"),
         ({"estimators": [("weights", Ridge())]}, "no parameters of the stack"),
         ({"estimators": [("a", StandardScaler())]}, "must end with a regressor"),
-        ({"weights": "best"}, "weights must be one of"),
+        ({"weights": "best"}, "weights must be .spo\\+"),
         ({"guard": "yes"}, "guard must be True or False"),
         ({"costs": "some"}, "costs must be"),
         ({"time_limit": -1}, "time_limit must be"),
