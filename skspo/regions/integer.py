@@ -17,10 +17,10 @@ from .._utils.limits import check_time
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
-from ._oracles.highs import NOTHING, check_bounded, solve_rows, worst_rows
+from ._oracles.highs import NOTHING, check_bounded, solve_rows
 from ._row_names import row_error, rows_named
 from .forms import InequalityForm, Matrix
-from .polyhedral import PolyhedralRegion
+from .listed import IntegerRegion, has_hull
 from .polyhedron import (
     BoundsLike,
     ConstrainedRegion,
@@ -36,8 +36,8 @@ BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so t
 MAX_CELLS = 2**22  # with more cells per row, branch and bound is used instead of dynamic programming
 
 
-class MixedInteger(ConstrainedRegion):
-    r"""Integer points of a polyhedron, solved with HiGHS.
+class MixedInteger(IntegerRegion, ConstrainedRegion):
+    r"""Integer points of a polyhedron: listed if they are few, else solved with HiGHS.
 
     .. math:: \{w \in \mathbb{Z}^d : A_{ub} w \le b_{ub}, \; A_{eq} w = b_{eq}, \; l \le w \le u\}
 
@@ -149,7 +149,18 @@ class MixedInteger(ConstrainedRegion):
                 solve_rows(form, np.zeros((1, d)), integrality=integers, time_limit=self.time_limit)
         return _Constraints(form, integers)
 
+    def _all_integers(self, d: int) -> bool:
+        integers = self._data(d).integers
+        return integers is not None and bool(integers.all())
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """Whether HiGHS is needed, because there are too many decisions for a list."""
+        return self._points() is None
+
     def _argmin(self, C: np.ndarray, data: _Constraints) -> np.ndarray:
+        if (points := self._points(C.shape[1])) is not None:
+            return points.argmin(C, replace(data.form, **data.rows))
         options: Any = {"integrality": data.integers, "n_jobs": self.n_jobs, "time_limit": self.time_limit}
         return solve_rows(data.form, C, rows=data.rows, **options)
 
@@ -161,6 +172,8 @@ class MixedInteger(ConstrainedRegion):
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Orthonormal rows E with E w constant: given equalities, and given bounds that are equal in all samples."""
         d = self.resolve_dim(n_dim)
+        if has_hull(self):
+            return super().equalities(d)
         form = self._constraints(d)
         low, high = self._rounded(form.lower, form.upper)
         return fixed_directions(form.A_eq, np.equal(low, high).reshape(-1, d).all(axis=0))
@@ -180,13 +193,12 @@ class _KnapsackData(NamedTuple):
     available: np.ndarray | None = None  # (n, d); None means all
 
 
-class Knapsack(PolyhedralRegion):
+class Knapsack(IntegerRegion):
     r"""Fill a knapsack, :math:`\{0 \le w \le 1, \; a^\top w \le b\}`, with whole items (default) or parts of them.
 
     Whole items with integer weights are packed by dynamic programming, for all rows at once, unless capacities are
-    very large.  Fractional items with one capacity are packed in the order of value per weight.  In all other cases
-    HiGHS solves a mixed-integer or linear program for each row.  Only the fractional knapsack is a polyhedron and has
-    the capabilities of one.
+    very large.  Fractional items with one capacity are packed in the order of value per weight.  Otherwise all packings
+    are listed if there are at most 100,000, or HiGHS solves a mixed-integer or linear program for each row.
 
     Parameters
     ----------
@@ -240,7 +252,7 @@ class Knapsack(PolyhedralRegion):
     @property
     def oracle_is_solver(self) -> bool:
         """True if HiGHS is needed: neither dynamic programming nor sorting is possible."""
-        return self._data(self.resolve_dim()).method in ("search", "linear")
+        return self._data(self.resolve_dim()).method in ("search", "linear") and self._points() is None
 
     def _prepare(self, d: int) -> _KnapsackData:
         weights = read_numbers("Knapsack: weights", self.weights)
@@ -293,8 +305,11 @@ class Knapsack(PolyhedralRegion):
             return _pack_whole(C, data.weights, data.capacity)
         if data.method == "ratio":
             return _pack_fractions(C, data.weights[0], data.capacity)
-        integers = np.ones(C.shape[1], dtype=bool) if data.method == "search" else None
-        W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs, rows=data.rows)
+        if (points := self._points(C.shape[1])) is not None:
+            W = points.argmin(C, self._constraints(C.shape[1]))
+        else:
+            integers = np.ones(C.shape[1], dtype=bool) if data.method == "search" else None
+            W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs, rows=data.rows)
         # Remove items without value: the decision stays feasible and its value the same.
         return np.where(C < 0, W, 0.0)
 
@@ -344,12 +359,6 @@ class Knapsack(PolyhedralRegion):
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return {0 <= w <= 1, weights.w <= capacity}, without resources that never run out."""
         return self._tight(self._constraints(self.resolve_dim(n_dim)))
-
-    @available_if(lambda region: not region.integer)
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        plain, rows = self._data(C.shape[1]).form, self._constraints(C.shape[1]).varying()
-        return worst_rows(plain, C, C_true, n_jobs=self.n_jobs, rows=rows)
 
 
 # scikit-learn prints parameters that differ from the default of the signature.  No other region maximizes by default:

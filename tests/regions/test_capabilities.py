@@ -39,7 +39,7 @@ def test_methods_have_the_signatures_of_the_protocols(region):
 
 
 def test_a_capability_may_come_and_go_with_a_parameter():
-    region = sk.Knapsack([3, 4], 5)
+    region = sk.Knapsack(np.ones(40), 20)
     for integer in (True, False, True):
         region.set_params(integer=integer)
         assert has(region, "standard_form") is not integer

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 import skspo as sk
 from skspo.calibration import diameter, relative_width
+from skspo.regions import listed
 from skspo.regions._oracles import mixed_integer
 from skspo.regions._oracles.highs import solve_rows
 from skspo.regions.capabilities import CAPABILITIES, missing
@@ -93,7 +94,8 @@ def test_fractional_knapsack_against_linprog(seed):
 def test_only_the_fractional_knapsack_is_a_polyhedron():
     others = {"strong_convexity", "derivative", "smoothed", "quadratic_form", "audit", "blocks"}
     whole, fractional = Knapsack([3, 4], 5), Knapsack([3, 4], 5, integer=False)
-    assert set(missing(whole, CAPABILITIES)) == set(CAPABILITIES)
+    assert set(missing(Knapsack(np.ones(40), 20), CAPABILITIES)) == set(CAPABILITIES)
+    assert set(missing(whole, CAPABILITIES)) == others  # those of the convex hull of a list
     assert set(missing(fractional, CAPABILITIES)) == others
     assert not hasattr(whole, "inequality_form")
     assert fractional.equalities().shape == (0, 2)
@@ -150,6 +152,7 @@ def test_mixed_integer_against_milp(seed):
 def test_search_and_branch_and_bound_agree_with_all_points(nodes, monkeypatch):
     """Rows that the short search solves, and rows that it leaves to HiGHS, have the least cost of all points."""
     monkeypatch.setattr(mixed_integer, "NODES", nodes)
+    monkeypatch.setattr(listed, "MOST_POINTS", 0)
     left = []
     solve = mixed_integer._BranchAndBound.solve
     monkeypatch.setattr(mixed_integer._BranchAndBound, "solve", lambda *args: left.append(1) or solve(*args))
@@ -213,8 +216,8 @@ def test_equalities_of_integer_decisions():
     E = region.equalities()
     assert_allclose(E @ E.T, np.eye(len(E)), atol=1e-12)
     assert_allclose(E @ (points - points[0]).T, 0.0, atol=1e-12)
-    # The third decision is 0; that the first two are then 1 is implied and not found.
-    assert len(E) == 3
+    # The third decision is 0, so that the first two are 1.
+    assert len(E) == 4
     C = np.random.default_rng(0).normal(size=(6, 5))
     assert_allclose(region.visible_costs(C) @ E.T, 0.0, atol=1e-12)
     assert_allclose((C * region.argmin(region.visible_costs(C))).sum(axis=1), (C @ points.T).min(axis=1))

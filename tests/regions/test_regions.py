@@ -52,7 +52,7 @@ def knows(function, region):
     """Whether diameter or relative_width is known for a region."""
     unknown = function.dispatch(type(region)) is function.dispatch(object)
     inner = getattr(region, "region", region)
-    return not unknown and not (function is relative_width and getattr(inner, "integer", False))
+    return not unknown and not (function is relative_width and not getattr(inner, "_is_polyhedron", True))
 
 
 def those_that_know(function):
@@ -142,6 +142,17 @@ class Truth:
         step, error = (1e-3, 1e-9) if self.linear else (2e-5, 1e-3)
         here, there, best_of_all = self.best(np.array([c, c - step * c_true, -c_true]))
         return (-best_of_all, 1e-7) if not c.any() else ((here - there) / step, error)
+
+    def outside(self, W):
+        """How far each row is from the convex hull."""
+        if self.points is None:
+            return self.violation(W)
+        m, d = self.points.shape
+        ones = np.ones((d, 1))
+        A_ub = np.vstack([np.hstack([self.points.T, -ones]), np.hstack([-self.points.T, -ones])])
+        total = {"A_eq": np.append(np.ones(m), 0.0)[None], "b_eq": [1.0]}
+        cost = np.append(np.zeros(m), 1.0)
+        return np.array([linprog(cost, A_ub, np.append(w, -w), **total).fun for w in W])
 
     def violation(self, W):
         """Largest violation of any constraint by each row."""
@@ -497,14 +508,14 @@ def test_repair_moves_little_and_ends_inside(case):
         before = moved.copy()
         repaired = case.region.repair(moved)
         assert_array_equal(moved, before)
-        assert truth(case.id).violation(repaired).max() <= 1e-8
+        assert truth(case.id).outside(repaired).max() <= 1e-8
         assert np.abs(repaired - moved).max() <= 1e-7 * size(case) + 100 * noise
 
 
 @those_with("repair")
 def test_repair_of_something_far_away_ends_inside(case):
     W = np.random.default_rng(7).normal(size=(10, case.d)) * 10
-    assert truth(case.id).violation(case.region.repair(W)).max() <= 1e-8 * size(case)
+    assert truth(case.id).outside(case.region.repair(W)).max() <= 1e-8 * size(case)
 
 
 @those_with("worst_argmin")
@@ -598,13 +609,12 @@ def test_capabilities_are_what_the_family_has():
     smooth = polyhedral - {"standard_form"} | {"strong_convexity", "derivative", "smoothed"}
     assert offers["box"] == polyhedral | {"blocks"}
     assert offers["product"] == polyhedral | {"blocks"}
-    for name in ("simplex", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment"):
+    listed = ("integer", "knapsack")
+    for name in ("simplex", "topk", "l1", "polyhedron", "grid", "knapsack-fractional", "assignment", *listed):
         assert offers[name] == polyhedral, name
     for name in ("lq-1.5", "ellipsoid", "entropy", "barrier"):
         assert offers[name] == smooth, name
-    for name in ("integer", "mixed"):
-        assert offers[name] == {"equalities"}, name
-    assert offers["knapsack"] == set()
+    assert offers["mixed"] == {"equalities"}
     assert offers["oracle"] == {"audit"}
     assert not has(sk.EntropySimplex(0.0), "strong_convexity")  # the whole simplex
 
