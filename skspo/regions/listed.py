@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
-from .._utils.deadline import check_time
 from .._utils.errors import InfeasibleRegionError
+from .._utils.limits import check_time
 from ._oracles.highs import worst_rows
 from ._row_names import row_error
 from .capabilities import RANK
@@ -201,7 +201,9 @@ class IntegerRegion(PolyhedralRegion):
     @available_if(lambda region: has_hull(region) or _has_standard_form(region))
     def standard_form(self, n_dim: int | None = None) -> StandardForm:
         """Return the convex hull as {A u = b, lower <= u <= upper, w = P u}."""
-        return super().standard_form(n_dim) if self._is_polyhedron else self._hull(self.resolve_dim(n_dim)).standard_form()
+        return (
+            super().standard_form(n_dim) if self._is_polyhedron else self._hull(self.resolve_dim(n_dim)).standard_form()
+        )
 
     @available_if(lambda region: has_hull(region) or region._is_polyhedron)
     def repair(self, W: np.ndarray) -> np.ndarray:

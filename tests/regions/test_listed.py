@@ -56,7 +56,10 @@ def test_rows_use_their_own_points(seed):
     rng = np.random.default_rng(seed)
     d, n = int(rng.integers(1, 5)), 7
     A, A_eq = rng.integers(0, 4, size=(2, d)), np.ones((1, d))
-    rows = {"b_ub": rng.integers(3, 9, size=(n, 2)).astype(float), "b_eq": rng.integers(0, 2, size=(n, 1)).astype(float)}
+    rows = {
+        "b_ub": rng.integers(3, 9, size=(n, 2)).astype(float),
+        "b_eq": rng.integers(0, 2, size=(n, 1)).astype(float),
+    }
     rows |= {"lower": np.zeros((n, d)), "upper": rng.choice([1.0, 1.5, 2.0], size=(n, d))}
     region = sk.MixedInteger(A, [9, 9], A_eq, [1], bounds=(0, 2)).with_rows(rows, n, d)
     C, C_true = rng.integers(-2, 3, size=(n, d)).astype(float), rng.normal(size=(n, d))
@@ -140,7 +143,7 @@ def test_solvers_agree_on_listed_regions(solver):
 
 
 def test_images_and_products_of_listed_regions():
-    region, X, C = problem_of_packings()
+    region, _, _ = problem_of_packings()
     image = sk.LinearImage(region, np.kron(np.eye(4), [1.0, 2.0]))
     both = sk.Product([image, region], sense="max")
     assert not both.oracle_is_solver and has(both, "worst_argmin") and has(both, "standard_form")

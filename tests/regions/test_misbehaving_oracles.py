@@ -299,7 +299,7 @@ def test_a_fit_that_goes_on_certifies_nothing(fault):
     assert np.isnan(model.history_["lower_bound"]).all() and np.isnan(model.history_["duality_gap"]).all()
     assert np.isfinite(model.coef_).all()
     assert region._fault is None  # the user's own region is not touched
-    assert model.region_.fault
+    assert model.region_._fault
 
 
 @pytest.mark.slow
@@ -534,7 +534,7 @@ def test_found_out_or_right(kind, seed, n, d, k, mode):
             assert mode == "raise" and "OracleRegion: the oracle" in str(error)
             assert kind != "honest"
             return
-    if model.region_.fault:
+    if model.region_._fault:
         assert mode == "warn" and kind != "honest"
         assert model.lower_bound_ == -np.inf
         assert model.duality_gap_ == np.inf
@@ -583,4 +583,4 @@ def test_equal_costs_are_no_fault():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # rounding errors have no optimum
         model = SPOPlusRegressor(OracleRegion(cheapest, 4)).fit(rng.normal(size=(30, 2)), costs)
-    assert model.region_.fault is None
+    assert model.region_._fault is None

@@ -384,7 +384,7 @@ def test_regions_of_some_rows_share_what_is_derived(monkeypatch):
     doubtful = OracleRegion(cheapest, D, on_suboptimal="warn")
     with pytest.warns(UserWarning, match="because"):
         doubtful.take(np.arange(3)).distrust("because.", D)
-    assert doubtful.fault == "because."
+    assert doubtful._fault == "because."
 
 
 def test_names_of_rows():
