@@ -17,7 +17,7 @@ from .._utils.limits import StepTimer, one_blas_thread
 from .._utils.progress import Activity
 from ..losses import Loss
 from ..regions.base import Region
-from ..regions.capabilities import CAPABILITIES
+from ..regions.capabilities import CAPABILITIES, has
 from ..regions.capabilities import missing as missing_capabilities
 
 
@@ -73,18 +73,28 @@ class Estimate(NamedTuple):
 #: multiplications of a product or factorisation of large matrices that take as long as one of an operation on arrays
 MATRIX_SPEED = 30.0
 
-#: work of one call of an oracle that is a solver, for one row: about a millisecond
-ORACLE_CALL = 1e6
+#: work of oracles for each cost of a row: those that compare or sort, and those that call a solver for every row, for
+#: linear programs, for conic programs, and for others, which search
+SORT, LINEAR, CONIC, SEARCH = 10.0, 1.5e3, 7e3, 1e5
 
-#: work of other oracles for each cost of a row: they compare, sort or add up
-ORACLE_COST = 10.0
+#: work of the interpreter in a step of any solver: about a millisecond
+STEP = 1e6
+
+#: passes over the data that a certificate takes: values, decisions, and moves of decisions into the region
+CERTIFICATE = 10.0
+
+
+def oracle_cost(region: Region) -> float:
+    """Work of the oracle for each cost of a row."""
+    if not region.oracle_is_solver:
+        return SORT
+    return LINEAR if has(region, "standard_form") else CONIC if has(region, "support_epigraph") else SEARCH
 
 
 def pass_work(objective: LinearObjective) -> float:
     """Work of predictions and decisions for all rows, and of the moments of the decisions."""
     d = objective.normals.shape[1]
-    oracle = ORACLE_CALL if objective.region.oracle_is_solver else ORACLE_COST * d
-    return objective.n_samples * (2.0 * d * features_per_row(objective) + oracle)
+    return STEP + objective.n_samples * d * (2.0 * features_per_row(objective) + oracle_cost(objective.region))
 
 
 def features_per_row(objective: LinearObjective) -> float:

@@ -27,7 +27,7 @@ from .._utils.limits import quiet
 from .._utils.shown import shown
 from ._backend_worker import Options
 from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
-from .base import Estimate, Progress, Result, Solver, Status, combined, rows_of
+from .base import CERTIFICATE, Estimate, Progress, Result, Solver, Status, combined, pass_work, rows_of
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 #: weight, relative to the average, below which the dual variables of a sample are only rounding errors
 NEGLIGIBLE = 1e-12
 
-#: multiplications that take as long as the compilation of one number of the constraints by CVXPY
-COMPILE = 25_000.0
+#: multiplications that take as long as the compilation of a small program by CVXPY, and of one number of the constraints
+COMPILE_ANY, COMPILE = 2e8, 25_000.0
 
 #: bytes for each number of the constraints: of CVXPY's matrices, the back-end's copy and its factor
 MEMORY = 400.0
@@ -91,8 +91,9 @@ class ConicSolver(Solver):
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
-        """Compilation by CVXPY, and a solution that takes about as long."""
-        return Estimate(2.0 * COMPILE * _numbers(objective), MEMORY * _numbers(objective))
+        """Compilation by CVXPY, a solution that takes about as long for each number, and a certificate."""
+        work = COMPILE_ANY + 2.0 * COMPILE * _numbers(objective) + CERTIFICATE * pass_work(objective)
+        return Estimate(work, MEMORY * _numbers(objective))
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:

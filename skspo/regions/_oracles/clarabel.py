@@ -276,13 +276,17 @@ class ConicSet:
         n = others.size + 1
         q = np.zeros(n)
         q[-1] = -1.0  # maximise the share theta of the step
-        limit = sp.csc_array(([1.0], ([0], [n - 1])), shape=(1, n))
         b = np.concatenate([b_rest - A_w @ center, [2.0]])  # up to twice the step, to detect rows far inside
         kinds = [*(c for c in left if cone_size(*c)), ("nonneg", 1)]
         P, cones = sp.csc_array((n, n)), _clarabel_cones(kinds)
+        # Only the last column, that of theta, differs from row to row.
+        fixed, rows = A_rest.tocsc(), np.arange(b.size)
+        indices = np.concatenate([fixed.indices, rows])
+        indptr = np.concatenate([fixed.indptr, [indices.size]])
+        last = np.hstack([(A_w @ steps.T).T, np.ones((W.shape[0], 1))])
         share = np.ones(W.shape[0])
-        for i, step in enumerate(steps):
-            A = sp.vstack([sp.hstack([A_rest, sp.csc_array((A_w @ step)[:, None])]), limit], format="csc")
+        for i in range(W.shape[0]):
+            A = sp.csc_array((np.concatenate([fixed.data, last[i]]), indices, indptr), shape=(b.size, n))
             found, status = [], ""
             for attempt in range(len(_ATTEMPTS)):
                 check_time()

@@ -36,7 +36,7 @@ Moments = tuple[float, np.ndarray]
 def groups_for(objective: LinearObjective, columns: int) -> int:
     """Number of groups of samples for this many unknowns: fewer where a program takes longer."""
     most = 1000 if objective.region.oracle_is_solver else 200
-    return max(16, min(most, int(2e8 / max(columns, 1) ** 2)))
+    return min(objective.n_samples, max(16, min(most, int(2e8 / max(columns, 1) ** 2))))
 
 
 def program_work(cuts: float, columns: int) -> float:

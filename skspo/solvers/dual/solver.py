@@ -43,15 +43,16 @@ from ..pool import pool_of
 from .ascent import Ascent, State
 from .pooled import PooledAscent
 
-#: multiplications for each sample, cost and feature that the fits of benchmarks/auto.py needed, with a ridge and
-#: without; and with a strong ridge, for each typical cost that the optimum is away from the prior
-SWEEPS, SWEEPS_WITHOUT_RIDGE, NEAR = 300.0, 3000.0, 10.0
+#: multiplications for each sample, cost and feature that the fits of benchmarks/auto.py needed with a ridge, and passes
+#: of the oracle; with a strong ridge, multiplications for each typical cost that the optimum is away from the prior;
+#: and how many times as much of all they needed without a ridge
+SWEEPS, ORACLE_PASSES, NEAR, WITHOUT_RIDGE = 300.0, 15.0, 10.0, 10.0
 
-#: passes of the oracle that they needed, and cached decisions for each sample
-ORACLE_PASSES, DECISIONS = 15.0, 10.0
+#: cached decisions for each sample
+DECISIONS = 10.0
 
 #: seconds that compiling takes for the first time, and loading what was compiled before, roughly
-COMPILATION, LOADING = 10.0, 0.5
+COMPILATION, LOADING = 10.0, 0.2
 
 
 class DualSolver(Solver):
@@ -90,8 +91,10 @@ class DualSolver(Solver):
         """Sweeps, some passes of the oracle, and loading the kernels; memory of a few decisions per sample."""
         d, n = objective.normals.shape[1], objective.n_samples
         entries = float(n * d) * features_per_row(objective)
-        sweeps = SWEEPS if objective.l2.any() or may_interpolate(objective) else SWEEPS_WITHOUT_RIDGE
-        work = min(sweeps, NEAR * distance_from_prior(objective, run)) * entries + ORACLE_PASSES * pass_work(objective)
+        sweeps = min(SWEEPS, NEAR * distance_from_prior(objective, run))
+        work = sweeps * entries + ORACLE_PASSES * pass_work(objective)
+        if not objective.l2.any() and not may_interpolate(objective):
+            work *= WITHOUT_RIDGE
         return Estimate(work + 1e9 * LOADING / run.n_fits, 8.0 * DECISIONS * n * d)
 
     @classmethod

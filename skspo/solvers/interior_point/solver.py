@@ -48,7 +48,18 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
-from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
+from ..base import (
+    CERTIFICATE,
+    MATRIX_SPEED,
+    STEP,
+    Estimate,
+    Progress,
+    Result,
+    Solver,
+    Status,
+    pass_work,
+    rows_of,
+)
 from .cycles import cycle_basis
 from .reduced_form import forms_of
 from .state import State, large_enough
@@ -96,7 +107,7 @@ def iteration_work(objective: LinearObjective, run: Run) -> float:
     region: Any = objective.region
     d = objective.normals.shape[1]
     form = region.standard_form(d) if has(region, "standard_form") else region.quadratic_form(d).standard
-    return predicted_work(objective, run) / MATRIX_SPEED + ITERATE * objective.n_samples * form.A.shape[1]
+    return STEP + predicted_work(objective, run) / MATRIX_SPEED + ITERATE * objective.n_samples * form.A.shape[1]
 
 
 class InteriorPointSolver(Solver):
@@ -127,11 +138,11 @@ class InteriorPointSolver(Solver):
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
-        """Iterations; memory of the iterate, a block of matrices, and the coupled matrix with its factor."""
+        """Iterations and a certificate; memory of the iterate, a block of matrices, and the coupled matrix."""
         d, q = objective.normals.shape[1], objective.design.n_coef
         coupled = q if objective.design.shared else (d - objective.normals.shape[0]) * q
         memory = 8.0 * (COPIES * objective.n_samples * d + 2.0 * float(coupled) ** 2)
-        return Estimate(ITERATIONS * iteration_work(objective, run), memory)
+        return Estimate(ITERATIONS * iteration_work(objective, run) + CERTIFICATE * pass_work(objective), memory)
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
@@ -224,7 +235,7 @@ class _Search:
             self._step()
         best, (status, message) = self.best, self.stop or (Status.CONVERGED, "")
         assert best is not None
-        if status is Status.PAUSED:
+        if status is Status.PAUSED and not best.converged:
             self.run_state.paused[self.solver.name] = self
         else:
             self.state.release()
