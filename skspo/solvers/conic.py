@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: weight, relative to the average, below which the dual variables of a sample are only rounding errors
 NEGLIGIBLE = 1e-12
 
-#: multiplications that take as long as the compilation of a small program by CVXPY, and of one number of the constraints
+#: multiplications that take as long as the compilation by CVXPY of a small program, and of one number of constraints
 COMPILE_ANY, COMPILE = 2e8, 25_000.0
 
 #: bytes for each number of the constraints: of CVXPY's matrices, the back-end's copy and its factor
