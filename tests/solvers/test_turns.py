@@ -105,7 +105,7 @@ def test_a_gap_that_goes_down_fast_is_waited_for(objective):
 
 @pytest.mark.parametrize("kind", [BundleSolver, DualSolver, InteriorPointSolver])
 def test_a_paused_solver_goes_on_where_it_was(kind, objective):
-    """With pauses after every step the result is the same as without, to the last bit unless a proof ends it earlier."""
+    """With pauses after every step the result is the same as without, unless a proof ends it earlier."""
     solver, run = kind(), Run()
     whole = solver.solve(objective, Run())
     assert whole.converged
