@@ -48,13 +48,6 @@ def read_bounds(given: CostBounds, d: int, sense: str, label: str) -> Limits | N
     return (-upper, -lower) if sense == "max" else (lower, upper)
 
 
-def without_last(limits: Limits | None) -> Limits | None:
-    """Bounds that leave one more cost as it is."""
-    if limits is None:
-        return None
-    return np.append(limits[0], -np.inf), np.append(limits[1], np.inf)
-
-
 def clip(C: np.ndarray, limits: Limits | None) -> np.ndarray:
     """Clip costs to be minimised."""
     result: Any = C if limits is None else np.clip(C, *limits)

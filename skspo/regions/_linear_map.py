@@ -21,6 +21,7 @@ class Maps(NamedTuple):
     full: sp.csr_array  # K: with the known cost as last row, if there is one
     transposed: sp.csr_array  # K^T
     scales: np.ndarray | None  # the entries of K, if it is square and diagonal without zeros
+    known_cost: np.ndarray | None = None  # (n, m) of each row, if it varies by sample
 
     @staticmethod
     def of(matrix: sp.csr_array, known: np.ndarray | None) -> Maps:

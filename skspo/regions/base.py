@@ -226,13 +226,16 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
         for the same rows again, with other costs, passes the same ``memory``; an iterative oracle may store a warm
         start there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
-        if self._rows is not None and self._rows.n_rows != C.shape[0]:
-            raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {self._rows.n_rows} rows.")
+        self._check_rows(C.shape[0])
         try:  # faster than a context manager
             return self._argmin_again(C, self._data(C.shape[1]), {} if memory is None else memory)
         except Exception as error:
             name_row(error, self._row_names.of)
             raise
+
+    def _check_rows(self, n: int) -> None:
+        if self._rows is not None and self._rows.n_rows != n:
+            raise ValueError(f"There are {n} rows of costs, but region_params has {self._rows.n_rows} rows.")
 
     def _solve_directions(self, D: np.ndarray) -> np.ndarray:
         """Decisions that minimise directions; errors name a direction and not a row of the user's data."""
@@ -298,6 +301,11 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
     def _with_values(self, data: Any, values: dict[str, np.ndarray]) -> Any:
         """``data`` of ``_prepare`` with the entries that ``_read_rows`` returned, which ``_argmin`` gets."""
         return data._replace(**values)
+
+    @property
+    def _varies(self) -> bool:
+        """Whether parameters vary by sample."""
+        return self._rows is not None
 
     def _view(self, rows: dict[str, np.ndarray], d: int) -> Region:
         """Region with the given values of ``row_shapes`` for each row."""
@@ -399,7 +407,7 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
     @property
     def label(self) -> str:
         """Name in error messages."""
-        return type(self).__name__ + ("" if self._rows is None else " that varies by sample (region_params)")
+        return type(self).__name__ + (" that varies by sample (region_params)" if self._varies else "")
 
     def to_min(self, C: np.ndarray) -> np.ndarray:
         """Turn costs or values (or their gradients, or coefficients) into costs to be minimised, and back."""

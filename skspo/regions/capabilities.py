@@ -137,7 +137,7 @@ _TABLE: dict[str, tuple[str, type[object]]] = {
 }
 
 #: capabilities that a region does not have if its parameters vary by sample
-PLAIN_ONLY = {"quadratic_form", "blocks", "strong_convexity", "level"}
+PLAIN_ONLY = {"quadratic_form", "blocks", "strong_convexity"}
 
 CAPABILITIES = {name: text for name, (text, _) in _TABLE.items()}
 PROTOCOLS = {name: protocol for name, (_, protocol) in _TABLE.items()}
@@ -163,7 +163,7 @@ def has(region: object, name: str) -> bool:
     >>> has(Knapsack([3, 4], 5), "standard_form"), has(Knapsack([3, 4], 5, integer=False), "standard_form")
     (False, True)
     """
-    return hasattr(region, name) and not (name in PLAIN_ONLY and getattr(region, "_rows", None) is not None)
+    return hasattr(region, name) and not (name in PLAIN_ONLY and getattr(region, "_varies", False))
 
 
 def missing(region: object, names: Iterable[str]) -> list[str]:

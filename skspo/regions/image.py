@@ -23,7 +23,7 @@ a linear program finds one, and the inner region must have a standard form.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,8 +31,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.shown import shown
-from ._cost_bounds import CostBounds
-from ._image_decisions import DecidesInside
+from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._linear_map import Directions, Maps, analyze, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows, with_ones
 from .base import Region, Smoothed, StrongConvexity
@@ -52,19 +51,19 @@ def _inner_has(name: str) -> Callable[[LinearImage], bool]:
 def _can_lift(image: LinearImage) -> bool:
     """Whether a z can be found for a given decision."""
     return has(image.region, "repair") and (
-        image._directions().injective or (has(image.region, "standard_form") and image._rows_known is None)
+        image._directions().injective or (has(image.region, "standard_form") and image._rows is None)
     )
 
 
 def _keeps_quadratic(image: LinearImage) -> bool:
     """Whether a quadratic constraint on z is one on the decision: K has full column rank."""
-    if not has(image.region, "quadratic_form") or image._rows_known is not None:
+    if not has(image.region, "quadratic_form") or image._rows is not None:
         return False
     K = image._data(image.n_dim).full
     return K.shape[0] >= K.shape[1] and np.linalg.matrix_rank(K.toarray()) == K.shape[1]
 
 
-class LinearImage(DecidesInside):
+class LinearImage(Region):
     r"""Decisions :math:`u = M z` for :math:`z` in another region, and a cost of :math:`z` that is known.
 
     Predict the costs of what is paid for, and decide about something else: prices per period and a schedule of tasks,
@@ -125,10 +124,6 @@ class LinearImage(DecidesInside):
     >>> region.set_params(known_cost=[0, 0, 0, 0, 35, 0]).argmin(region.extend(prices))
     array([[0., 2., 5., 0.]])
     """
-
-    #: whether parameters vary by sample, and the known cost of each row if it does
-    _varies: bool = False
-    _rows_known: np.ndarray | None = None
 
     def __init__(
         self,
@@ -253,25 +248,23 @@ class LinearImage(DecidesInside):
 
     def _pull(self, C: np.ndarray) -> np.ndarray:
         """Costs of z, K^T c, of each row."""
-        maps = self._data(C.shape[1])
-        if self._rows_known is None:
+        self._check_rows(len(C))
+        maps: Maps = self._data(C.shape[1])
+        if maps.known_cost is None:
             return np.ascontiguousarray((maps.transposed @ C.T).T)
-        n = self._rows_known.shape[0]
-        if C.shape[0] != n:
-            raise ValueError(f"There are {C.shape[0]} rows of costs, but region_params has {n} rows.")
-        return (maps.matrix.T @ C[:, :-1].T).T + C[:, -1:] * self._rows_known
+        return (maps.matrix.T @ C[:, :-1].T).T + C[:, -1:] * maps.known_cost
 
     def _push(self, Z: np.ndarray) -> np.ndarray:
         """Decisions K z of each row."""
-        maps = self._data(self.resolve_dim())
-        if self._rows_known is None:
+        maps: Maps = self._data(self.resolve_dim())
+        if maps.known_cost is None:
             return np.ascontiguousarray((maps.full @ Z.T).T)
-        return np.column_stack([(maps.matrix @ Z.T).T, np.einsum("ij,ij->i", self._rows_known, Z)])
+        return np.column_stack([(maps.matrix @ Z.T).T, np.einsum("ij,ij->i", maps.known_cost, Z)])
 
     def _cached(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return what depends on the parameters, also on those of the inner region, and is kept until one changes."""
         inner, m = self._inner()
-        entries = (self._data(self.resolve_dim()), inner._entry(m))
+        entries = (self._entry(self.resolve_dim()), inner._entry(m))
         cached = self._cache.get(name)  # read once: another thread may replace it
         if cached is None or any(a is not b for a, b in zip(cached[0], entries, strict=True)):
             cached = (entries, compute())
@@ -285,7 +278,7 @@ class LinearImage(DecidesInside):
 
     def _directions_for(self, E: np.ndarray) -> Directions:
         maps = self._data(self.resolve_dim())
-        if self._rows_known is None:
+        if maps.known_cost is None:
             return analyze(maps, E)
         # The last entry differs from sample to sample: only what is constant without it is constant.
         found = analyze(Maps.of(maps.matrix, None), E)
@@ -318,13 +311,74 @@ class LinearImage(DecidesInside):
     def _inner_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
         return self.region._named(self._row_names).solve_min(self._pull(C), memory)
 
+    def inner_argmin(self, C: ArrayLike) -> np.ndarray:
+        """Best z of the inner region for each row of costs; ``argmin`` gives :math:`M z`.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Costs or values, with a last 1 if there is a known cost (``extend``).
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, m) or (m,)
+        """
+        return self._of_rows(C, self._inner_min)
+
     def relaxation(self) -> LinearImage:
         """Return the image of the relaxation of the inner region."""
         return self._of(self.region.relaxation())
 
     def _of(self, inner: Region) -> LinearImage:
-        """Image of another region, under the same map."""
-        return self if inner is self.region else LinearImage(**(self.get_params(deep=False) | {"region": inner}))
+        """Image of another region with as many variables, under the same map."""
+        if inner is self.region:
+            return self
+        params, d, data, contents = self._entry(self.n_dim)
+        other: Any = self._named(self._row_names)
+        other.region = inner
+        other._cache = {"data": (tuple(inner if p is self.region else p for p in params), d, data, contents)}
+        return cast("LinearImage", other)
+
+    # -- decisions with predicted costs: those of u are clipped, and then those of z -----------------------------------
+
+    def _limits(self, d: int) -> Limits | None:
+        limits = super()._limits(d) if self.known_cost is None else None
+        if self.known_cost is not None:
+            limits = read_bounds(self.cost_bounds, d - 1, self.sense, self.label)
+            if limits is not None:  # the known cost is not clipped
+                limits = np.append(limits[0], -np.inf), np.append(limits[1], np.inf)
+        return limits
+
+    def _clipped(self, C: np.ndarray) -> np.ndarray:
+        """Costs of z for predicted costs, clipped to ``cost_bounds``."""
+        return self._pull(clip(C, self._limits(C.shape[1])))
+
+    def _inner_decide(self, C: np.ndarray) -> np.ndarray:
+        return self.region._named(self._row_names)._decide_min(self._clipped(C))
+
+    def _decide_min(self, C: np.ndarray) -> np.ndarray:
+        return self._push(self._inner_decide(C))
+
+    def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        return self._push(self.region._decide_worst(self._clipped(C), self._pull(C_true)))
+
+    def _clips(self, d: int) -> bool:
+        return super()._clips(d) or self.region._clips(self._inner()[1])
+
+    def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Region:
+        """Return the image of the inner region with learned bounds, if the known cost does not vary by sample."""
+        if self._rows is not None:
+            return self
+        return self._of(self.region._learn_bounds(self._pull(C), self._pull(mean[None])[0]))
+
+    def _check_true_costs(self, C: np.ndarray) -> None:
+        self.region._named(self._row_names)._check_true_costs(self._pull(C))
+
+    def chosen(self, C: ArrayLike, names: Names = None) -> list[Any]:
+        """Decision z in words, if the variables of the inner region have names; else the best u."""
+        if self.region.names(self._inner()[1]) is None:
+            return super().chosen(C, names)
+        return self.region.describe(np.atleast_2d(self._of_rows(C, self._inner_decide)))
 
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 
@@ -334,18 +388,33 @@ class LinearImage(DecidesInside):
         return inner.row_shapes(m) | ({} if self.known_cost is None else {"known_cost": (m,)})
 
     @property
+    def _region_of_rows(self) -> Region:
+        return self.region
+
+    @property
     def _rows_may_be_infinite(self) -> frozenset[str]:  # type: ignore[override]
         return self.region._rows_may_be_infinite
+
+    @property
+    def _varies(self) -> bool:
+        return super()._varies or self.region._varies
 
     def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
         own = name == "known_cost" and self.known_cost is not None
         return value if own else self.region._read_row_param(name, value)
 
-    def _view(self, rows: dict[str, np.ndarray], d: int) -> _RowImage:
-        inner, m = self._inner()
-        known = rows.get("known_cost") if self.known_cost is not None else None
-        own = {name: array for name, array in rows.items() if known is None or name != "known_cost"}
-        return _RowImage(self, inner._view(own, m) if own else inner, known)
+    def _view(self, rows: dict[str, np.ndarray], d: int) -> LinearImage:
+        own = {name: rows[name] for name in {"known_cost"} & set(rows) if self.known_cost is not None}
+        rest = {name: array for name, array in rows.items() if name not in own}
+        image = self._of(self.region._view(rest, self._inner()[1])) if rest else self
+        return cast("LinearImage", Region._view(image, own, d)) if own else image
+
+    def take(self, rows: slice | np.ndarray) -> LinearImage:
+        """Image of some of the samples; errors still name rows of all samples."""
+        return cast("LinearImage", super().take(rows))._of(self.region.take(rows))
+
+    def _row_table(self, n: int) -> np.ndarray:
+        return np.column_stack([self.region._row_table(n), super()._row_table(n)])
 
     # -- capabilities --------------------------------------------------------------------------------------------------
 
@@ -395,7 +464,7 @@ class LinearImage(DecidesInside):
             return self._push(inner.repair(lift_rows(form, project, self._data(W.shape[1]).full, W)))
         reference = inner.solve_min(np.zeros((W.shape[0] if self._varies else 1, m)))
         step = W - self._push(reference)
-        step = step if self._rows_known is None else step[:, :-1]
+        step = step if self._rows is None else step[:, :-1]
         return self._push(inner.repair(reference + (found.lift @ step.T).T))
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
@@ -409,7 +478,7 @@ class LinearImage(DecidesInside):
         project = sp.eye_array(m, form.A.shape[1], format="csr") if form.project is None else form.project
         return form, sp.csr_array(project)
 
-    @available_if(lambda image: has(image.region, "standard_form") and image._rows_known is None)
+    @available_if(lambda image: has(image.region, "standard_form") and image._rows is None)
     def standard_form(self, n_dim: int | None = None) -> StandardForm:
         """Return that of the inner region; a diagonal matrix changes the units of its variables, others its map."""
         maps = self._data(self.resolve_dim(n_dim))
@@ -445,12 +514,12 @@ class LinearImage(DecidesInside):
         """Cone form of the support function: that of the inner region at K^T v."""
         maps = self._data(V.shape[1])
         inner: Any = self.region
-        if self._rows_known is None:
+        if maps.known_cost is None:
             return inner.support_epigraph(V @ maps.full)
         import cvxpy as cp
 
-        last = V[:, -1:] @ np.ones((1, self._rows_known.shape[1]))
-        return inner.support_epigraph(V[:, :-1] @ maps.matrix + cp.multiply(last, self._rows_known))
+        last = V[:, -1:] @ np.ones((1, maps.known_cost.shape[1]))
+        return inner.support_epigraph(V[:, :-1] @ maps.matrix + cp.multiply(last, maps.known_cost))
 
     @available_if(_inner_has("worst_argmin"))
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
@@ -471,15 +540,15 @@ class LinearImage(DecidesInside):
         found: Smoothed = inner.smoothed(self._pull(C), mu, memory, curvature)
         M = found.M
         if M is not None:
-            maps, known = self._data(C.shape[1]), self._rows_known
+            maps = self._data(C.shape[1])
             K = maps.full.toarray()[None]
-            if known is not None:
-                K = np.broadcast_to(K, (known.shape[0], *K.shape[1:])).copy()
-                K[:, -1] = known
+            if maps.known_cost is not None:
+                K = np.tile(K, (len(C), 1, 1))
+                K[:, -1] = maps.known_cost
             M = np.matmul(np.matmul(K, M), K.transpose(0, 2, 1))
         return Smoothed(self._push(found.W), found.level, M)
 
-    @available_if(lambda image: has(image.region, "strong_convexity") and image._rows_known is None)
+    @available_if(_inner_has("strong_convexity"))
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Constants of :math:`\min f(z)` over z with image u, f being the level function of the inner region."""
         inner: Any
@@ -501,51 +570,3 @@ class LinearImage(DecidesInside):
         inner: Any
         inner, m = self._inner()
         inner.distrust(why, m)
-
-
-class _RowImage(LinearImage):
-    """Image with one set of parameters for each row of costs; see ``Region.with_rows``.
-
-    Parameters
-    ----------
-    image : LinearImage
-        Validated.
-    region : Region
-        Inner region, for these rows.
-    known : ndarray of shape (n, m) or None
-        Known cost of each row, if it varies.
-    """
-
-    _varies = True
-
-    def __init__(self, image: LinearImage, region: Region, known: np.ndarray | None) -> None:
-        super().__init__(region, image.matrix, image.known_cost, cost_bounds=image.cost_bounds)
-        self.image = image
-        self.known = known
-
-    @property
-    def _rows_known(self) -> np.ndarray | None:  # type: ignore[override]
-        return self.known
-
-    @property
-    def label(self) -> str:
-        """Name in error messages."""
-        return f"{self.image.label} that varies by sample (region_params)"
-
-    def _prepare(self, d: int) -> Maps:
-        return self.image._data(d)
-
-    def _of(self, inner: Region) -> _RowImage:
-        other = _RowImage(self.image, inner, self.known)
-        other._row_names = self._row_names
-        return other
-
-    def take(self, rows: slice | np.ndarray) -> _RowImage:
-        """View of some of the rows."""
-        some = _RowImage(self.image, self.region.take(rows), None if self.known is None else self.known[rows])
-        some._row_names = self._row_names.take(rows)
-        return some
-
-    def _row_table(self, n: int) -> np.ndarray:
-        """All parameters of each row; equal samples have equal rows."""
-        return np.column_stack([self.region._row_table(n), np.zeros((n, 0)) if self.known is None else self.known])
