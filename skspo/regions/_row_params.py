@@ -147,26 +147,24 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
 
     In a dict, a value may also be that of a single sample, which serves all rows.
     """
-    name = type(region).__name__
-    shapes = region.row_shapes(d)
-    if isinstance(region_params, np.ndarray) and region_params.dtype.names:
-        given: dict[str, ArrayLike] = {key: region_params[key] for key in region_params.dtype.names}
-    elif isinstance(region_params, Mapping):
-        given = {str(key): value for key, value in region_params.items()}
-    elif hasattr(region_params, "columns"):
-        given = {str(key): region_params[key] for key in region_params.columns}
+    name, shapes = type(region).__name__, region.row_shapes(d)
+    source: Any = region_params
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        keys = source.dtype.names
+    elif isinstance(source, Mapping) or hasattr(source, "columns"):
+        keys = getattr(source, "columns", source)
     else:
         raise TypeError(
             "region_params must be a dict of arrays with one row per sample, a DataFrame, or what row_params returns; "
             f"got {type(region_params).__name__}."
         )
-    given = {key: value for key, value in given.items() if key not in EXTRA}
+    given = {str(key): source[key] for key in keys if str(key) not in EXTRA}
     by_row, by_column = row_frames(region_params)
     check_index(**by_row)
-    for key in by_column.keys() & region._rows_by_variable:
-        check_values(f"region_params[{key!r}]", by_column[key])
-    by_variable = {key: frame for key, frame in by_column.items() if key in region._rows_by_variable}
-    check_variables(region._region_of_rows, **{f"region_params[{key!r}]": by_variable[key] for key in by_variable})
+    by_variable = {f"region_params[{k!r}]": by_column[k] for k in by_column.keys() & region._rows_by_variable}
+    for key, frame in by_variable.items():
+        check_values(key, frame)
+    check_variables(region._region_of_rows, **by_variable)
     if not shapes:
         raise ValueError(
             f"region_params is given, but {name} has no parameters that may vary by sample. Simplex, TopK, Box, "
@@ -175,40 +173,42 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
         )
     if not given:
         raise ValueError(f"region_params is empty; {name} can vary in {sorted(shapes)}.")
-    rows = {}
-    for key, value in given.items():
+    for key in given:
         if key not in shapes:
             raise ValueError(f"region_params: {name} cannot vary by sample in {key!r}, only in {sorted(shapes)}.")
-        value = region._read_row_param(key, value)
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"region_params: {key} must be an array of numbers with one row per sample.") from None
-        shape = shapes[key]
-        if isinstance(region_params, Mapping):
-            array = _read_single(array, key, n, shape)
-        if array.ndim == 0 or array.shape[0] != n:
-            single = f" of shape {shape}" if shape else ""
-            raise ValueError(
-                f"region_params: {key} must have one row for each of the {n} samples, or be a single value{single} for "
-                f"all of them, got shape {array.shape}. In cross-validation pass row_params(...), which is split with "
-                "the samples; a dict is not."
-            )
-        fine = ~np.isnan(array) if key in region._rows_may_be_infinite else np.isfinite(array)
-        if not fine.all():
-            row = int(np.argmin(fine.reshape(n, -1).all(axis=1)))
-            entries = np.atleast_1d(array[row])
-            j = int(np.argmin(np.atleast_1d(fine[row])))
-            where = f"{{row}}, column {j}" if entries.size > 1 else "{row}"
-            raise row_error(ValueError, row, f"region_params: {key} must be finite, got {entries[j]} in {where}.")
-        if key == "available":
-            rows[key] = _read_mask(array, (n, *shape))
-            continue
-        if array.shape[1:] not in ((), shape):
-            raise ValueError(f"region_params: {key} must have shape ({n},) or {(n, *shape)}, got {array.shape}.")
-        column = array.reshape(n, *(1 for _ in shape)) if array.ndim == 1 else array
-        rows[key] = np.ascontiguousarray(np.broadcast_to(column, (n, *shape)))
-    return rows
+    single = isinstance(region_params, Mapping)
+    return {key: _read_param(region, key, value, n, shapes[key], single) for key, value in given.items()}
+
+
+def _read_param(
+    region: Region, key: str, value: ArrayLike, n: int, shape: tuple[int, ...], single: bool
+) -> np.ndarray:
+    """One row for each of ``n`` samples; with ``single``, the value may also be that of one sample."""
+    value = region._read_row_param(key, value)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"region_params: {key} must be an array of numbers with one row per sample.") from None
+    if single:
+        array = _read_single(array, key, n, shape)
+    if array.ndim == 0 or array.shape[0] != n:
+        of_shape = f" of shape {shape}" if shape else ""
+        raise ValueError(
+            f"region_params: {key} must have one row for each of the {n} samples, or be a single value{of_shape} for "
+            f"all of them, got shape {array.shape}. In cross-validation pass row_params(...), which is split with "
+            "the samples; a dict is not."
+        )
+    fine = ~np.isnan(array) if key in region._rows_may_be_infinite else np.isfinite(array)
+    if not fine.all():
+        row, *column = np.argwhere(~fine)[0]
+        where = f"{{row}}, column {column[0]}" if array[0].size > 1 else "{row}"
+        raise row_error(ValueError, int(row), f"region_params: {key} must be finite, got {array[~fine][0]} in {where}.")
+    if key == "available":
+        return _read_mask(array, (n, *shape))
+    if array.shape[1:] not in ((), shape):
+        raise ValueError(f"region_params: {key} must have shape ({n},) or {(n, *shape)}, got {array.shape}.")
+    column = array.reshape(n, *(1 for _ in shape)) if array.ndim == 1 else array
+    return np.ascontiguousarray(np.broadcast_to(column, (n, *shape)))
 
 
 def _read_single(array: np.ndarray, key: str, n: int, shape: tuple[int, ...]) -> np.ndarray:
