@@ -180,9 +180,7 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
     return {key: _read_param(region, key, value, n, shapes[key], single) for key, value in given.items()}
 
 
-def _read_param(
-    region: Region, key: str, value: ArrayLike, n: int, shape: tuple[int, ...], single: bool
-) -> np.ndarray:
+def _read_param(region: Region, key: str, value: ArrayLike, n: int, shape: tuple[int, ...], single: bool) -> np.ndarray:
     """One row for each of ``n`` samples; with ``single``, the value may also be that of one sample."""
     value = region._read_row_param(key, value)
     try:

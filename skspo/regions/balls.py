@@ -10,7 +10,7 @@ Every row of costs is divided by its largest entry before a power or a square is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,9 +20,10 @@ from scipy.linalg.lapack import dtrtri
 from .._utils.errors import UnboundedRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from .base import Region, Smoothed, StrongConvexity
+from .base import Region, StrongConvexity
 from .capabilities import Memory
 from .forms import StandardForm
+from .level_sets import LevelSet, SmoothedDecisions
 from .polyhedron import read_numbers
 
 if TYPE_CHECKING:
@@ -40,15 +41,10 @@ def _check_radius(region: Region, radius: float) -> float:
     return value
 
 
-#: smaller costs are treated as zero in derivatives, whose squares would overflow
-NO_COST = 1e-150
-
-
 def _unit_scale(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Divide each row by its largest absolute entry; also return which rows are zero, which stay zero."""
+    """Divide each row by its largest absolute entry, which is returned as well; rows of zeros stay zero."""
     largest = np.abs(C).max(axis=1, keepdims=True)
-    zero = largest[:, 0] == 0
-    return C / np.where(largest == 0, 1.0, largest), zero
+    return C / np.where(largest == 0, 1.0, largest), largest
 
 
 class _Ball(Region):
@@ -59,13 +55,44 @@ class _Ball(Region):
         return np.zeros((0, self.resolve_dim(n_dim)))
 
 
-class _RoundBall(_Ball):
+class _RoundBall(_Ball, LevelSet):
     """Base class of the strictly convex balls: the optimal decision is unique unless all costs are zero."""
 
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        zero = (C == 0).all(axis=1, keepdims=True)
-        return self.solve_min(np.where(zero, -C_true, C))
+    def _support(self, C: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Dual norm |c|_* of each row, shape (n, 1), and the point of the unit ball with c.m = |c|_*; 0 for c = 0."""
+        raise NotImplementedError
+
+    def _norm(self, step: np.ndarray, data: Any) -> np.ndarray:
+        """Distance from the center in the norm of the ball, shape (n, 1)."""
+        raise NotImplementedError
+
+    def _second_derivative(self, m: np.ndarray, data: Any) -> np.ndarray:
+        """Second derivative of |c|_*^2 / 2, less (p - 2) m m^T; diagonals (n, d), or one matrix (1, d, d)."""
+        raise NotImplementedError
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        return data.center - data.radius * self._support(C, data)[1] + 0.0
+
+    def _smooth(self, C: np.ndarray, mu: float, memory: Memory) -> SmoothedDecisions:
+        """Without the constraint the decision for c.w + mu |w - center|^2 is at the distance |c|_* / (2 mu)."""
+        data = self._data(C.shape[1])
+        size, m = self._support(C, data)
+        free = size < 2.0 * mu * data.radius
+        norm = np.where(free, size / (2.0 * mu or 1.0), data.radius)
+        # The derivative of m is that of the gradient of |c|_*; the constraint, if it is active, keeps |m| = 1.
+        p = data.q / (data.q - 1.0)
+        factor = np.sqrt(np.where(free, p - 2.0, p - 1.0)) * m
+        exists = size > np.sqrt(np.finfo(float).tiny)  # else squares would overflow
+        scale = np.where(free, 0.5 / (mu or 1.0), np.where(exists, data.radius / np.where(exists, size, 1.0), 0.0))
+        base = self._second_derivative(m, data)
+        return SmoothedDecisions(data.center - norm * m, norm[:, 0] ** 2, scale[:, 0], base, (factor,))
+
+    def repair(self, W: np.ndarray) -> np.ndarray:
+        """Shrink towards the center until inside."""
+        data = self._data(W.shape[1])
+        size = self._norm(W - data.center, data) / data.radius
+        # center + (W - center) would move points that are already inside by a rounding error.
+        return np.where(size > 1.0, data.center + (W - data.center) / np.maximum(size, 1.0), W)
 
 
 class L1Ball(_Ball):
@@ -144,6 +171,12 @@ class L1Ball(_Ball):
         return W / np.maximum(size, 1.0)
 
 
+class _LqData(NamedTuple):
+    q: float
+    radius: float
+    center: float = 0.0
+
+
 class LqBall(_RoundBall):
     r"""Ball :math:`\{\lVert w\rVert_q \le r\}` with :math:`1 < q \le 2`, a strongly convex set.
 
@@ -177,7 +210,7 @@ class LqBall(_RoundBall):
         self.sense = sense
         self.cost_bounds = cost_bounds
 
-    def _prepare(self, d: int) -> tuple[float, float]:
+    def _prepare(self, d: int) -> _LqData:
         try:
             q = float(self.q)
         except (TypeError, ValueError):
@@ -187,59 +220,21 @@ class LqBall(_RoundBall):
                 f"LqBall: q must be above 1 and at most 2, got {shown(self.q)}. For q = 1 use L1Ball, for q = inf "
                 "use Box."
             )
-        return q, _check_radius(self, self.radius)
+        return _LqData(q, _check_radius(self, self.radius))
 
-    def _argmin(self, C: np.ndarray, data: tuple[float, float]) -> np.ndarray:
-        q, radius = data
-        C, _ = _unit_scale(C)
-        if q == 2.0:
-            W, size = C, np.linalg.norm(C, axis=1, keepdims=True)
-        else:
-            W = np.sign(C) * np.abs(C) ** (1.0 / (q - 1.0))
-            size = (np.abs(W) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
-        # A row that is not zero has an entry of size 1 after scaling, hence size >= 1; a zero row stays zero.
-        return W * (-radius / np.maximum(size, 1.0)) + 0.0
+    def _support(self, C: np.ndarray, data: _LqData) -> tuple[np.ndarray, np.ndarray]:
+        p, (unit, largest) = data.q / (data.q - 1.0), _unit_scale(C)
+        length = np.linalg.norm(unit, ord=p, axis=1, keepdims=True)
+        unit = unit / np.where(length > 0, length, 1.0)
+        return length * largest, unit if p == 2.0 else np.sign(unit) * np.abs(unit) ** (p - 1.0)
 
-    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
+    def _second_derivative(self, m: np.ndarray, data: _LqData) -> np.ndarray:
+        p = data.q / (data.q - 1.0)
+        return (p - 1.0) * np.abs(m) ** ((p - 2.0) / (p - 1.0))
 
-        With p = q / (q - 1), u = c / |c|_p and m = sign(u) |u|^(p-1) it is
-        -radius (p - 1) / |c|_p (|u|^(p-2) x - m (m.x)).
-        """
-        q, radius = self._data(C.shape[1])
-        p = q / (q - 1.0)
-        largest = np.abs(C).max(axis=1, keepdims=True)
-        C, zero = _unit_scale(C)
-        zero = zero | (largest[:, 0] < NO_COST)
-        largest = np.where(zero[:, None], 1.0, largest)
-        size = (np.abs(C) ** p).sum(axis=1, keepdims=True) ** (1.0 / p) + zero[:, None]
-        u = C / size
-        m = np.sign(u) * np.abs(u) ** (p - 1.0)
-        moved = np.abs(u) ** (p - 2.0) * direction - m * (m * direction).sum(axis=1, keepdims=True)
-        return np.where(zero[:, None], 0.0, -radius * (p - 1.0) / (size * largest) * moved)
-
-    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.w + mu |w|_q^2 over the ball (costs are minimised).
-
-        Without the constraint the decision has the norm |c|_p / (2 mu), p = q / (q - 1).
-        """
-        q, radius = self._data(C.shape[1])
-        p = q / (q - 1.0)
-        unit, zero = _unit_scale(C)
-        length = (np.abs(unit) ** p).sum(axis=1, keepdims=True) ** (1.0 / p) + zero[:, None]
-        u = unit / length
-        size = length * np.abs(C).max(axis=1, keepdims=True)  # |c|_p
-        m = np.sign(u) * np.abs(u) ** (p - 1.0)
-        norm = np.minimum(size / (2.0 * mu), radius)
-        W, level = -norm * m, norm[:, 0] ** 2
-        if not curvature:
-            return Smoothed(W, level, None)
-        free = size < 2.0 * mu * radius
-        M = np.zeros((*C.shape, C.shape[1]))
-        np.einsum("ijj->ij", M)[:] = (p - 1.0) * np.abs(u) ** (p - 2.0)
-        M -= np.where(free, p - 2.0, p - 1.0)[:, :, None] * (m[:, :, None] * m[:, None, :])
-        with np.errstate(divide="ignore", over="ignore"):  # in entries that ``where`` discards
-            return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
+    def _norm(self, step: np.ndarray, data: _LqData) -> np.ndarray:
+        unit, largest = _unit_scale(step)
+        return np.linalg.norm(unit, ord=data.q, axis=1, keepdims=True) * largest
 
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Return the constants of :math:`\lVert w\rVert_q^2`, at most :math:`r^2` on the ball.
@@ -249,7 +244,7 @@ class LqBall(_RoundBall):
         infinite.
         """
         d = self.resolve_dim(n_dim)
-        q, radius = self._data(d)
+        q, radius, _ = self._data(d)
         if d == 1:  # all norms are the absolute value
             q = 2.0
         return StrongConvexity(2.0 * (q - 1.0), 2.0 if q == 2.0 else np.inf, radius**2, 0.0)
@@ -259,21 +254,13 @@ class LqBall(_RoundBall):
         import cvxpy as cp
 
         n, d = V.shape
-        q, radius = self._data(d)
+        q, radius, _ = self._data(d)
         t = cp.Variable(n)
         if q == 2.0:
             return radius * t, [cp.SOC(t, V, axis=1)]
         S = cp.Variable((n, d))
         T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
         return radius * t, [cp.PowCone3D(S, T, V, np.full((n, d), 1.0 - 1.0 / q)), cp.sum(S, axis=1) == t]
-
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Shrink towards the centre until the norm is at most the radius."""
-        q, radius = self._data(W.shape[1])
-        unit, _ = _unit_scale(W)
-        size = (np.abs(unit) ** q).sum(axis=1, keepdims=True) ** (1.0 / q)
-        size = size * np.abs(W).max(axis=1, keepdims=True) / radius
-        return W / np.maximum(size, 1.0)
 
 
 class _EllipsoidData(NamedTuple):
@@ -284,6 +271,11 @@ class _EllipsoidData(NamedTuple):
     eigenvalues: tuple[float, float]  # smallest, largest
     center: np.ndarray
     radius: float
+
+    @property
+    def q(self) -> float:
+        """In other coordinates it is a ball in the 2-norm."""
+        return 2.0
 
 
 class Ellipsoid(_RoundBall):
@@ -369,75 +361,32 @@ class Ellipsoid(_RoundBall):
         factor = np.linalg.cholesky(Q)
         return _EllipsoidData(factor, dtrtri(factor, lower=1)[0], (float(values[0]), float(values[-1])), center, radius)
 
-    def _argmin(self, C: np.ndarray, data: _EllipsoidData) -> np.ndarray:
-        _, inverse, _, center, radius = data
-        C, zero = _unit_scale(C)
-        if inverse is None:
-            step, size = C, np.linalg.norm(C, axis=1)
-        else:
-            # One product per row, so that rounding in a row does not depend on the other rows.  A triangular solve for
-            # all rows is slower: it waits for its threads, 10 ms per call on a busy machine.
-            half = C[:, None, :] @ inverse.T
-            step = (half @ inverse)[:, 0]
-            size = np.linalg.norm(half[:, 0], axis=1)
-        return center - step * (radius / np.where(zero, 1.0, size))[:, None]
+    def _support(self, C: np.ndarray, data: _EllipsoidData) -> tuple[np.ndarray, np.ndarray]:
+        unit, largest = _unit_scale(C)
+        # One product per row, so that rounding in a row does not depend on the other rows.  A triangular solve for
+        # all rows is slower: it waits for its threads, 10 ms per call on a busy machine.
+        half = unit if data.inverse is None else (unit[:, None, :] @ data.inverse.T)[:, 0]
+        length = np.linalg.norm(half, axis=1, keepdims=True)
+        half = half / np.where(length > 0, length, 1.0)
+        return length * largest, half if data.inverse is None else (half[:, None, :] @ data.inverse)[:, 0]
 
-    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Derivative of the decisions at costs ``C`` (both minimised); zero for zero costs, where there is none.
+    def _second_derivative(self, m: np.ndarray, data: _EllipsoidData) -> np.ndarray:
+        return np.ones_like(m) if data.inverse is None else (data.inverse.T @ data.inverse)[None]
 
-        It is -radius / |c|_P (P x - P c (c.P x) / |c|_P^2) with P = Q^-1 and |c|_P^2 = c.P c.
-        """
-        _, inverse, _, _, radius = self._data(C.shape[1])
-        largest = np.abs(C).max(axis=1, keepdims=True)
-        C, zero = _unit_scale(C)
-        zero = zero | (largest[:, 0] < NO_COST)
-        largest = np.where(zero[:, None], 1.0, largest)
-        half, moved = (C, direction) if inverse is None else (C @ inverse.T, direction @ inverse.T)
-        size = np.linalg.norm(half, axis=1, keepdims=True) + zero[:, None]
-        half = half / size
-        moved = moved - half * (half * moved).sum(axis=1, keepdims=True)
-        moved = moved if inverse is None else moved @ inverse
-        return np.where(zero[:, None], 0.0, -radius / (size * largest) * moved)
-
-    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.w + mu (w - center)^T Q (w - center) over the region (costs are minimised).
-
-        Without the constraint w = center - P c / (2 mu) with P = Q^-1, at the distance |c|_P / (2 mu).
-        """
-        _, inverse, _, center, radius = self._data(C.shape[1])
-        half = C if inverse is None else C @ inverse.T
-        size = np.linalg.norm(half, axis=1, keepdims=True)
-        half = half / np.where(size > 0, size, 1.0)
-        norm = np.minimum(size / (2.0 * mu), radius)
-        u = half if inverse is None else half @ inverse
-        W, level = center - norm * u, norm[:, 0] ** 2
-        if not curvature:
-            return Smoothed(W, level, None)
-        free = size < 2.0 * mu * radius
-        P = np.eye(C.shape[1]) if inverse is None else inverse.T @ inverse
-        M = P - np.where(free, 0.0, 1.0)[:, :, None] * (u[:, :, None] * u[:, None, :])
-        with np.errstate(divide="ignore", over="ignore"):  # in entries that ``where`` discards
-            return Smoothed(W, level, np.where(free, 0.5 / mu, radius / size)[:, :, None] * M)
+    def _norm(self, step: np.ndarray, data: _EllipsoidData) -> np.ndarray:
+        return np.linalg.norm(step if data.factor is None else step @ data.factor, axis=1, keepdims=True)
 
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Return the constants of :math:`(w - m)^\top Q (w - m)`: twice the extreme eigenvalues of Q."""
-        _, _, (smallest, largest), _, radius = self._data(self.resolve_dim(n_dim))
-        return StrongConvexity(2.0 * smallest, 2.0 * largest, radius**2, 0.0)
+        data = self._data(self.resolve_dim(n_dim))
+        return StrongConvexity(2.0 * data.eigenvalues[0], 2.0 * data.eigenvalues[1], data.radius**2, 0.0)
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of center.v + radius |L^-1 v|_2."""
         import cvxpy as cp
 
         n, d = V.shape
-        _, inverse, _, center, radius = self._data(d)
+        data = self._data(d)
         t = cp.Variable(n)
-        V_scaled = V if inverse is None else V @ inverse.T
-        return V @ center + radius * t, [cp.SOC(t, V_scaled, axis=1)]
-
-    def repair(self, W: np.ndarray) -> np.ndarray:
-        """Shrink towards the centre until inside."""
-        factor, _, _, center, radius = self._data(W.shape[1])
-        step = W - center
-        size = np.linalg.norm(step if factor is None else step @ factor, axis=1, keepdims=True) / radius
-        # center + (W - center) would move points that are already inside by a rounding error.
-        return np.where(size > 1.0, center + step / np.maximum(size, 1.0), W)
+        V_scaled = V if data.inverse is None else V @ data.inverse.T
+        return V @ data.center + data.radius * t, [cp.SOC(t, V_scaled, axis=1)]

@@ -31,15 +31,14 @@ _RTOL = 1e-10
 _EPS = float(np.finfo(float).eps)
 
 
-def _normalize(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Map each row to [0, 1]; also return which rows are constant, which become zero."""
+def unit_costs(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Map each row to [0, 1]; also return by how much its costs differ.  Constant rows become zero."""
     # Halve first, so that differences of the largest floating-point numbers are finite.
     G = 0.5 * C
     G -= G.min(axis=1, keepdims=True)
-    extent = G.max(axis=1, keepdims=True)
-    constant = extent[:, 0] == 0
-    G /= np.where(extent == 0, 1.0, extent)
-    return G, constant
+    half = G.max(axis=1)
+    G /= np.where(half == 0, 1.0, half)[:, None]
+    return G, 2.0 * half
 
 
 def _bracketed(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -102,41 +101,19 @@ def entropy_value(W: np.ndarray) -> np.ndarray:
 def entropy_argmin(
     C: np.ndarray, threshold: float, beta_init: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Minimise each row of costs over {w >= 0, sum w = 1, sum w log w <= threshold}.
+    """Minimise each row of costs over {w >= 0, sum w = 1, sum w log w <= threshold}; the threshold is at least -log d.
 
-    Parameters
-    ----------
-    C : ndarray of shape (n, d)
-        Costs, of any scale.
-    threshold : float
-        At least ``-log d``.
-    beta_init : ndarray of shape (n,), default=None
-        Initial inverse temperatures, for instance those of similar costs; entries that are not finite and positive are
-        replaced by the default, a second-order expansion at the uniform point.
-
-    Returns
-    -------
-    W : ndarray of shape (n, d)
-        ``softmax(-beta G)`` with G the costs of a row mapped to [0, 1].
-    beta : ndarray of shape (n,)
-        Inverse temperatures: 0 where the cost is constant, infinite where the constraint is inactive.
-    n_iter : int
-        Largest number of Newton iterations of any row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skspo.regions.barriers import entropy_argmin
-    >>> W, beta, n_iter = entropy_argmin(np.array([[1.0, 2.0, 3.0]]), -0.9)
-    >>> W.round(3)
-    array([[0.617, 0.267, 0.116]])
+    Returns the decisions softmax(-beta g), the inverse temperatures beta (0 where the cost is constant, infinite where
+    the constraint is inactive), and the largest number of iterations of a row.  ``beta_init`` may have temperatures of
+    similar costs; entries that are not finite and positive are replaced by an expansion at the uniform point.
     """
     return _in_blocks(_entropy_block, C, threshold, beta_init)
 
 
 def _entropy_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, int]:
     n, d = C.shape
-    G, constant = _normalize(C)
+    G, extent = unit_costs(C)
+    constant = extent == 0
     tied = G == 0.0
     ceiling = -np.log(tied.sum(axis=1))  # sup of f over all beta: the uniform distribution on the m lowest costs
     beta = np.zeros(n)
@@ -185,9 +162,7 @@ def _entropy_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np
         return residual, newton, done
 
     n_iter = _newton(evaluate, x, low, high)
-    # exp(-beta g) is at most 1 and its largest entry is 1: nothing overflows, and the sum is at least 1.
-    P = np.exp(-x[:, None] * G)
-    P /= P.sum(axis=1, keepdims=True)
+    P = softmax(x[:, None] * G)
     W[active] = _nudge(P, entropy_value(P), r, -np.log(d))
     beta[active] = x
     return W, beta, n_iter
@@ -214,46 +189,23 @@ def log_barrier_value(W: np.ndarray) -> np.ndarray:
 def log_barrier_argmin(
     C: np.ndarray, threshold: float, nu_init: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Minimise each row of costs over {w > 0, sum w = 1, -sum log w <= threshold}.
+    """Minimise each row of costs over {w > 0, sum w = 1, -sum log w <= threshold}; the threshold is at least d log d.
 
-    Parameters
-    ----------
-    C : ndarray of shape (n, d)
-        Costs, of any scale.
-    threshold : float
-        At least ``d log d``.
-    nu_init : ndarray of shape (n,), default=None
-        Initial shifts, for instance those of similar costs; entries that are not finite and positive are replaced by
-        the default, an expansion at the uniform point or at the vertex.
-
-    Returns
-    -------
-    W : ndarray of shape (n, d)
-        Proportional to ``1 / (G + nu)`` with G the costs of a row mapped to [0, 1].
-    nu : ndarray of shape (n,)
-        Shifts; infinite where the cost is constant.
-    n_iter : int
-        Largest number of Newton iterations of any row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skspo.regions.barriers import log_barrier_argmin
-    >>> W, nu, n_iter = log_barrier_argmin(np.array([[1.0, 2.0, 3.0]]), 4.0)
-    >>> W.round(3)
-    array([[0.654, 0.216, 0.129]])
+    Returns the decisions, proportional to 1 / (g + nu), the shifts nu (infinite where the cost is constant), and the
+    largest number of iterations of a row.  ``nu_init`` may have shifts of similar costs; entries that are not finite
+    and positive are replaced by an expansion at the uniform point or at the vertex.
     """
     return _in_blocks(_log_barrier_block, C, threshold, nu_init)
 
 
 def _log_barrier_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, int]:
     n, d = C.shape
-    G, constant = _normalize(C)
+    G, extent = unit_costs(C)
     nu = np.full(n, np.inf)
     W = np.full((n, d), 1.0 / d)
     f_min = d * np.log(d)
     gain = (r - f_min) / d
-    active = np.flatnonzero(~constant)
+    active = np.flatnonzero(extent)
     if gain <= 0.0 or active.size == 0:
         return W, nu, 0
     if active.size < n:
@@ -326,56 +278,29 @@ def log_barrier_free(G: np.ndarray, mu: float) -> np.ndarray:
     return S / S.sum(axis=1, keepdims=True)
 
 
-def from_lowest(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Costs of each row above its lowest, and the largest of them."""
-    G = C - C.min(axis=1, keepdims=True)
-    return G, G.max(axis=1)
-
-
 def softmax(G: np.ndarray) -> np.ndarray:
-    """Weights proportional to exp(-g); the smallest g of a row is 0."""
+    """Weights proportional to exp(-g); the smallest g of a row is 0, so that nothing overflows."""
     E = np.exp(-G)
     return E / E.sum(axis=1, keepdims=True)
-
-
-def diagonal_less(diagonal: np.ndarray, *factors: np.ndarray) -> np.ndarray:
-    """diag(diagonal) less the outer products of the factors with themselves, for every row."""
-    M = np.zeros((*diagonal.shape, diagonal.shape[1]))
-    np.einsum("ijj->ij", M)[:] = diagonal
-    for factor in factors:
-        M -= factor[:, :, None] * factor[:, None, :]
-    return M
-
-
-# -- shared by both regions --------------------------------------------------------------------------------------------
 
 
 def mix_until_feasible(W: np.ndarray, value: Callable[[np.ndarray], np.ndarray], r: float) -> np.ndarray:
     """Clip, normalise, and mix with the uniform point just enough for f <= r; feasible rows stay as they are."""
     d = W.shape[1]
-    clipped = np.maximum(W, 0.0)
-    total = clipped.sum(axis=1, keepdims=True)
+    W = np.maximum(W, 0.0)
+    total = W.sum(axis=1, keepdims=True)
     # Keep a sum that is 1 up to rounding, so that repairing twice changes nothing.
     total = np.where(np.abs(total - 1.0) <= 4 * d * _EPS, 1.0, total)
-    W = np.where(total > 0, clipped / np.where(total > 0, total, 1.0), 1.0 / d)
-    f_high = value(W)
-    bad = np.flatnonzero(f_high > r)
-    if bad.size == 0:
-        return W
-    P, f_low = W[bad], f_high[bad]
-    low, high = np.zeros(bad.size), np.ones(bad.size)  # low is infeasible, high feasible
-    f_high = value(np.full((bad.size, d), 1.0 / d))
-    for _ in range(60):
-        # f is convex, hence at most r where the chord crosses r: feasible, and often nearly tight.
-        with np.errstate(invalid="ignore"):
-            chord = high - (high - low) * (r - f_high) / (f_low - f_high)
-        chord = np.where(np.isfinite(f_low), np.clip(chord, low, high), high)
-        for t in (chord, 0.5 * (low + chord)):
-            f = value(P + t[:, None] * (1.0 / d - P))
-            inside = f <= r
-            high, f_high = np.where(inside, t, high), np.where(inside, f, f_high)
-            low, f_low = np.where(inside, low, t), np.where(inside, f_low, f)
-        if (high - low <= 1e-12).all():
-            break
+    W = np.where(total > 0, W / np.where(total > 0, total, 1.0), 1.0 / d)
+    f = value(W)
+    bad = np.flatnonzero(f > r)
+    P, low, high = W[bad], np.zeros(bad.size), np.ones(bad.size)  # low is infeasible, high feasible
+    with np.errstate(invalid="ignore"):
+        chord = (f[bad] - r) / (f[bad] - value(np.full((1, d), 1.0 / d)))
+    share = np.where(np.isfinite(chord), np.clip(chord, 0.0, 1.0), 0.5)  # feasible but for rounding, because f is convex
+    while (high - low > 1e-12).any():
+        inside = value(P + share[:, None] * (1.0 / d - P)) <= r
+        low, high = np.where(inside, low, share), np.where(inside, share, high)
+        share = 0.5 * (low + high)
     W[bad] = P + high[:, None] * (1.0 / d - P)
     return W

@@ -1,12 +1,12 @@
-"""Level sets of barrier functions on the unit simplex: EntropySimplex, LogBarrierSimplex.
+"""Level sets of strongly convex functions; those of barriers on the simplex: EntropySimplex, LogBarrierSimplex.
 
-``barriers.py`` computes their decisions; its docstring has the conventions.
+``barriers.py`` computes the decisions of the latter; its docstring has the conventions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -17,21 +17,73 @@ from .._utils.errors import InfeasibleRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from .barriers import (
-    diagonal_less,
     entropy_argmin,
     entropy_value,
-    from_lowest,
     log_barrier_argmin,
     log_barrier_free,
     log_barrier_value,
     mix_until_feasible,
     softmax,
+    unit_costs,
 )
 from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+
+class SmoothedDecisions(NamedTuple):
+    """Decisions for c.w + mu (f(w) - f_min), and minus their derivative in c: scale (base - sum of factor factor^T)."""
+
+    W: np.ndarray  # (n, d)
+    level: np.ndarray  # (n,) f(w) - f_min
+    scale: np.ndarray  # (n,)
+    base: np.ndarray  # (n, d) diagonals, or (1, d, d) one matrix for all rows
+    factors: tuple[np.ndarray, ...]  # of shape (n, d)
+
+    def matrix(self) -> np.ndarray:
+        """Minus the derivative of each row, (n, d, d)."""
+        M = np.zeros((*self.W.shape, self.W.shape[1]))
+        if self.base.ndim == 2:
+            np.einsum("ijj->ij", M)[:] = self.base
+        else:
+            M += self.base
+        for factor in self.factors:
+            M -= factor[:, :, None] * factor[:, None, :]
+        return self.scale[:, None, None] * M
+
+    def times(self, X: np.ndarray) -> np.ndarray:
+        """Minus the derivative along each row of ``X``."""
+        moved = self.base * X if self.base.ndim == 2 else X @ self.base[0]
+        for factor in self.factors:
+            moved = moved - factor * np.einsum("ij,ij->i", factor, X)[:, None]
+        return self.scale[:, None] * moved
+
+
+class LevelSet(Region):
+    r"""Base class of level sets :math:`\{w : f(w) \le r\}` of strictly convex functions, which have no flat faces."""
+
+    def _smooth(self, C: np.ndarray, mu: float, memory: Memory) -> SmoothedDecisions:
+        """Minimise c.w + mu f(w); without ``mu`` the derivative is zero where it does not exist."""
+        raise NotImplementedError
+
+    def _indifferent(self, C: np.ndarray) -> np.ndarray:
+        """Rows of costs for which all decisions are optimal, shape (n, 1)."""
+        return (C == 0).all(axis=1, keepdims=True)
+
+    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
+        """Minimise c.w + mu f(w) over the region (costs are minimised)."""
+        found = self._smooth(C, mu, {} if memory is None else memory)
+        return Smoothed(found.W, found.level, found.matrix() if curvature else None)
+
+    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Derivative of the decisions at costs ``C`` (both minimised), zero where there is none."""
+        return -self._smooth(C, 0.0, {}).times(direction)
+
+    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        return self.solve_min(np.where(self._indifferent(C), -C_true, C))
 
 
 def _check_threshold(region: _SimplexLevelSet, d: int, lowest: float, name: str) -> float:
@@ -52,7 +104,7 @@ def _check_threshold(region: _SimplexLevelSet, d: int, lowest: float, name: str)
     return r
 
 
-class _SimplexLevelSet(Region):
+class _SimplexLevelSet(LevelSet):
     """Base class of the two level sets, which lie in {sum w = 1} and are symmetric in the coordinates."""
 
     #: oracle and function f
@@ -67,6 +119,9 @@ class _SimplexLevelSet(Region):
     def _argmin_again(self, C: np.ndarray, data: float, memory: Memory) -> np.ndarray:
         W, memory["root"], _ = self._solve(C, data, memory.get("root"))
         return W
+
+    def _indifferent(self, C: np.ndarray) -> np.ndarray:
+        return (C == C[:, :1]).all(axis=1, keepdims=True)
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Clip, normalise, and mix with the uniform point until the decision is feasible."""
@@ -147,54 +202,32 @@ class EntropySimplex(_SimplexLevelSet):
             W[i, tied] = entropy_argmin(-C_true[i : i + 1, tied], r)[0][0]
         return W
 
-    @available_if(_below_zero)
-    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Derivative of the decisions at costs ``C`` (both minimised); zero for constant costs, where there is none.
-
-        With means and covariances under w = softmax(-beta c) it is
-        -beta w ((x - mean x) - cov(x, c) / var(c) (c - mean c)), and zero where the constraint is not active.
-        """
-        beta = entropy_argmin(C, self._data(C.shape[1]))[1]
-        G, extent = from_lowest(C)
-        # The derivative is zero at a vertex, and undefined for constant costs.
-        moves = np.isfinite(beta) & (beta > 0)
-        beta = np.where(moves, beta, 0.0) / np.where(moves, extent, 1.0)
-        W = softmax(G * beta[:, None])
-        x = direction - (W * direction).sum(axis=1, keepdims=True)
-        c = G - (W * G).sum(axis=1, keepdims=True)
-        variance = (W * c * c).sum(axis=1, keepdims=True)
-        slope = (W * x * c).sum(axis=1, keepdims=True) / np.where(variance > 0, variance, 1.0)
-        return np.where(variance > 0, -beta[:, None] * W * (x - slope * c), 0.0)
-
     def _f_min(self, d: int) -> float:
         return -np.log(d) + 0.0
 
-    @available_if(_below_zero)
-    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.w + mu f(w) over the region (costs are minimised).
+    derivative = available_if(_below_zero)(LevelSet.derivative)
+    smoothed = available_if(_below_zero)(LevelSet.smoothed)
 
-        With t the temperature of ``argmin``, the decision is the softmax at the larger of t and mu.
-        """
-        memory = {} if memory is None else memory
+    def _smooth(self, C: np.ndarray, mu: float, memory: Memory) -> SmoothedDecisions:
+        """With t the temperature of ``argmin``, the decision is the softmax at the larger of t and mu."""
         d = C.shape[1]
         W, beta, _ = entropy_argmin(C, self._data(d), memory.get("root"))
         memory["root"] = beta
-        G, extent = from_lowest(C)
+        G, extent = unit_costs(C)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(beta > 0, extent / beta, 0.0)
         free = t < mu  # the constraint is inactive
-        P = softmax(G / np.maximum(t, mu)[:, None])
+        t = np.maximum(t, mu)
+        scale = np.where(t > 0, 1.0 / np.where(t > 0, t, 1.0), 0.0)
+        P = softmax(G * (extent * scale)[:, None])
         W[free] = P[free]
-        level = entropy_value(W) + np.log(d)
-        if not curvature:
-            return Smoothed(W, level, None)
         # Use P, not W, which was moved by a rounding error to be feasible: if the lowest costs are nearly tied, weights
         # of 1e-16 on all others would dominate the variance.
         spread = G - np.einsum("ij,ij->i", P, G)[:, None]
         variance = np.einsum("ij,ij,ij->i", P, spread, spread)
         variance = np.where(free | (variance <= 0), np.inf, variance)
-        M = diagonal_less(P, P, P * (spread / np.sqrt(variance)[:, None]))
-        return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
+        factors = P, P * (spread / np.sqrt(variance)[:, None])
+        return SmoothedDecisions(W, entropy_value(W) + np.log(d), scale, P, factors)
 
     @available_if(_below_zero)
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
@@ -273,58 +306,25 @@ class LogBarrierSimplex(_SimplexLevelSet):
             return 2.0 * d * np.log(d)
         return _check_threshold(self, d, d * np.log(d), "d log d")
 
-    def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        constant = (C == C[:, :1]).all(axis=1, keepdims=True)
-        return self.solve_min(np.where(constant, -C_true, C))
-
-    def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Derivative of the decisions at costs ``C`` (both minimised); zero for constant costs, where there is none.
-
-        At the optimum c = lambda / w - nu, and the decision moves by -1 / lambda times w^2 x, made orthogonal (in the
-        metric w^2) to the gradients 1 and 1 / w of the two constraints.
-        """
-        d = C.shape[1]
-        W = log_barrier_argmin(C, self._data(d))[0]
-        inverse = 1.0 / W
-        spread = inverse - inverse.mean(axis=1, keepdims=True)
-        square = (spread * spread).sum(axis=1, keepdims=True)
-        lam = (C * spread).sum(axis=1, keepdims=True) / np.where(square > 0, square, 1.0)
-        # In z = w x the metric is the usual one and the gradients are w and 1.
-        z = W * direction
-        z = z - z.mean(axis=1, keepdims=True)
-        w = W - W.mean(axis=1, keepdims=True)
-        size = (w * w).sum(axis=1, keepdims=True)
-        smooth = (lam > 0) & (size > 0)
-        z = z - w * ((w * z).sum(axis=1, keepdims=True) / np.where(smooth, size, 1.0))
-        return np.where(smooth, -W * z / np.where(smooth, lam, 1.0), 0.0)
-
-    def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.w + mu f(w) over the region (costs are minimised).
-
-        The decision is s / (c + nu) with s the larger of mu and the multiplier t of the constraint in ``argmin``.
-        """
-        memory = {} if memory is None else memory
+    def _smooth(self, C: np.ndarray, mu: float, memory: Memory) -> SmoothedDecisions:
+        """The decision is s / (c + nu) with s the larger of mu and the multiplier t of the constraint in ``argmin``."""
         d = C.shape[1]
         W, nu, _ = log_barrier_argmin(C, self._data(d), memory.get("root"))
         memory["root"] = nu
-        G, extent = from_lowest(C)
-        positive = extent > 0
-        S = G / np.where(positive, extent, 1.0)[:, None] + nu[:, None]
+        G, extent = unit_costs(C)
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(positive, extent / (1.0 / S).sum(axis=1), 0.0)
+            t = np.where(extent > 0, extent / (1.0 / (G + nu[:, None])).sum(axis=1), 0.0)
         free = t < mu  # the constraint is inactive
-        W[free] = log_barrier_free(G[free], mu)
-        level = log_barrier_value(W) - d * np.log(d)
-        if not curvature:
-            return Smoothed(W, level, None)
+        W[free] = log_barrier_free(G[free] * extent[free, None], mu)
+        t = np.maximum(t, mu)
         square = W * W
         total = square.sum(axis=1, keepdims=True)
         # The gradient -1 / w of f, in the metric w^2 and made to sum to zero, has the squared length d - 1 / sum w^2.
         size = d - 1.0 / total
         size = np.where(free[:, None] | (size <= 0), np.inf, size)
-        M = diagonal_less(square, square / np.sqrt(total), (W - square / total) / np.sqrt(size))
-        return Smoothed(W, level, M / np.maximum(t, mu)[:, None, None])
+        factors = square / np.sqrt(total), (W - square / total) / np.sqrt(size)
+        scale = np.where(t > 0, 1.0 / np.where(t > 0, t, 1.0), 0.0)
+        return SmoothedDecisions(W, log_barrier_value(W) - d * np.log(d), scale, square, factors)
 
     def _f_min(self, d: int) -> float:
         return d * np.log(d)

@@ -255,34 +255,14 @@ class Markowitz(ConicRegion):
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` (both minimised), where no asset is just about to enter or leave.
 
-        Among the assets held the region is an ellipsoid, w = safest - rho c~ / |c~| in the norm of the covariance, c~
-        being covariance^-1 c less a multiple of covariance^-1 1 that makes it sum to zero.  Hence the derivative
-        -rho / |c~| (x~ - c~ (c~.x~) / |c~|^2).  Where the risk is below its limit the decision is a vertex: zero.
+        Zero where the risk is below its limit, because the decision is a vertex, and where Clarabel found the decision.
         """
         data = self._data(C.shape[1])
-        W = self.solve_min(C)
-        held = W > 1e-6 * W.max(axis=1, keepdims=True)
-        spent = np.full(W.shape[0], data.equal) | (W.sum(axis=1) > 1.0 - 1e-6)
-        active = np.square(W @ data.factor.T).sum(axis=1) > data.max_risk * (1.0 - 1e-6)
-        # Assets that are not held get the identity, and so stay at zero.
-        block = np.where(held[:, :, None] & held[:, None, :], data.covariance, np.eye(W.shape[1]))
-        ones = np.where(held & spent[:, None], 1.0, 0.0)
-        right = np.stack([np.where(held, C, 0.0), np.where(held, direction, 0.0), ones], axis=2)
-        c, x, e = np.moveaxis(np.linalg.solve(block, right), 2, 0)
-        total = e.sum(axis=1, keepdims=True)
-        total = np.where(spent[:, None], total, 1.0)
-        c, x = (v - e * (v * ones).sum(axis=1, keepdims=True) / total for v in (c, x))
-        smallest = np.where(spent, 1.0 / total[:, 0], 0.0)  # risk of the safest portfolio of these assets
-
-        def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-            return np.einsum("ij,ij->i", u @ data.covariance, v)[:, None]
-
-        size = np.sqrt(np.maximum(dot(c, c), 0.0))
-        smooth = active[:, None] & (size > 0)
-        size = np.where(smooth, size, 1.0)
-        c = c / size
-        radius = np.sqrt(np.maximum(data.max_risk - smallest, 0.0))[:, None]
-        return np.where(smooth, -radius / size * (x - c * dot(c, x)), 0.0)
+        if data.alone:
+            return np.zeros_like(C)
+        M = self._decide(C, data, {}, curvature=True)[2]
+        assert M is not None
+        return -np.einsum("ijk,ik->ij", M, direction)
 
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Clip, normalise, and mix with the portfolio of smallest risk until the limit is met."""

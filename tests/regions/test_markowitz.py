@@ -270,3 +270,20 @@ def test_newton(risk, alpha):
     exact = SPOPlusRegressor(region, solver="interior-point", alpha=alpha).fit(X, C)
     assert model.duality_gap_ <= 1e-6 and exact.duality_gap_ <= 1e-6
     assert_allclose(model.objective_, exact.objective_, rtol=2e-6)
+
+
+def test_derivative_with_a_singular_covariance():
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(2, 7))
+    region = Markowitz(F.T @ F, np.square(F).sum() / 7)
+    C, X, h = rng.normal(size=(200, 7)), rng.normal(size=(200, 7)), 1e-5
+    numeric = (region.argmin(C + h * X) - region.argmin(C - h * X)) / (2 * h)
+    assert np.abs(numeric).max() > 1e-3
+    np.testing.assert_allclose(region.derivative(C, X), numeric, atol=1e-4)
+
+
+def test_smoothed_decisions_that_buy_nothing():
+    rng = np.random.default_rng(0)
+    region = Markowitz(np.eye(3), 0.5, budget="at_most")
+    found = region.smoothed(1.0 + rng.random((4, 3)), 0.1, curvature=True)
+    assert (found.W == 0).all() and (found.level == 0).all() and (found.M == 0).all()

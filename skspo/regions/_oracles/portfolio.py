@@ -222,7 +222,7 @@ def _systems(Q: np.ndarray, face: Face) -> Iterator[tuple[np.ndarray, np.ndarray
     """
     count = face.held.sum(axis=1)
     order = np.argsort(count, kind="stable")
-    for group in np.split(order, np.flatnonzero(np.diff(count[order])) + 1):
+    for group in np.split(order, np.flatnonzero(np.diff(count[order])) + 1) if len(count) else ():
         k = int(count[group[0]])
         block = max(BLOCK_ENTRIES // (k + 1) ** 2, 1)
         for first in range(0, group.size, block):
