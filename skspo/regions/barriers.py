@@ -297,7 +297,7 @@ def mix_until_feasible(W: np.ndarray, value: Callable[[np.ndarray], np.ndarray],
     P, low, high = W[bad], np.zeros(bad.size), np.ones(bad.size)  # low is infeasible, high feasible
     with np.errstate(invalid="ignore"):
         chord = (f[bad] - r) / (f[bad] - value(np.full((1, d), 1.0 / d)))
-    share = np.where(np.isfinite(chord), np.clip(chord, 0.0, 1.0), 0.5)  # feasible but for rounding, because f is convex
+    share = np.where(np.isfinite(chord), np.clip(chord, 0.0, 1.0), 0.5)  # feasible, as f is convex
     while (high - low > 1e-12).any():
         inside = value(P + share[:, None] * (1.0 / d - P)) <= r
         low, high = np.where(inside, low, share), np.where(inside, share, high)
