@@ -12,6 +12,7 @@ from ._version import __version__
 from .data import ChunkedData, ItemTransformer, StackedItems, stack_items
 from .estimators import (
     CostSensitiveClassifier,
+    PartialFeedbackRegressor,
     SPOMLPRegressor,
     SPOPlusRegressor,
     SPOPlusRegressorCV,
@@ -22,6 +23,7 @@ from .estimators import (
     cross_val_decide,
     decide,
     decision_report,
+    estimated_cost,
     held_out_risk,
     spo_plus_path,
 )
@@ -38,6 +40,7 @@ __all__ = [
     "InfeasibleRegionError",
     "ItemTransformer",
     "NotCertifiedWarning",
+    "PartialFeedbackRegressor",
     "SPOLoss",
     "SPOMLPRegressor",
     "SPOPlusLoss",
@@ -56,6 +59,7 @@ __all__ = [
     "cross_val_decide",
     "decide",
     "decision_report",
+    "estimated_cost",
     "held_out_risk",
     "make_spo_scorer",
     "mean_cost",

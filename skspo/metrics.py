@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from ._training.fitted import check_frames, check_metadata, metadata_checked
+from ._training.fitted import check_frames, check_metadata, innermost, innermost_features, metadata_checked
 from ._utils.cost_matrix import read_cost_matrix, read_costs
 from ._utils.errors import warn_once
 from ._utils.frames import check_index, column_names
@@ -339,9 +339,18 @@ class _DecisionScorer(BaseEstimator):
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         region_params: RegionParams | None = None,
+        decisions: ArrayLike | None = None,
     ) -> float:
-        """Minus the loss of the decisions that are made with the predictions of a fitted estimator."""
+        """Minus the loss of the decisions that are made with the predictions of a fitted estimator.
+
+        If costs are missing, or ``y`` has totals of past ``decisions``, it is the score of an estimator that was
+        trained on such data: minus the estimated cost of its decisions.
+        """
         given = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        model = innermost(estimator)
+        missing = decisions is not None or bool(np.isnan(np.asarray(y, dtype=np.float64)).any())
+        if missing and hasattr(model, "pseudo_costs_"):
+            return float(model.score(innermost_features(estimator, X), y, **given, decisions=decisions))
         options = self.options | {name: value for name, value in given.items() if value is not None}
         check_metadata(
             estimator, "the scorer", offset=options.get("offset"), region_params=options.get("region_params")

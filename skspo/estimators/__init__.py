@@ -3,6 +3,8 @@
 from ._classifier import CostSensitiveClassifier
 from ._cv import SPOPlusRegressorCV
 from ._decide import cross_val_decide, decide
+from ._estimated_cost import EstimatedCost, estimated_cost
+from ._feedback import PartialFeedbackRegressor
 from ._held_out import HeldOutRisk, held_out_risk
 from ._mlp import SPOMLPRegressor
 from ._path import spo_plus_path
@@ -16,7 +18,9 @@ from ._two_stage import TwoStageRegressor
 __all__ = [
     "CostSensitiveClassifier",
     "DecisionReport",
+    "EstimatedCost",
     "HeldOutRisk",
+    "PartialFeedbackRegressor",
     "SPOMLPRegressor",
     "SPOPlusRegressor",
     "SPOPlusRegressorCV",
@@ -27,6 +31,7 @@ __all__ = [
     "cross_val_decide",
     "decide",
     "decision_report",
+    "estimated_cost",
     "held_out_risk",
     "spo_plus_path",
 ]

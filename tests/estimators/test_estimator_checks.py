@@ -11,6 +11,7 @@ from skspo import (
     EntropySimplex,
     L1Ball,
     LogBarrierSimplex,
+    PartialFeedbackRegressor,
     Simplex,
     SPOMLPRegressor,
     SPOPlusRegressor,
@@ -46,6 +47,9 @@ ESTIMATORS = [
     TwoStageRegressor(DecisionTreeRegressor(random_state=0), L1Ball()),
     TwoStageRegressor(shared=True),
     TwoStageRegressor(Ridge(), Simplex(), costs="visible"),
+    PartialFeedbackRegressor(Ridge()),
+    PartialFeedbackRegressor(SPOPlusRegressor(Simplex(), alpha=0.1), random_state=0),
+    PartialFeedbackRegressor(SPOPlusRegressor(Simplex(), shared=True, alpha=0.1), random_state=0),
 ]
 
 

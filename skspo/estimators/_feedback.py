@@ -1,0 +1,433 @@
+"""``PartialFeedbackRegressor``: train on costs that were seen only for what was chosen."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from .._training.baselines import quick_baselines
+from .._training.fitted import check_frames, check_metadata, fitted_region, metadata_checked
+from .._training.inputs import check_ndim, feature_attributes, frame_attributes, set_fitted
+from .._training.seen import seen_or_none
+from .._utils.frames import LISTED, check_index
+from .._utils.params import N_JOBS, VERBOSE, Check, check_params, one_of
+from .._utils.progress import Activity
+from .._utils.shown import shown
+from .._utils.types import RandomState, RegionParams
+from .._utils.warn import warn_once
+from ..regions._names import Names, default_names
+from ..regions.base import Region
+from ._base import DecisionMixin
+from ._compose import find_model, fit_with, predicts_labels
+from ._decide import decide
+from ._estimated_cost import choose_method, estimate, estimated_cost
+from ._feedback_costs import (
+    DIRECT,
+    LAMBDA,
+    PINV,
+    ROBUST,
+    Nuisances,
+    choose_nuisance,
+    fit_propensity,
+    propensities,
+    pseudo_costs,
+    unidentified,
+    warn_clipped,
+)
+from ._feedback_log import Log, align, read_log
+from ._folds import Splitter, cv_splits, take_rows
+from ._stacking_members import predict_member
+from ._two_stage import TwoStageRegressor
+
+
+class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Train an estimator on costs that were seen only for past decisions.
+
+    Logs rarely have the whole cost vector of a sample: they have the travel times of the streets that were driven, or
+    the total of the bill.  This estimator predicts what was not seen by a regression (the nuisance), which is fitted
+    without the sample, and trains another estimator on these pseudo-costs.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is trained: an estimator of skspo with a region, also in a pipeline, or any regressor.
+    nuisance : regressor or None, default=None
+        Regression of the costs.  None means the one of ridge, ridge on products of features, and boosted trees that
+        predicts held-out costs best.  If only totals were seen it must be linear; a pipeline may transform features.
+    method : {"auto", "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"}, default="auto"
+        Pseudo-costs.  "direct": what was seen, and predictions elsewhere.  "doubly_robust": predictions, corrected by
+        what was seen divided by its probability; small probabilities are clipped.  "doubly_robust_lambda" adds to all
+        of them instead, and "doubly_robust_pinv" divides by them as they are.  "auto": "direct", unless held-out
+        decisions after training with "doubly_robust" are estimated to be better by two standard errors.
+    propensity : None, classifier or array-like, default=None
+        Probability of seeing each cost.  None: its frequency in the log, which is right if what was chosen does not
+        depend on the features.  A classifier is fitted once for each cost.  An array of shape (d,) is known, or of
+        shape (d, d) the second moment of past decisions if only totals were seen.
+    cv : int, cross-validation generator or iterable, default=5
+        Folds of the nuisance.  With ``groups``, a number means folds of whole groups; use ``TimeSeriesSplit`` for logs
+        whose future must not be used.  Samples that are never held out are not used for training.
+    n_jobs : int or None, default=None
+        Number of folds that are fitted at the same time.
+    random_state : int, RandomState or None, default=None
+        Seed of the default nuisances.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    region_ : Region
+        Where decisions are made.
+    pseudo_costs_ : ndarray of shape (n_samples, d)
+        What ``estimator_`` was trained on, offset included; NaN in rows that were not used.
+    nuisance_ : object or None
+        Regression of all samples; ``predict(X)`` gives all costs, less the offset.  None if all costs were seen.
+    nuisance_name_ : str
+        Which one was chosen.
+    nuisance_errors_ : dict of str to float
+        Mean squared held-out error of what was seen, summed over costs, of each candidate.
+    method_ : str
+        Which pseudo-costs were used.
+    feedback_ : {"full", "costs", "totals"}
+        What was seen: all costs, some of them, or totals of past decisions.
+    identified_ : bool ndarray of shape (d,)
+        Whether the log says something about the cost of each variable.  The others count as the worst of the sample.
+    cv_results_ : dict
+        With ``method="auto"``: estimated mean cost of held-out decisions by method, and the standard error of the
+        difference.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has string column names.
+    cost_names_in_ : ndarray of shape (d,)
+        Names of costs, if y or ``decisions`` is a data frame with string column names.
+
+    See Also
+    --------
+    estimated_cost : What decisions cost, estimated from the same kind of log.
+
+    Notes
+    -----
+    Doubly robust pseudo-costs are right on average if the nuisance or the propensities are (Hu, Kallus, Mao and Wu,
+    2024).  Both are wrong if past decisions depended on something that influences costs and is not in X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skspo import PartialFeedbackRegressor, ShortestPath, SPOPlusRegressor
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(300, grid=(3, 3), degree=4, random_state=0)
+    >>> region = ShortestPath.grid(3, 3)
+    >>> driven = region.argmin(np.random.default_rng(0).exponential(size=C.shape))  # one path of each day
+    >>> seen = np.where(driven > 0, C, np.nan)
+    >>> model = PartialFeedbackRegressor(SPOPlusRegressor(region, alpha=0.1), random_state=0).fit(X[:200], seen[:200])
+    >>> model.feedback_, bool(model.identified_.all())
+    ('costs', True)
+    >>> bool(model.score(X[200:], C[200:]) > -0.2)
+    True
+
+    If only the total of each day is known:
+
+    >>> total = (driven * C).sum(axis=1)
+    >>> model = PartialFeedbackRegressor(SPOPlusRegressor(region, alpha=0.1), random_state=0)
+    >>> model.fit(X[:200], total[:200], decisions=driven[:200]).feedback_
+    'totals'
+    """
+
+    _parameter_checks: ClassVar[dict[str, Check]] = {
+        "method": one_of("auto", DIRECT, ROBUST, LAMBDA, PINV),
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
+
+    def __init__(
+        self,
+        estimator: BaseEstimator,
+        *,
+        nuisance: BaseEstimator | None = None,
+        method: str = "auto",
+        propensity: BaseEstimator | ArrayLike | None = None,
+        cv: Splitter = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.nuisance = nuisance
+        self.method = method
+        self.propensity = propensity
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def region(self) -> Region | None:
+        """Region of the estimator."""
+        return getattr(find_model(self.estimator), "region", None)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the estimator predicts each cost from features of its own."""
+        return bool(getattr(find_model(self.estimator), "shared", False))
+
+    @property
+    def _trains_on_region(self) -> bool:
+        return bool(getattr(find_model(self.estimator), "_trains_on_region", False))
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+        *,
+        decisions: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> PartialFeedbackRegressor:
+        """Predict the costs that were not seen, and fit the estimator to them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Costs, NaN where they were not seen; or the total cost of each past decision.
+        sample_weight : array-like of shape (n_samples,), optional
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs, which ``y`` includes.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        decisions : array-like of shape (n_samples, d), optional
+            Past decisions.  They are needed if y has totals.  Columns of a data frame may be in another order than
+            those of ``y``, or than the variables of the region.
+        propensity : array-like of shape (n_samples, d) or (n_samples, d, d), optional
+            What the parameter ``propensity`` is, if it is known for each sample.
+        groups : array-like of shape (n_samples,), optional
+            Groups of samples, which are not separated by the folds.
+
+        Returns
+        -------
+        self : PartialFeedbackRegressor
+        """
+        check_params(self)
+        model = self._model()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        check_ndim(y)
+        decisions = align(decisions, y, self.region)
+        totals = decisions is not None and np.ndim(y) == 1
+        given: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        columns: Any = decisions if totals else y
+        attributes = frame_attributes(self, X, columns, reset=True, groups=groups, **given)
+        check_index(X=X, y=y, decisions=decisions)
+        noted = copy(self)
+        validate_data(noted, X, skip_check_array=True)
+        X = self._as_rows(X)
+        chances = self.propensity if propensity is None else propensity
+        log, view, known = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
+        n, d = log.C.shape
+        names = attributes.get("cost_names_in_", view.names(d))
+        lost = unidentified(log, view)
+        learned: dict[str, Any] = {"feedback_": "totals" if totals else "full" if log.complete else "costs"}
+        if log.complete:
+            target = np.nan_to_num(log.C)
+            learned |= {"method_": DIRECT, "nuisance_": None, "propensity_": None, "nuisance_name_": ""}
+            learned |= {"nuisance_errors_": {}, "cv_results_": {}}
+        else:
+            if lost.any():
+                warn_once(
+                    f"The log says nothing about the cost of {np.count_nonzero(lost)} of {d} decision variables: "
+                    f"{_say(lost, names)}. They count as the worst of each sample. See identified_."
+                )
+            with Activity("partial feedback", self.verbose) as progress:
+                target, fits = self._pseudo_costs(log, model, known, chances, groups, progress)
+                progress.update("estimator")
+            learned |= fits
+        rows = np.flatnonzero(np.isfinite(target).all(axis=1))
+        fitted = _train(model, log, target, known, rows)
+        if lost.any() and (_decide(fitted, log, known, rows)[:, lost] != 0.0).any(axis=1).all():
+            raise ValueError(
+                "All decisions of the fitted model use a variable about whose cost the log says nothing: "
+                f"{_say(lost, names)}. Add samples with other decisions, or exclude these variables from the region."
+            )
+        whole = target if known["offset"] is None else target + known["offset"]
+        parts = (None if part is None else part[rows] for part in (log.weight, known["offset"], log.possible))
+        learned |= {
+            "estimator_": fitted,
+            "region_": fitted_region(fitted),
+            "pseudo_costs_": whole,
+            "identified_": ~lost,
+            "_target_shape": () if log.flat else (d,),
+            "_seen": seen_or_none(X, np.asarray(y, dtype=np.float64).reshape(n, -1)),
+            "_baselines": quick_baselines(take_rows(X, rows), np.shape(X)[1], whole[rows], *parts, shared=self.shared),
+        }
+        if totals:
+            attributes["_known_costs"] = ()
+        set_fitted(self, learned | attributes | feature_attributes(noted))
+        return self
+
+    def _model(self) -> Any:
+        """The estimator; a regressor that decides nothing is wrapped."""
+        if not hasattr(self.estimator, "fit") or not hasattr(self.estimator, "predict"):
+            raise TypeError(
+                f"estimator must be an estimator of skspo with a region, or a regressor, got {shown(self.estimator)}."
+            )
+        if predicts_labels(self.estimator):
+            raise TypeError(f"estimator must predict costs, but {type(self.estimator).__name__} is a classifier.")
+        return self.estimator if find_model(self.estimator) is not None else TwoStageRegressor(self.estimator)
+
+    def _as_rows(self, X: ArrayLike) -> Any:
+        """Features whose rows can be selected; values are checked by the regressors."""
+        if hasattr(X, "iloc"):
+            return X
+        return check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
+
+    def _pseudo_costs(
+        self, log: Log, model: Any, known: dict[str, Any], propensity: Any, groups: ArrayLike | None, progress: Activity
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Pseudo-costs, less the offset, and what was fitted for them."""
+        progress.update("nuisance")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        splits = cv_splits(self.cv, log.X, log.C, log.weight, groups, scored=False)
+        name, nuisances, errors = choose_nuisance(log, splits, self.nuisance, seed, self.n_jobs)
+        chances = Nuisances(log, splits, fit_propensity(propensity, log), self.n_jobs)
+        method, results = self.method, dict[str, float]()
+        if method == "auto":
+            progress.update("method")
+            values = np.full((2, len(log.C)), np.nan)
+            judge = pseudo_costs(log, nuisances.held_out(), propensities(log, chances), PINV)
+            judge = judge if known["offset"] is None else judge + known["offset"]
+            for train, test in splits:
+                M, P = nuisances.held_out(without=test), propensities(log, chances, without=test)
+                rows = train[np.isfinite(M[train]).all(axis=1)]
+                for k, candidate in enumerate((DIRECT, ROBUST) if rows.size else ()):
+                    target = pseudo_costs(log, M, P, candidate)
+                    W = _decide(_train(model, log, target, known, rows), log, known, test)
+                    values[k, test] = np.einsum("ij,ij->i", judge[test], W)
+            if not np.isfinite(values).any():
+                raise ValueError("method='auto' needs at least three folds. Use another cv, or name the method.")
+            method, results = choose_method(values, log, groups)
+        final = None
+        if method != DIRECT:
+            final = propensities(log, chances)
+            warn_clipped(log, final, method)
+        fits = {"method_": method, "cv_results_": results, "nuisance_name_": name, "nuisance_errors_": errors}
+        fits |= {"nuisance_": nuisances.fit(log), "propensity_": chances.fit(log)}
+        return pseudo_costs(log, nuisances.held_out(), final, method), fits
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs with the fitted estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the estimator predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional and not totals
+        """
+        check_is_fitted(self)
+        check_frames(self, X=X, offset=offset)
+        check_metadata(self, "predict", offset=offset)
+        if getattr(X, "ndim", 2) == 2:  # the estimator refuses anything else
+            validate_data(self, X, reset=False, skip_check_array=True)
+        C_hat = predict_member(self.estimator_, self._as_rows(X))
+        return self._plus(C_hat if self._target_shape else C_hat.ravel(), offset)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+        *,
+        decisions: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+    ) -> float:
+        """Minus the estimated mean cost of the decisions (plus the mean value, if the region maximizes).
+
+        The estimate is doubly robust, with ``nuisance_`` and ``propensity_``.  If no cost is missing, the score is that
+        of all other estimators: minus the normalized SPO loss.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            As in ``fit``.
+        sample_weight : array-like of shape (n_samples,), optional
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample.
+        decisions : array-like of shape (n_samples, d), optional
+            Past decisions, if y has their totals.
+        propensity : array-like of shape (n_samples, d) or (n_samples, d, d), optional
+            As in ``fit``.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        given: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        decisions = align(decisions, y, self.region_, getattr(self, "cost_names_in_", None))
+        if decisions is None:
+            check_frames(self, X=X, y=y, **given)
+        chances = self.propensity if propensity is None else propensity
+        log, _, known = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
+        if log.complete:
+            return super().score(X, y, **given)
+        W = self.decide(X, offset=offset, region_params=region_params)
+        if self.nuisance_ is None:  # fitted to complete costs
+            result = estimated_cost(W, X, y, decisions=decisions, region=self.region_, propensity=chances, **given)
+            return -log.worst * result.cost
+        features = self._as_rows(X)
+        fitted = self.propensity_ if propensity is None else fit_propensity(propensity, log)(log)
+        P = fitted.predict(features) if log.propensity is None else log.propensity
+        return -log.worst * estimate(log, W, pseudo_costs(log, self.nuisance_.predict(features), P, PINV), known)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.input_tags.sparse = False
+        tags.non_deterministic = inner.non_deterministic
+        return tags
+
+
+def _at(known: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    return {name: None if value is None else value[rows] for name, value in known.items()}
+
+
+def _train(model: Any, log: Log, target: np.ndarray, known: dict[str, Any], rows: np.ndarray) -> Any:
+    """The model, fitted to pseudo-costs of some rows."""
+    whole = target if known["offset"] is None else target + known["offset"]
+    y = whole[rows]
+    return fit_with(clone(model), take_rows(log.X, rows), y.ravel() if log.flat else y, **_at(known, rows))
+
+
+def _decide(fitted: Any, log: Log, known: dict[str, Any], rows: np.ndarray) -> np.ndarray:
+    """Decisions of a fitted model for some rows."""
+    here = _at(known, rows)
+    del here["sample_weight"]
+    with metadata_checked():
+        return decide(fitted, take_rows(log.X, rows), **here)
+
+
+def _say(lost: np.ndarray, names: Names) -> str:
+    """Names of the first variables of a mask."""
+    named = default_names(len(lost)) if names is None else np.asarray(names)
+    which = [str(named[j]) for j in np.flatnonzero(lost)]
+    return ", ".join(which[:LISTED]) + (f" and {len(which) - LISTED} more" if len(which) > LISTED else "")

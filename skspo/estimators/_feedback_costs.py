@@ -1,0 +1,374 @@
+"""Costs that were seen only for what was chosen: nuisance models, propensities and pseudo-costs.
+
+Conventions
+-----------
+    c_i (d,) costs of sample i, less the offset      w_i past decision      o_ij = 1 if cost j of sample i was seen
+
+    semi-bandit   c_ij where o_ij = 1            pi_j(x) = P(o_j = 1 | x)        H_i = diag(o_i / pi(x_i))
+    bandit        z_i = c_i.w_i only             Sigma(x) = E[w w^T | x]         H_i = Sigma(x_i)^+ w_i w_i^T
+
+    m(x) regression of the costs on x (the nuisance), fitted without sample i
+    direct           c~_i = m(x_i), or what was seen with m(x_i) elsewhere
+    doubly robust    c~_i = m(x_i) + H_i (c_i - m(x_i)),  where H_i c_i is known and E[H_i | x] v = v for decisions
+
+E[c~ | x] = E[c | x] if m or the propensities are right.  Bandit: E z = m(x).w, so that z is regressed on the products
+of w and features of x.  Nothing can be learned about the cost of a variable that was never seen: it gets the worst
+prediction of the other costs of the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.linalg import null_space, orth
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.validation import check_array, has_fit_parameter
+
+from .._utils.shown import shown
+from .._utils.threads import count_workers
+from .._utils.warn import warn_once
+from ..regions.base import Region
+from ..regions.capabilities import RANK
+from ._feedback_log import Log, is_array, read_propensity
+from ._folds import Splits, take_rows
+from ._stacking_members import QUADRATIC, default_members
+
+#: propensities, or eigenvalues of the second moment, below this share of their mean are small
+SMALL = 0.2
+
+#: estimated propensities are at least this: a classifier may say 0 where a cost was seen
+LEAST_PROPENSITY = 0.01
+
+DIRECT, ROBUST, LAMBDA, PINV = "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
+
+
+# -- nuisance ----------------------------------------------------------------------------------------------------------
+
+
+def default_nuisances(log: Log, seed: int) -> list[tuple[str, BaseEstimator]]:
+    """Ridge, ridge with products of few features, and boosted trees unless only totals were seen."""
+    n, p = np.shape(log.X)
+    rows, width = (n * log.C.shape[1], p // log.C.shape[1]) if log.shared else (n, p)
+    members = dict(default_members(rows, width, seed))
+    found: list[tuple[str, BaseEstimator]] = [("ridge", members["ridge"])]
+    if width <= QUADRATIC:
+        ridge: RidgeCV = members["ridge"].steps[-1][1]
+        products = PolynomialFeatures(2, include_bias=False)
+        found.append(("quadratic ridge", make_pipeline(StandardScaler(), products, clone(ridge))))
+    return found if log.z is not None else [*found, ("boosting", members["boosting"])]
+
+
+class CostModel:
+    """Regression of all costs on what was seen of them.
+
+    Parameters
+    ----------
+    regressor : estimator
+        It is fitted once for each cost, or once if all costs share it.  If only totals were seen it must be linear, at
+        the end of a pipeline if features are to be transformed.
+    log : Log
+        Samples to fit it to.
+    """
+
+    def __init__(self, regressor: BaseEstimator, log: Log) -> None:
+        self.regressor, self.shared, self.worst, self.learned = regressor, log.shared, log.worst, log.learned
+        self.d = log.C.shape[1]
+        (self._fit_totals if log.z is not None else self._fit_costs)(log)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted costs, less the offset."""
+        if self.coef is not None:
+            Z = self._features(X)
+            M = self.base + (Z @ self.coef if self.shared else Z @ self.coef.T)
+        elif self.shared:
+            M = np.asarray(self.models[0].predict(_items(X, self.d))).reshape(-1, self.d)
+        else:
+            M = np.zeros((np.shape(X)[0], self.d))
+            for j in np.flatnonzero(self.learned):
+                M[:, j] = np.ravel(self.models[j].predict(X))
+        if not np.isfinite(M).all():
+            raise ValueError("The nuisance predicts NaN or infinity. Use another regressor, or other features.")
+        if not self.learned.all():
+            seen = M[:, self.learned] if self.learned.any() else np.zeros((len(M), 1))
+            M[:, ~self.learned] = (seen.max(axis=1) if self.worst > 0 else seen.min(axis=1))[:, None]
+        return M
+
+    def _fit_costs(self, log: Log) -> None:
+        """One regressor for each cost, or one for all."""
+        self.coef: np.ndarray | None = None
+        seen = log.seen if log.weight is None else log.seen & (log.weight > 0)[:, None]
+        if self.shared:
+            at = np.flatnonzero(seen)
+            weight = None if log.weight is None else np.repeat(log.weight, self.d)[at]
+            self.models = [_fit(self.regressor, _items(log.X, self.d)[at], log.C.ravel()[at], weight)]
+            return
+        self.models = []
+        for j in range(self.d):
+            rows = np.flatnonzero(seen[:, j])
+            # Regressors that cross-validate need two samples, and nothing is known with none.
+            some = self.regressor if rows.size > 1 else DummyRegressor()
+            X = take_rows(log.X, rows) if rows.size else np.zeros((1, 1))
+            weight = None if log.weight is None or not rows.size else log.weight[rows]
+            self.models.append(_fit(some, X, log.C[rows, j] if rows.size else np.zeros(1), weight))
+
+    def _fit_totals(self, log: Log) -> None:
+        """Z on the products of decisions and features: first on decisions alone, without features."""
+        assert log.W is not None and log.z is not None
+        last = self.regressor.steps[-1][1] if isinstance(self.regressor, Pipeline) else self.regressor
+        self.transformer = None
+        if isinstance(self.regressor, Pipeline) and len(self.regressor.steps) > 1:
+            rows = _items(log.X, self.d) if self.shared else log.X
+            self.transformer = clone(self.regressor[:-1]).fit(rows)
+        own = log.W.sum(axis=1, keepdims=True) if self.shared else log.W  # a shared model has one constant
+        constant = _fit(RidgeCV(fit_intercept=False), own, log.z, log.weight).coef_
+        self.base = np.broadcast_to(constant, (self.d,))
+        Z = self._features(log.X)
+        if self.shared:
+            design = np.einsum("nd,ndq->nq", log.W, Z)
+        else:
+            design = (log.W[:, :, None] * Z[:, None, :]).reshape(len(log.z), -1)
+        linear = clone(last)
+        if "fit_intercept" in linear.get_params():
+            linear.set_params(fit_intercept=False)
+        linear = _fit(linear, design, log.z - own @ constant, log.weight)
+        if not hasattr(linear, "coef_"):
+            raise ValueError(
+                f"Only totals were seen: the nuisance must be linear (with coef_), got {shown(last)}. Put nonlinear "
+                "features before it: make_pipeline(SplineTransformer(), RidgeCV())."
+            )
+        self.coef = np.reshape(linear.coef_, -1 if self.shared else (self.d, -1))
+
+    def _features(self, X: Any) -> np.ndarray:
+        """Features with a constant, (n, q); (n, d, q) of items if they share a model."""
+        rows = _items(X, self.d) if self.shared else X
+        Z = rows if self.transformer is None else self.transformer.transform(rows)
+        Z = check_array(Z, dtype=np.float64, input_name="X")
+        Z = np.column_stack([np.ones(len(Z)), Z])
+        return Z.reshape(-1, self.d, Z.shape[1]) if self.shared else Z
+
+
+def _items(X: Any, d: int) -> np.ndarray:
+    """One row of features per item."""
+    rows = np.asarray(X)
+    return rows.reshape(len(rows) * d, -1)
+
+
+def _fit(regressor: BaseEstimator, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
+    """Fit a clone; only the last step of a pipeline gets the weights."""
+    model: Any = clone(regressor)
+    if weight is None:
+        return model.fit(X, y)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(f"The nuisance {type(last).__name__} does not accept sample_weight. Use another regressor.")
+    prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    return model.fit(X, y, **{f"{prefix}sample_weight": weight})
+
+
+class Nuisances:
+    """Predictions for samples by models that were fitted without them; models are kept by the rows of their fit.
+
+    Parameters
+    ----------
+    log : Log
+    splits : list of (train, test)
+    fit : callable
+        Returns a model of some samples, which has ``predict``.
+    n_jobs : int or None
+    """
+
+    def __init__(self, log: Log, splits: Splits, fit: Callable[[Log], Any], n_jobs: int | None = None) -> None:
+        self.log, self.splits, self.fit = log, splits, fit
+        self.models: dict[bytes, Any] = {}
+        self.n_jobs = n_jobs
+
+    def held_out(self, without: np.ndarray | None = None) -> np.ndarray:
+        """Mean prediction for each row by models that saw neither it nor the rows ``without``; NaN if there is none.
+
+        The rows ``without`` are predicted by the models of the split that holds them out, if it is one of the splits.
+        """
+        n = len(self.log.C)
+        gone = np.zeros(n, dtype=bool)
+        gone[[] if without is None else without] = True
+        parts = [(train[~gone[train]], test[~gone[test]]) for train, test in self.splits]
+        parts = [(train, test) for train, test in parts if len(train) and len(test)]
+        new = [train for train, _ in parts if train.tobytes() not in self.models]
+        new = [train for k, train in enumerate(new) if train.tobytes() not in {other.tobytes() for other in new[:k]}]
+        models = Parallel(count_workers(self.n_jobs, len(new)))(delayed(self.fit)(self.log.take(rows)) for rows in new)
+        self.models |= {rows.tobytes(): model for rows, model in zip(new, models, strict=True)}
+        total, count = np.zeros(self.log.C.shape), np.zeros((n, 1))
+        for train, test in parts:
+            np.add.at(total, test, self.models[train.tobytes()].predict(take_rows(self.log.X, test)))
+            np.add.at(count, test, 1.0)
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+            total /= count
+        return total
+
+
+def choose_nuisance(
+    log: Log, splits: Splits, regressor: BaseEstimator | None, seed: int, n_jobs: int | None
+) -> tuple[str, Nuisances, dict[str, float]]:
+    """The candidate with the least squared error of what was seen in held-out rows, and these errors."""
+    candidates = default_nuisances(log, seed) if regressor is None else [(type(regressor).__name__, regressor)]
+    found, errors = {}, {}
+    for name, candidate in candidates:
+        found[name] = Nuisances(log, splits, partial(CostModel, candidate), n_jobs)
+        residual = np.nan_to_num(residuals(log, found[name].held_out()))  # rows that are never held out have none
+        errors[name] = float(np.average(np.square(residual).sum(axis=1), weights=log.weight))
+    name = min(errors, key=errors.__getitem__)
+    return name, found[name], errors
+
+
+def residuals(log: Log, M: np.ndarray) -> np.ndarray:
+    """What was seen minus what was predicted, (n, d), 0 where nothing was seen; (n, 1) of totals."""
+    if log.z is not None:
+        assert log.W is not None
+        return (log.z - np.einsum("ij,ij->i", log.W, M))[:, None]
+    return np.where(log.seen, log.C - M, 0.0)
+
+
+# -- propensities ------------------------------------------------------------------------------------------------------
+
+
+class Propensity:
+    """Probability of seeing each cost, (n, d), or the second moment of past decisions, (d, d).
+
+    Parameters
+    ----------
+    method : None, classifier or ndarray
+        None means frequencies.  A classifier is fitted once for each cost.  An array is known.
+    log : Log
+        Samples to fit it to.
+    """
+
+    def __init__(self, method: Any, log: Log) -> None:
+        share = np.ones(len(log.C)) if log.weight is None else log.weight
+        self.models: list[Any] = []
+        self.totals = log.z is not None
+        if isinstance(method, np.ndarray):
+            self.mean = method
+        elif self.totals:
+            assert log.W is not None
+            self.mean = (log.W * share[:, None]).T @ log.W / share.sum()
+        else:
+            could = share[:, None] * (np.ones(log.C.shape) if log.possible is None else log.possible)
+            total = could.sum(axis=0)
+            self.mean = (could * log.seen).sum(axis=0) / np.where(total > 0, total, 1.0)
+            for j in range(0 if method is None else log.C.shape[1]):
+                rows = np.flatnonzero(could[:, j])
+                varies = 0.0 < self.mean[j] < 1.0
+                weight = None if log.weight is None else log.weight[rows]
+                self.models.append(_fit(method, take_rows(log.X, rows), log.seen[rows, j], weight) if varies else None)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Propensities of samples."""
+        if self.totals:
+            return self.mean
+        P = np.array(np.broadcast_to(self.mean, (np.shape(X)[0], len(self.mean))))
+        for j, model in enumerate(self.models):
+            if model is not None:
+                P[:, j] = np.clip(model.predict_proba(X)[:, 1], LEAST_PROPENSITY, 1.0)
+        return P
+
+
+def fit_propensity(propensity: Any, log: Log) -> Callable[[Log], Propensity]:
+    """What estimates propensities; an error if this is neither None, nor a classifier, nor an array."""
+    if propensity is None or (is_array(propensity) and log.propensity is not None):
+        return partial(Propensity, None)
+    if is_array(propensity):
+        d = log.C.shape[1]
+        return partial(Propensity, read_propensity(propensity, log, (d,) if log.z is None else (d, d)))
+    if not hasattr(propensity, "fit") or not is_classifier(propensity):
+        raise TypeError(
+            "propensity must be None (frequencies of the log), a classifier with predict_proba, or an array of known "
+            f"propensities, got {shown(propensity)}."
+        )
+    if log.z is not None:
+        raise ValueError(
+            "Only totals were seen, and a classifier cannot estimate the second moment of past decisions. Use "
+            "propensity=None, or pass it as an array."
+        )
+    return partial(Propensity, propensity)
+
+
+def propensities(log: Log, chances: Nuisances, without: np.ndarray | None = None) -> np.ndarray:
+    """Propensities that are known, or are estimated without the sample; a second moment needs no such care."""
+    if log.propensity is not None:
+        return log.propensity
+    return chances.fit(log).predict(log.X) if log.z is not None else chances.held_out(without)
+
+
+# -- pseudo-costs ------------------------------------------------------------------------------------------------------
+
+
+def inverse(values: np.ndarray, method: str) -> np.ndarray:
+    """Inverses of propensities or eigenvalues (the last axis), 0 of 0; small ones as ``method`` says."""
+    values = np.maximum(values, 0.0)
+    positive = values > RANK * values.max(axis=-1, keepdims=True, initial=0.0)
+    number = np.maximum(positive.sum(axis=-1, keepdims=True), 1)
+    mean = np.where(positive, values, 0.0).sum(axis=-1, keepdims=True) / number
+    if method == ROBUST:
+        values = np.maximum(values, SMALL * mean)
+    elif method == LAMBDA:
+        values = values + SMALL * mean
+    return np.divide(1.0, values, out=np.zeros_like(values), where=positive)
+
+
+def warn_clipped(log: Log, P: np.ndarray, method: str) -> None:
+    """Say which share of what was seen has a propensity that is clipped."""
+    if log.z is not None or method != ROBUST:
+        return
+    P = np.broadcast_to(P, log.C.shape)
+    small = log.seen & (inverse(np.nan_to_num(P, nan=1.0), method) * P < 1.0 - RANK)
+    if small.any():
+        warn_once(
+            f"The propensities of {np.count_nonzero(small) / np.count_nonzero(log.seen):.2%} of the costs that were "
+            f"seen are small and were clipped, the smallest of which is {P[small].min():.2g}. Pseudo-costs are then "
+            "biased as the nuisance is."
+        )
+
+
+def corrections(log: Log, residual: np.ndarray, P: np.ndarray, method: str) -> np.ndarray:
+    """H r of each sample for what was seen minus what was predicted."""
+    if log.z is None:
+        return np.where(log.seen, inverse(np.nan_to_num(P, nan=1.0), method) * residual, 0.0)
+    assert log.W is not None
+    values, vectors = np.linalg.eigh(P)
+    along = (log.W @ vectors if P.ndim == 2 else np.einsum("nj,njk->nk", log.W, vectors)) * inverse(values, method)
+    return (along @ vectors.T if P.ndim == 2 else np.einsum("njk,nk->nj", vectors, along)) * residual
+
+
+def pseudo_costs(log: Log, M: np.ndarray, P: np.ndarray | None, method: str) -> np.ndarray:
+    """Costs to train on or to evaluate with, less the offset; 0 where no cost exists, NaN in rows without ``M``."""
+    if method == DIRECT:
+        found = M if log.z is not None else np.where(log.seen, log.C, M)
+    else:
+        assert P is not None
+        found = M + corrections(log, residuals(log, M), P, method)
+    return found if log.possible is None else np.where(log.possible, found, 0.0)
+
+
+def unidentified(log: Log, region: Region | None) -> np.ndarray:
+    """Variables whose cost the log does not determine, as far as decisions depend on it, shape (d,).
+
+    If only totals were seen these are the directions that are orthogonal to all past decisions, without those in which
+    decisions never vary.
+    """
+    d = log.C.shape[1]
+    missing = ~log.learned if log.possible is None else ~log.learned & log.possible.any(axis=0)
+    if log.z is None or log.shared:
+        return missing
+    assert log.W is not None
+    null = null_space(log.W, rcond=RANK**0.5).T
+    hidden = np.zeros((0, d)) if region is None else region._always_hidden(d)
+    known = orth(np.vstack([hidden, np.eye(d)[missing]]).T) if missing.any() or len(hidden) else np.zeros((d, 0))
+    rest = null - (null @ known) @ known.T
+    return missing | (np.abs(rest) > RANK**0.5).any(axis=0)

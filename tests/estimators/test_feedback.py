@@ -1,0 +1,465 @@
+"""Training on costs that were seen only for past decisions."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skspo import (
+    Knapsack,
+    PartialFeedbackRegressor,
+    Polyhedron,
+    ShortestPath,
+    Simplex,
+    SPOPlusRegressor,
+    TopK,
+    TwoStageRegressor,
+    decide,
+    estimated_cost,
+    make_spo_scorer,
+    row_params,
+)
+from skspo.datasets import make_shortest_path
+from skspo.estimators._feedback_costs import (
+    Nuisances,
+    Propensity,
+    corrections,
+    inverse,
+    pseudo_costs,
+    unidentified,
+)
+from skspo.estimators._feedback_log import Log
+
+GRID = ShortestPath.grid(3, 3)
+PATHS = np.unique(GRID.argmin(np.random.default_rng(0).exponential(size=(500, 12))), axis=0)
+LINEAR = {"nuisance": LinearRegression(), "method": "direct"}
+
+
+def paths(n=120, seed=0):
+    """Features, costs, and one random path of each sample."""
+    X, C = make_shortest_path(n, n_features=3, grid=(3, 3), degree=2, random_state=seed)
+    return X, C, PATHS[np.random.default_rng(seed).integers(len(PATHS), size=n)]
+
+
+def choices(n=150, d=4, seed=0):
+    """Features, linear costs of four alternatives, and a random one of each sample."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    C = X @ rng.normal(size=(2, d)) + rng.normal(size=d) + 0.1 * rng.normal(size=(n, d))
+    return X, C, np.eye(d)[rng.integers(d, size=n)]
+
+
+def least_squares(region=GRID):
+    return TwoStageRegressor(LinearRegression(), region)
+
+
+# -- pseudo-costs ------------------------------------------------------------------------------------------------------
+
+
+def test_doubly_robust_costs_are_right_on_average_if_propensities_are():
+    """The mean over all patterns of what was seen is the cost, whatever was predicted."""
+    rng = np.random.default_rng(0)
+    c, m, p = rng.normal(size=(3, 4))
+    p = 0.1 + 0.8 * rng.random(4)
+    mean = np.zeros(4)
+    for k in range(16):
+        seen = np.array([k >> j & 1 for j in range(4)], dtype=bool)
+        log = Log(None, np.where(seen, c, np.nan)[None])
+        mean += np.prod(np.where(seen, p, 1 - p)) * pseudo_costs(log, m[None], p[None], "doubly_robust_pinv")[0]
+    np.testing.assert_allclose(mean, c, atol=1e-12)
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_doubly_robust_totals_are_right_on_average_for_every_decision(by_row):
+    """The mean over all paths is the cost of every path, whatever was predicted."""
+    rng = np.random.default_rng(0)
+    c, m = rng.normal(size=(2, 12))
+    n = len(PATHS)
+    log = Log(None, np.full((n, 12), np.nan), PATHS, PATHS @ c)
+    P = PATHS.T @ PATHS / n
+    found = pseudo_costs(log, np.tile(m, (n, 1)), np.tile(P, (n, 1, 1)) if by_row else P, "doubly_robust_pinv")
+    np.testing.assert_allclose(PATHS @ found.mean(axis=0), PATHS @ c, atol=1e-10)
+
+
+def test_variants_of_the_inverse():
+    values = np.array([0.0, 0.01, 0.5, 0.99])
+    np.testing.assert_allclose(inverse(values, "doubly_robust_pinv"), [0, 100, 2, 1 / 0.99])
+    clipped, added = (inverse(values, f"doubly_robust{name}") for name in ("", "_lambda"))
+    assert clipped[0] == added[0] == 0
+    assert clipped[1] < 100 and clipped[2] == 2 and clipped[3] == 1 / 0.99
+    assert (added[1:] < inverse(values, "doubly_robust_pinv")[1:]).all()
+
+
+def test_direct_costs_keep_what_was_seen():
+    X, C, W = choices()
+    seen = np.where(W > 0, C, np.nan)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), **LINEAR).fit(X, seen)
+    np.testing.assert_array_equal(model.pseudo_costs_[W > 0], C[W > 0])
+    expected = np.empty_like(C)
+    for train, test in KFold(5).split(X):
+        for j in range(4):
+            rows = train[W[train, j] > 0]
+            expected[test, j] = LinearRegression().fit(X[rows], C[rows, j]).predict(X[test])
+    np.testing.assert_allclose(model.pseudo_costs_[W == 0], expected[W == 0])
+    assert model.method_ == "direct" and model.feedback_ == "costs"
+    trained = least_squares(Simplex()).fit(X, model.pseudo_costs_)
+    np.testing.assert_allclose(model.predict(X), trained.predict(X))
+    np.testing.assert_array_equal(model.decide(X), trained.decide(X))
+    assert model.chosen(X) == trained.chosen(X)
+
+
+def test_totals_of_linear_costs_without_noise_are_fully_recovered():
+    """Costs of paths, not of streets, are determined by totals."""
+    X, _, W = paths()
+    B = np.random.default_rng(1).normal(size=(12, 3))
+    C = X @ B.T + 5
+    model = PartialFeedbackRegressor(least_squares(), nuisance=LinearRegression(), method="direct")
+    model.fit(X, (W * C).sum(axis=1), decisions=W)
+    assert model.feedback_ == "totals" and model.identified_.all()
+    np.testing.assert_allclose(model.predict(X) @ PATHS.T, C @ PATHS.T, atol=1e-6)
+
+
+def test_totals_with_features_of_items():
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(80, 4 * 2)), np.eye(4)[rng.integers(4, size=80)]
+    C = X.reshape(80, 4, 2) @ [1.0, -2.0] + 3
+    inner = TwoStageRegressor(LinearRegression(), Simplex(), shared=True)
+    for y, given in (((W * C).sum(axis=1), {"decisions": W}), (np.where(W > 0, C, np.nan), {})):
+        model = PartialFeedbackRegressor(inner, **LINEAR).fit(X, y, **given)
+        np.testing.assert_allclose(model.predict(X), C, atol=1e-8)
+
+
+def test_complete_costs_give_the_model_of_the_estimator():
+    X, C, _ = paths()
+    model = PartialFeedbackRegressor(SPOPlusRegressor(GRID, alpha=0.1)).fit(X, C)
+    assert model.feedback_ == "full" and model.nuisance_ is None
+    np.testing.assert_array_equal(model.predict(X), SPOPlusRegressor(GRID, alpha=0.1).fit(X, C).predict(X))
+    assert model.score(X, C) == model.estimator_.score(X, C)
+    assert "least squares" in str(model.report(X, C))
+
+
+def test_values_are_costs_with_the_other_sign():
+    X, C, W = choices()
+    seen = np.where(W > 0, C, np.nan)
+    cost = PartialFeedbackRegressor(least_squares(Simplex()), method="doubly_robust", random_state=0).fit(X, seen)
+    value = PartialFeedbackRegressor(least_squares(Simplex(sense="max")), method="doubly_robust", random_state=0)
+    value.fit(X, -seen)
+    np.testing.assert_allclose(value.pseudo_costs_, -cost.pseudo_costs_)
+    np.testing.assert_array_equal(value.decide(X), cost.decide(X))
+    np.testing.assert_allclose(value.score(X, -seen), cost.score(X, seen))
+
+
+@pytest.mark.parametrize("totals", [False, True])
+def test_offset_is_the_known_part(totals):
+    X, C, W = choices()
+    known = np.random.default_rng(5).normal(size=C.shape)
+
+    def seen(costs):
+        return (W * costs).sum(axis=1) if totals else np.where(W > 0, costs, np.nan)
+
+    given = {"decisions": W} if totals else {}
+    plain = PartialFeedbackRegressor(least_squares(Simplex()), **LINEAR).fit(X, seen(C), **given)
+    other = PartialFeedbackRegressor(least_squares(Simplex()), **LINEAR)
+    other.fit(X, seen(C + known), offset=known, **given)
+    np.testing.assert_allclose(other.pseudo_costs_, plain.pseudo_costs_ + known)
+    np.testing.assert_allclose(other.predict(X, offset=known), plain.predict(X) + known)
+    # The score is minus a mean cost, which includes the offset.
+    W_hat = other.decide(X, offset=known)
+    cost = estimated_cost(W_hat, X, seen(C), region=Simplex(), nuisance=LinearRegression(), **given).cost
+    cost += (W_hat * known).sum(axis=1).mean()
+    assert abs(other.score(X, seen(C + known), offset=known, **given) + cost) < 0.02
+
+
+def test_weights_of_zero_leave_rows_out():
+    X, C, W = choices()
+    seen = np.where(W > 0, C, np.nan)
+    weight = np.r_[np.ones(100), np.zeros(50)]
+    folds = [(np.arange(100)[np.arange(100) % 5 != k], np.flatnonzero(np.arange(100) % 5 == k)) for k in range(5)]
+    options = {"nuisance": LinearRegression(), "method": "doubly_robust", "cv": folds}
+    weighted = PartialFeedbackRegressor(least_squares(Simplex()), **options).fit(X, seen, sample_weight=weight)
+    fewer = PartialFeedbackRegressor(least_squares(Simplex()), **options).fit(X[:100], seen[:100])
+    np.testing.assert_allclose(weighted.predict(X), fewer.predict(X))
+    np.testing.assert_allclose(weighted.propensity_.mean, fewer.propensity_.mean)
+
+
+def test_options_that_are_not_available_have_no_cost():
+    X, C, _ = choices()
+    rng = np.random.default_rng(0)
+    available = rng.random(C.shape) < 0.6
+    available[np.arange(len(C)), rng.integers(4, size=len(C))] = True
+    W = Simplex().with_rows({"available": available}, *C.shape).argmin(rng.normal(size=C.shape))
+    seen = np.where(W > 0, C, np.nan)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), method="doubly_robust", random_state=0)
+    model.fit(X, seen, region_params={"available": available})
+    assert (model.decide(X, region_params={"available": available}) <= available).all()
+    # What the log contains where nothing could be chosen changes nothing.
+    noise = np.where(available, seen, 1e6)
+    again = clone(model).fit(X, noise, region_params={"available": available})
+    np.testing.assert_array_equal(again.pseudo_costs_, model.pseudo_costs_)
+    np.testing.assert_allclose(model.propensity_.mean, (W > 0).sum(axis=0) / available.sum(axis=0))
+
+
+# -- no leaks ----------------------------------------------------------------------------------------------------------
+
+
+def test_pseudo_costs_of_a_group_do_not_depend_on_it():
+    X, C, W = choices()
+    seen = np.where(W > 0, C, np.nan)
+    groups = np.repeat(np.arange(30), 5)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="direct")
+    before = model.fit(X, seen, groups=groups).pseudo_costs_
+    changed = np.where((groups == 7)[:, None], seen + 100, seen)
+    after = model.fit(X, changed, groups=groups).pseudo_costs_
+    rows = groups == 7
+    np.testing.assert_array_equal(before[rows][W[rows] == 0], after[rows][W[rows] == 0])
+    assert np.abs(before[~rows] - after[~rows]).max() > 0.1
+
+
+def test_the_future_is_not_used_in_time_ordered_folds():
+    X, C, W = choices()
+    seen = np.where(W > 0, C, np.nan)
+    model = PartialFeedbackRegressor(
+        least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust", cv=TimeSeriesSplit(4)
+    )
+    before = model.fit(X, seen).pseudo_costs_
+    assert np.isnan(before[:30]).all() and np.isfinite(before[30:]).all()
+    after = model.fit(X, np.where(np.arange(150)[:, None] >= 120, seen + 100, seen)).pseudo_costs_
+    np.testing.assert_array_equal(before[:120], after[:120])
+
+
+def test_the_choice_of_method_does_not_see_what_judges_it():
+    X, C, W = choices()
+    splits = list(KFold(5).split(X))
+    held = splits[2][1]
+    seen = np.where(W > 0, C, np.nan)
+    changed = seen.copy()
+    changed[held] += 100
+
+    def predictions(costs):
+        log = Log(X, costs)
+        return Nuisances(log, splits, lambda part: _Mean(part)).held_out(without=held)
+
+    rest = np.setdiff1d(np.arange(150), held)
+    np.testing.assert_array_equal(predictions(seen)[rest], predictions(changed)[rest])
+    assert np.isnan(predictions(seen)[held]).all()
+
+
+class _Mean:
+    def __init__(self, log):
+        self.mean = np.nanmean(log.C, axis=0)
+
+    def predict(self, X):
+        return np.tile(self.mean, (len(X), 1))
+
+
+# -- propensities ------------------------------------------------------------------------------------------------------
+
+
+def test_propensities_frequencies_classifier_and_given():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2))
+    P = 1 / (1 + np.exp(-np.column_stack([X[:, 0], -X[:, 0], 0 * X[:, 0]])))
+    log = Log(X, np.where(rng.random(P.shape) < P, 1.0, np.nan))
+    np.testing.assert_allclose(Propensity(None, log).predict(X)[0], log.seen.mean(axis=0))
+    assert np.abs(Propensity(LogisticRegression(), log).predict(X) - P).mean() < 0.02
+    np.testing.assert_array_equal(Propensity(np.full(3, 0.25), log).predict(X), np.full(P.shape, 0.25))
+
+
+def test_propensities_of_each_row_are_used():
+    X, C, W = choices()
+    seen = np.where(W > 0, C, np.nan)
+    P = np.where(W > 0, np.random.default_rng(0).uniform(0.2, 0.9, size=C.shape), np.nan)  # only what was seen is used
+    options = {"nuisance": Ridge(), "method": "doubly_robust_pinv"}
+    model = PartialFeedbackRegressor(least_squares(Simplex()), **options).fit(X, seen, propensity=P)
+    M = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="direct").fit(X, seen).pseudo_costs_
+    np.testing.assert_array_equal(model.pseudo_costs_[W == 0], M[W == 0])
+    same = PartialFeedbackRegressor(least_squares(Simplex()), **options, propensity=np.full(4, 0.25)).fit(X, seen)
+    frequencies = PartialFeedbackRegressor(least_squares(Simplex()), **options).fit(X, seen)
+    ratio = (same.pseudo_costs_ - M)[W == 0]
+    np.testing.assert_array_equal(ratio, 0)
+    assert not np.allclose(same.pseudo_costs_, frequencies.pseudo_costs_)
+
+
+def test_clipped_propensities_are_said():
+    X, C, _ = choices()
+    seen = np.where(np.random.default_rng(0).random(C.shape) < [0.02, 0.9, 0.9, 0.9], C, np.nan)
+    seen[:3, 0] = C[:3, 0]
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=Ridge(), method="doubly_robust")
+    with pytest.warns(UserWarning, match="propensities .* are small and were clipped"):
+        model.fit(X[(~np.isnan(seen)).any(axis=1)], seen[(~np.isnan(seen)).any(axis=1)])
+
+
+# -- what is not identified --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("totals", [False, True])
+def test_a_street_that_was_never_driven_is_named_and_avoided(totals):
+    X, C, W = paths(200)
+    last = int(np.flatnonzero(PATHS.any(axis=0))[-2])
+    rows = W[:, last] == 0
+    X, C, W = X[rows], C[rows], W[rows]
+    unseen = ~W.any(axis=0)
+    y, given = ((W * C).sum(axis=1), {"decisions": W}) if totals else (np.where(W > 0, C, np.nan), {})
+    model = PartialFeedbackRegressor(least_squares(), method="direct", random_state=0)
+    with pytest.warns(UserWarning, match="says nothing about the cost of .*" + str(GRID.names()[last])):
+        model.fit(X, y, **given)
+    np.testing.assert_array_equal(model.identified_, ~unseen)
+    assert not model.decide(X)[:, unseen].any()
+    worst = np.where(unseen, -np.inf, model.nuisance_.predict(X)).max(axis=1)
+    np.testing.assert_array_equal(model.nuisance_.predict(X)[:, last], worst)
+
+
+def test_span_of_past_decisions():
+    """Two of six paths: their difference is known, other streets are not."""
+    some = PATHS[:2]
+    log = Log(None, np.full((2, 12), np.nan), some, np.ones(2))
+    lost = unidentified(log, GRID)
+    assert lost[~some.any(axis=0)].all()
+    everything = Log(None, np.full((6, 12), np.nan), PATHS, np.ones(6))
+    assert not unidentified(everything, GRID).any()
+
+
+def test_an_error_if_every_decision_rests_on_what_was_never_seen():
+    X, C, _ = choices()
+    seen = C.copy()
+    seen[:, 0] = np.nan
+    with (
+        pytest.warns(UserWarning, match="says nothing about the cost of 1 of 4 decision variables: w0"),
+        pytest.raises(ValueError, match="All decisions of the fitted model use a variable about whose cost"),
+    ):
+        PartialFeedbackRegressor(least_squares(TopK(4)), **LINEAR).fit(X, seen)
+
+
+# -- choice of the method ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:The propensities of")
+def test_auto_takes_doubly_robust_if_the_nuisance_is_wrong():
+    """What was seen of the first cost depends on x, the nuisance is constant, and the propensities are known."""
+    from sklearn.dummy import DummyRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 1))
+    C = np.column_stack([2 * X[:, 0], 0.0 * X[:, 0]]) + 0.1 * rng.normal(size=(2000, 2))
+    P = np.column_stack([1 / (1 + np.exp(-3 * X[:, 0])), np.ones(2000)])
+    seen = np.where(rng.random(P.shape) < P, C, np.nan)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=DummyRegressor(), cv=3)
+    model.fit(X, seen, propensity=np.clip(P, 1e-3, 1.0))
+    assert model.method_ == "doubly_robust"
+    results = model.cv_results_
+    assert results["direct"] - results["doubly_robust"] > 2 * results["standard_error"]
+    good = PartialFeedbackRegressor(least_squares(Simplex()), nuisance=LinearRegression(), cv=3)
+    assert good.fit(X, seen, propensity=np.clip(P, 1e-3, 1.0)).method_ == "direct"
+
+
+def test_the_default_nuisance_is_the_best_of_three():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    shapes = {"ridge": X[:, 0], "quadratic ridge": X[:, 0] * X[:, 1], "boosting": np.sign(X[:, 0]) * (X[:, 1] > 0)}
+    for name, f in shapes.items():
+        C = np.column_stack([f, -f]) + 0.05 * rng.normal(size=(400, 2))
+        seen = np.where(np.eye(2)[rng.integers(2, size=400)] > 0, C, np.nan)
+        model = PartialFeedbackRegressor(least_squares(Simplex()), method="direct", random_state=0).fit(X, seen)
+        assert model.nuisance_name_ == name == min(model.nuisance_errors_, key=model.nuisance_errors_.get)
+
+
+# -- scikit-learn ------------------------------------------------------------------------------------------------------
+
+
+def test_grid_search_on_a_log():
+    X, C, W = paths()
+    seen = np.where(W > 0, C, np.nan)
+    model = PartialFeedbackRegressor(SPOPlusRegressor(GRID), nuisance=Ridge(), method="direct")
+    search = GridSearchCV(model, {"estimator__alpha": [0.01, 1.0]}, cv=3, error_score="raise").fit(X, seen)
+    assert (search.cv_results_["mean_test_score"] < 0).all()
+    assert decide(search, X).shape == C.shape
+    same = GridSearchCV(model, {"estimator__alpha": [0.01, 1.0]}, cv=3, scoring=make_spo_scorer(GRID)).fit(X, seen)
+    np.testing.assert_array_equal(same.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"])
+
+
+def test_metadata_is_routed():
+    X, C, W = paths()
+    totals = (W * C).sum(axis=1)
+    model = PartialFeedbackRegressor(SPOPlusRegressor(GRID), nuisance=Ridge(), method="direct")
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_fit_request(decisions=True).set_score_request(decisions=True)
+        search = GridSearchCV(model, {"estimator__alpha": [0.01, 1.0]}, cv=3, error_score="raise")
+        search.fit(X, totals, decisions=W)
+        scorer = make_spo_scorer(GRID).set_score_request(decisions=True)
+        search.set_params(scoring=scorer).fit(X, totals, decisions=W)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_pipelines_inside_and_outside():
+    X, C, W = paths()
+    seen = np.where(W > 0, C, np.nan)
+    inside = PartialFeedbackRegressor(make_pipeline(StandardScaler(), SPOPlusRegressor(GRID, alpha=0.1)), **LINEAR)
+    outside = make_pipeline(StandardScaler(), PartialFeedbackRegressor(SPOPlusRegressor(GRID, alpha=0.1), **LINEAR))
+    inside.fit(X, seen)
+    outside.fit(X, seen)
+    assert inside.region_.n_dim == 12 and inside.score(X, seen) < 0
+    np.testing.assert_allclose(inside.predict(X), outside.predict(X), atol=1e-6)
+
+
+def test_clone_and_pickle():
+    X, C, W = paths()
+    model = PartialFeedbackRegressor(SPOPlusRegressor(GRID, alpha=0.1), method="doubly_robust", random_state=3)
+    model.fit(X, (W * C).sum(axis=1), decisions=W)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.decide(X), model.decide(X))
+    assert copy.score(X, (W * C).sum(axis=1), decisions=W) == model.score(X, (W * C).sum(axis=1), decisions=W)
+    again = clone(model).fit(X, (W * C).sum(axis=1), decisions=W)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert clone(model).get_params()["method"] == "doubly_robust"
+
+
+def test_region_params_of_a_knapsack():
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(60, 2)), rng.integers(2, size=(60, 3)).astype(float)
+    C = X @ rng.normal(size=(2, 3)) + 2
+    capacity = W @ [3, 4, 5] + rng.integers(3, size=60)
+    seen = np.where(rng.random((60, 3)) < 0.7, C, np.nan)
+    seen[:, 0] = C[:, 0]
+    model = PartialFeedbackRegressor(SPOPlusRegressor(Knapsack([3, 4, 5], 8), alpha=0.1), **LINEAR)
+    rows = row_params(capacity=capacity)
+    model.fit(X, seen, region_params=rows)
+    assert (model.decide(X, region_params=rows) @ [3, 4, 5] <= capacity).all()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_fit_request(region_params=True).set_score_request(region_params=True)
+        search = GridSearchCV(model, {"estimator__alpha": [0.1, 1.0]}, cv=3, error_score="raise")
+        assert search.fit(X, seen, region_params=rows).best_score_ > 0
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_columns_of_decisions_in_another_order_are_matched():
+    X, C, W = choices()
+    names = ["a", "b", "c", "d"]
+    frame = pd.DataFrame(W, columns=names)
+    region = Polyhedron(A_eq=np.ones((1, 4)), b_eq=[1], bounds=(0, 1), variable_names=names)
+    totals = (W * C).sum(axis=1)
+    model = PartialFeedbackRegressor(least_squares(region), **LINEAR).fit(X, totals, decisions=frame)
+    other = PartialFeedbackRegressor(least_squares(region), **LINEAR).fit(
+        X, totals, decisions=frame[["d", "b", "a", "c"]]
+    )
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert list(other.cost_names_in_) == names
+    shuffled = frame[["c", "a", "d", "b"]]
+    assert model.score(X, totals, decisions=shuffled) == model.score(X, totals, decisions=frame)
+    seen = pd.DataFrame(np.where(W > 0, C, np.nan), columns=names)
+    model = PartialFeedbackRegressor(least_squares(Simplex()), **LINEAR).fit(X, seen, decisions=shuffled)
+    assert list(model.decide(X, as_frame=True).columns) == names
+
+
+def test_residuals_of_rows_that_are_not_held_out_are_not_used():
+    log = Log(None, np.array([[1.0, np.nan], [np.nan, 2.0]]))
+    found = corrections(log, np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.5]] * 2), "doubly_robust_pinv")
+    assert np.isnan(found[0, 0]) and found[1, 1] == 2.0
