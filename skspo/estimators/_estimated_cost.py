@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from .._training.fitted import check_frames, deciding_model
-from .._training.seen import say_training_share, training_share
+from .._training.inputs import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.frames import check_index
 from .._utils.params import one_of

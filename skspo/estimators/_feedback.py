@@ -13,14 +13,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._training.baselines import quick_baselines
 from .._training.fitted import check_frames, check_metadata, fitted_region, metadata_checked
-from .._training.inputs import check_ndim, feature_attributes, frame_attributes, set_fitted
-from .._training.seen import seen_or_none
+from .._training.inputs import check_ndim, feature_attributes, frame_attributes, seen_or_none, set_fitted
+from .._utils.errors import warn_once
 from .._utils.frames import LISTED, check_index
 from .._utils.params import N_JOBS, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
-from .._utils.warn import warn_once
 from ..regions._names import Names, default_names
 from ..regions.base import Region
 from ._base import DecisionMixin

@@ -32,9 +32,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_array, has_fit_parameter
 
+from .._utils.errors import warn_once
+from .._utils.limits import count_workers
 from .._utils.shown import shown
-from .._utils.threads import count_workers
-from .._utils.warn import warn_once
 from ..regions.base import Region
 from ..regions.capabilities import RANK
 from ._feedback_log import Log, is_array, read_propensity
