@@ -52,7 +52,7 @@ nitpicky = True
 autosummary_generate = True
 # Names that differ in case only would be one file on some systems.
 autosummary_filename_map = {"skspo.calibration.Transitions": "skspo.calibration.Transitions-class"}
-autodoc_mock_imports = ["torch"]  # the page of skspo.torch needs no PyTorch
+autodoc_mock_imports = ["torch", "pyepo"]  # the pages of skspo.torch and skspo.pyepo need neither
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"

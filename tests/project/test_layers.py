@@ -20,7 +20,7 @@ LAYERS = [
     ["_training"],
     ["metrics", "solvers"],
     ["estimators"],
-    ["boosting", "datasets", "plotting", "torch"],
+    ["boosting", "datasets", "plotting", "pyepo", "torch"],
     ["calibration"],
     ["experiments"],
 ]
