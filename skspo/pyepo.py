@@ -106,12 +106,7 @@ class RegionModel(optModel):
 def _rows_from(row: np.ndarray) -> np.ndarray:
     """The row and those below it, if it is a view of a row of a matrix; else the row alone, as a matrix."""
     matrix = row.base
-    if (
-        isinstance(matrix, np.ndarray)
-        and matrix.ndim == 2
-        and matrix.shape[1] == len(row)
-        and matrix.flags.c_contiguous
-    ):
+    if isinstance(matrix, np.ndarray) and matrix.shape[1:] == row.shape and matrix.flags.c_contiguous:
         start = row.__array_interface__["data"][0] - matrix.__array_interface__["data"][0]
         i, rest = divmod(start, matrix.strides[0])
         if rest == 0 and row.strides == matrix.strides[1:]:
