@@ -7,11 +7,10 @@ from ._estimated_cost import EstimatedCost, estimated_cost
 from ._feedback import PartialFeedbackRegressor
 from ._held_out import HeldOutRisk, held_out_risk
 from ._mlp import SPOMLPRegressor
-from ._path import spo_plus_path
 from ._report import DecisionReport, decision_report
 from ._spo import SPORegressor
 from ._spo_cv import SPORegressorCV
-from ._spo_plus import SPOPlusRegressor
+from ._spo_plus import SPOPlusRegressor, spo_plus_path
 from ._stacking import SPOStackingRegressor
 from ._two_stage import TwoStageRegressor
 

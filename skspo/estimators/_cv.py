@@ -37,8 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +46,7 @@ from sklearn.metrics import check_scoring
 
 from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
+from .._training.inputs import TrainingData, restore_rng_on_failure
 from .._training.run import Run
 from .._utils.frames import check_index
 from .._utils.limits import Deadline
@@ -58,12 +57,9 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin
-from ._folds import Score, Search, Splits, Splitter, cv_splits, held_out_predictions, search_penalty
+from ._folds import Parts, Score, Search, Splits, Splitter, cv_splits, held_out_predictions, search_penalty
 from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
-
-#: features of the training part and of the held-out part of a fold, from the rows of both
-TransformFold: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 
 #: default relative duality gap of the fits on folds, unless ``tol`` is larger
 CV_TOL = 1e-3
@@ -290,31 +286,60 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         region_params: RegionParams | None = None,
         groups: ArrayLike | None = None,
         splits: Splits | None = None,
-        transform_fold: TransformFold | None = None,
+        parts: Parts | None = None,
     ) -> tuple[TrainingData, Search]:
-        """Fit; a stack gives its own folds, and needs what happened on them.
-
-        ``transform_fold`` returns the features of both parts of a fold, if they are not rows of X.
-        """
+        """Fit; a stack gives its own folds, and needs what happened on them."""
         self._check_params()
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        plain, region, training_region = self._check_regions(
-            data.C, region_params, surrogate_region=self.surrogate_region, deadline=deadline
-        )
-        data = data.within(region, training_region)
-        plain = data.learn_bounds(plain, region)
+        data, plain, region, training_region = self._check_data(X, y, sample_weight, offset, region_params, deadline)
         if not self._pooled and (offset is not None or region_params is not None):
             raise ValueError(
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
             )
         splits = cv_splits(self.cv if splits is None else splits, data.X, data.C, data.weight, groups)
+        search, final = self._choose(data, (plain, region, training_region), splits, deadline, groups, parts)
+        more = {}
+        if self.store_cv_predictions:
+            more["cv_predictions_"] = held_out_predictions(data, search, [search.best] * len(splits))
+        self._store(
+            final.objective,
+            final.run,
+            final.result,
+            plain,
+            final.outcome.solver,
+            data.input_attributes,
+            data,
+            alpha_=float(search.alphas[search.best]),
+            alphas_=search.alphas,
+            feature_scale_=final.objective.design.scale,
+            cost_scale_=final.objective.cost_scale,
+            cv_results_=search.results(),
+            **more,
+        )
+        warn_about([final.outcome], self.tol, "to all data")
+        warn_about(search.outcomes, self._cv_tol, "on the folds")
+        return data, search
+
+    def _choose(
+        self,
+        data: TrainingData,
+        regions: tuple[Region, Region, Region],
+        splits: Splits,
+        deadline: Deadline,
+        groups: ArrayLike | None = None,
+        parts: Parts | None = None,
+    ) -> tuple[Search, PathPoint]:
+        """Choose the penalty by cross-validation and fit the model to all data, without setting attributes.
+
+        ``regions``: for scorers, of the samples, and of the samples for training.
+        """
+        plain, region, training_region = regions
         with deadline.enforced():
             objective = self._training_problem(training_region, data)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
-        n_fits, guarded = len(splits) * len(alphas), self.scoring is None
+        n_fits = len(splits) * len(alphas)
         activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
         with activity, restore_rng_on_failure(self, self.random_state):
             search = search_penalty(
@@ -327,46 +352,24 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
                 n_jobs=self.n_jobs,
                 patience=self.patience,
                 pooled=self._pooled,
-                guarded=guarded,
+                guarded=self.scoring is None,
                 groups=groups,
                 activity=activity,
                 make_objective=self._training_problem,
                 l1_ratio=float(self.l1_ratio),
                 options=self._options()._replace(tol=self._cv_tol),
                 score=self._score_function(plain),
-                transformed=transform_fold and partial(self._transformed, data, transform_fold),
+                parts=parts,
             )
-            best = search.best
             path = PenaltyPath(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
             activity.update("fit to all data")
-            (final,) = path.extend(alphas[best : best + 1], deadline)
-            cv_results = search.results(alphas)
+            (final,) = path.extend(alphas[search.best : search.best + 1], deadline)
+            score = search.table.mean(search.table.scores)[search.best]
             activity.finish(
-                f"alpha {alphas[best]:.3g}, number {best + 1} of {len(alphas)}, is best with a mean held-out score of "
-                f"{cv_results['mean_test_score'][best]:.6g}; gap {final.outcome.gap:.1e}"
+                f"alpha {alphas[search.best]:.3g}, number {search.best + 1} of {len(alphas)}, is best with a mean "
+                f"held-out score of {score:.6g}; gap {final.outcome.gap:.1e}"
             )
-
-        more = {}
-        if self.store_cv_predictions:
-            more["cv_predictions_"] = held_out_predictions(data, search, [best] * len(splits))
-        self._store(
-            final.objective,
-            final.run,
-            final.result,
-            plain,
-            final.outcome.solver,
-            data.input_attributes,
-            data,
-            alpha_=float(alphas[best]),
-            alphas_=alphas,
-            feature_scale_=objective.design.scale,
-            cost_scale_=objective.cost_scale,
-            cv_results_=cv_results,
-            **more,
-        )
-        warn_about([final.outcome], self.tol, "to all data")
-        warn_about(search.outcomes, self._cv_tol, "on the folds")
-        return data, search
+        return search, final
 
     @property
     def _pooled(self) -> bool:
@@ -377,20 +380,6 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     def _cv_tol(self) -> float:
         """Relative duality gap of the fits on folds."""
         return max(self.tol, CV_TOL) if self.cv_tol is None else self.cv_tol
-
-    def _transformed(
-        self, data: TrainingData, transform_fold: TransformFold, train: np.ndarray, test: np.ndarray
-    ) -> tuple[TrainingData, TrainingData]:
-        """Both parts of a fold, with their own features."""
-
-        def replaced(part: TrainingData, X: Any) -> TrainingData:
-            checked = check_training_data(self, X, part.C, None, None, reset=True).X
-            return part._replace(
-                X=checked, input_attributes=part.input_attributes | {"n_features_in_": checked.shape[1]}
-            )
-
-        X_train, X_test = transform_fold(train, test)
-        return replaced(data.take(train), X_train), replaced(data.take(test), X_test)
 
     def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
         return self._objective(SPOPlusLoss(region), data, standardized=True)

@@ -36,6 +36,9 @@ Splitter: TypeAlias = int | BaseCrossValidator | Iterable[tuple[np.ndarray, np.n
 #: training and held-out rows of each fold
 Splits: TypeAlias = list[tuple[np.ndarray, np.ndarray]]
 
+#: returns training and held-out data of a fold, from all data and the rows of both
+Parts: TypeAlias = Callable[[TrainingData, np.ndarray, np.ndarray], Iterable[TrainingData]]
+
 #: coefficients and intercept
 Model: TypeAlias = tuple[np.ndarray, np.ndarray | float]
 
@@ -113,7 +116,7 @@ class Fold:
         Number of fits of all folds.
     name : str
         For progress reports.
-    transformed : callable, optional
+    parts : callable, optional
         Returns both parts of the data, if their features are not rows of those of ``data``.
     """
 
@@ -131,7 +134,7 @@ class Fold:
         score: Score,
         n_fits: int,
         name: str = "",
-        transformed: Callable[[np.ndarray, np.ndarray], tuple[TrainingData, TrainingData]] | None = None,
+        parts: Parts | None = None,
     ) -> None:
         learned = learn_region(region, data.C, data.weight, data.possible, train)
         self.region, self.held_out = learned.take(test), data.take(test)
@@ -148,7 +151,7 @@ class Fold:
         self._optimal: np.ndarray | None = None  # decisions
         # The training part is copied when it is needed.
         training_region = learned if training_region is region else training_region
-        self._begin: Any = (make_objective, training_region, data, train, test, transformed)
+        self._begin: Any = (make_objective, training_region, data, train, test, parts)
 
     def advance(self, alphas: np.ndarray, n_left: int, deadline: Deadline, part: float) -> Fold:
         """Fit and score models for the next alphas; the first call also computes the optimal decisions.
@@ -157,13 +160,10 @@ class Fold:
         """
         deadline = deadline.share(part)
         if self._path is None:
-            make_objective, training_region, data, train, test, transformed = self._begin
+            make_objective, training_region, data, train, test, parts = self._begin
             with deadline.enforced():
-                if transformed is None:
-                    part = data.take(train)
-                else:
-                    part, self.held_out = transformed(train, test)
-                objective = make_objective(training_region.take(train), part)
+                known, self.held_out = (data.take(train), self.held_out) if parts is None else parts(data, train, test)
+                objective = make_objective(training_region.take(train), known)
             self._path = PenaltyPath(objective, Run(n_fits=self.n_fits), self.l1_ratio, self.options)
             self._begin = None
         with Activity(self.name, self.options.verbose):
@@ -435,6 +435,7 @@ class Search(NamedTuple):
 
     folds: list[Fold]
     table: Table
+    alphas: np.ndarray
     best: int
     splits: Splits
     codes: list[np.ndarray] | None  # groups of the held-out samples of each fold
@@ -461,13 +462,13 @@ class Search(NamedTuple):
             choices.append(choose(folds, rest, guarded=self.guarded, codes=own) if others else self.best)
         return choices
 
-    def results(self, alphas: np.ndarray) -> dict[str, np.ndarray]:
+    def results(self) -> dict[str, np.ndarray]:
         """Scores and losses of the candidates, as ``cv_results_``."""
         table = self.table
         mean = table.mean(table.scores)
         known = np.nan_to_num(mean, nan=-np.inf)  # candidates that were not fitted have the last rank
         return {
-            "alpha": alphas,
+            "alpha": self.alphas,
             **{f"split{k}_test_score": score for k, score in enumerate(table.scores)},
             "mean_test_score": mean,
             "std_test_score": np.sqrt(table.mean((table.scores - mean) ** 2)),
@@ -511,7 +512,7 @@ def search_penalty(
         folds, alphas, deadline, n_jobs, patience, pooled=pooled, guarded=guarded, activity=activity
     )
     codes = codes_of(groups, splits)
-    return Search(folds, table, choose(folds, table, guarded=guarded, codes=codes), splits, codes, guarded)
+    return Search(folds, table, alphas, choose(folds, table, guarded=guarded, codes=codes), splits, codes, guarded)
 
 
 def held_out_predictions(data: TrainingData, search: Search, choices: list[int]) -> np.ndarray:

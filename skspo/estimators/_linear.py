@@ -15,7 +15,7 @@ from .._training.chunked import ChunkedObjective
 from .._training.design import apply_model
 from .._training.fitted import check_frames, check_metadata
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import Attributes, TrainingData, set_fitted
+from .._training.inputs import Attributes, TrainingData, check_training_data, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
@@ -47,6 +47,13 @@ def surrogate_of(region: Region, surrogate_region: Region | str) -> Region:
     if surrogate_region != "relaxation":
         raise ValueError(f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate_region)}.")
     return region.relaxation()
+
+
+def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int, ...], n_jobs: int | None) -> Region:
+    """Region of these samples; the oracle gets ``n_jobs`` if the region does not set its own."""
+    if n_jobs is not None and region.get_params(deep=False).get("n_jobs", 0) is None:
+        region.set_params(n_jobs=n_jobs)
+    return view_in_time(region, region_params, *shape)
 
 
 def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
@@ -159,58 +166,48 @@ class LinearSPOPlusMixin:
         shape = (n_features // d,) if self.shared else (d, n_features)
         return hasattr(self, "coef_") and self.coef_.shape == shape
 
-    def _check_regions(
+    def _check_data(
         self,
-        C: np.ndarray,
-        region_params: RegionParams | None = None,
-        n_jobs: int | None = None,
-        surrogate_region: Region | str | None = None,
-        *,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
         deadline: Deadline,
+        n_jobs: int | None = None,
+    ) -> tuple[TrainingData, Region, Region, Region]:
+        """Validated data, region to be stored, region of these samples for decisions, and for training."""
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
+        region, here, training_region = self._check_regions(data.C.shape, region_params, n_jobs, deadline)
+        data = data.within(here, training_region)
+        return data, data.learn_bounds(region, here), here, training_region
+
+    def _check_regions(
+        self, shape: tuple[int, ...], region_params: RegionParams | None, n_jobs: int | None, deadline: Deadline
     ) -> tuple[Region, Region, Region]:
         """Region to be stored, region of these samples for decisions, and region of these samples for training.
 
         Regions get ``n_jobs`` if they have none.  If there is no time to prepare them, the deadline has passed, and no
         decision is made in them before the fit ends.
         """
+        surrogate = getattr(self, "surrogate_region", None)
         with deadline.enforced():
-            return self._checked_regions(C, region_params, n_jobs, surrogate_region)
-
-    def _checked_regions(
-        self,
-        C: np.ndarray,
-        region_params: RegionParams | None,
-        n_jobs: int | None,
-        surrogate_region: Region | str | None,
-    ) -> tuple[Region, Region, Region]:
-        n, d = C.shape
-        region = check_region(self.region, n_dim=d)
-        regions = [region]
-        if surrogate_region is not None:
+            region = check_region(self.region, n_dim=shape[1])
+            here = rows_of(region, region_params, shape, n_jobs)
+            if surrogate is None:
+                return region, here, here
             try:
-                surrogate = check_region(surrogate_of(region, surrogate_region), n_dim=d)
+                training_region = check_region(surrogate_of(region, surrogate), n_dim=shape[1])
+                there = rows_of(training_region, region_params, shape, n_jobs)
             except (TypeError, ValueError) as error:
-                error.add_note("This is about surrogate_region, the region to train on.")
+                error.add_note("This is about surrogate_region, the region to train on, with the same region_params.")
                 raise
-            if surrogate.sense != region.sense:
-                raise ValueError(
-                    f"region has sense={region.sense!r} and surrogate_region has sense={surrogate.sense!r}: "
-                    "they must agree."
-                )
-            regions.append(surrogate)
-        if n_jobs is not None:
-            for r in regions:
-                if r.get_params(deep=False).get("n_jobs", 0) is None:
-                    r.set_params(n_jobs=n_jobs)
-        views = []
-        for r in regions:
-            try:
-                views.append(view_in_time(r, region_params, n, d))
-            except (TypeError, ValueError) as error:
-                if r is not region:
-                    error.add_note("This is about surrogate_region, which gets the same region_params.")
-                raise
-        return region, views[0], views[-1]
+        if training_region.sense != region.sense:
+            raise ValueError(
+                f"region has sense={region.sense!r} and surrogate_region has sense={training_region.sense!r}: they "
+                "must agree."
+            )
+        return region, here, there
 
     def _objective(
         self,

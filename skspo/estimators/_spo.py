@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
-from .._training.inputs import check_training_data, restore_rng_on_failure
+from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
 from .._utils.errors import NotCertifiedWarning
 from .._utils.limits import Deadline
@@ -195,10 +195,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         """
         self._check_params()
         deadline = Deadline(self.time_limit)
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        plain, region, _ = self._check_regions(data.C, region_params, self.n_jobs, deadline=deadline)
-        data = data.within(region)
-        plain, region = data.learn_bounds(plain, region), data.learn_bounds(region, region)
+        data, plain, region, _ = self._check_data(X, y, sample_weight, offset, region_params, deadline, self.n_jobs)
+        region = data.learn_bounds(region, region)
         solver = self._choose_solver(region)
         with deadline.enforced():
             objective = self._objective(SPOLoss(region), data)

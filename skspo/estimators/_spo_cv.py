@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
 from .._training.in_memory import InMemoryObjective
-from .._training.inputs import TrainingData, check_training_data, restore_rng_on_failure
+from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
 from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import check_index
@@ -32,15 +32,14 @@ from .._utils.params import Check, integer, one_of
 from .._utils.progress import Activity, silent
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
-from ..losses import SPOLoss, SPOPlusLoss
+from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimize_spo
 from ._base import DecisionMixin
-from ._cv import CV_TOL, PATIENCE, minus_spo_plus
-from ._folds import Fold, Splitter, cv_splits, excess_regret, search_penalty
+from ._cv import SPOPlusRegressorCV
+from ._folds import Fold, Splitter, cv_splits, excess_regret
 from ._linear import LinearSPOPlusMixin, shortfall
-from ._path import PenaltyPath, alpha_grid
 from ._spo import choose_spo_solver
 
 #: iterations of a descent, unless the user says how many: to stop early is a further protection against overfitting
@@ -171,10 +170,6 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
     (11,)
     """
 
-    #: the SPO+ model is shrunk towards least squares
-    prior = "least_squares"
-    l1_ratio = 0.0
-
     _parameter_checks: ClassVar[dict[str, Check]] = {
         "init": one_of("spo+", "least_squares"),
         "n_alphas": integer(1),
@@ -244,58 +239,33 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         steps = self._check_steps()
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        plain, region, _ = self._check_regions(data.C, region_params, deadline=deadline)
-        data, here = data.within(region), region
-        plain, region = data.learn_bounds(plain, region), data.learn_bounds(region, region)
+        data, plain, here, _ = self._check_data(X, y, sample_weight, offset, region_params, deadline)
+        region = data.learn_bounds(here, here)
         splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
         self._solver_for(region, 0)  # checks it
         rng, jobs = check_random_state(self.random_state), count_workers(self.n_jobs, len(splits))
-        with deadline.enforced():
-            surrogate = self._training_problem(region, data)
-        alphas = np.array([np.inf])
-        if self.init == "spo+":
-            alphas = alpha_grid(surrogate, Run(deadline), None, int(self.n_alphas), 0.0)
-        activity = Activity(type(self).__name__, self.verbose, len(splits) * (len(alphas) + 1) + 1, "fits")
+        activity = Activity(type(self).__name__, self.verbose, len(splits) + 2, "steps")
         with activity, restore_rng_on_failure(self, rng):
             seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=len(splits) + 1)]
-            search = search_penalty(
-                here,
-                here,
-                data,
-                splits,
-                alphas,
-                deadline.share(0.5),
-                n_jobs=self.n_jobs,
-                patience=PATIENCE,
-                pooled=True,
-                guarded=True,
-                groups=groups,
-                activity=activity,
-                make_objective=self._training_problem,
-                l1_ratio=0.0,
-                options=SolverOptions("auto", max(self.tol, CV_TOL), None, seeds[-1], self.verbose),
-                score=minus_spo_plus,
-            )
-            turns = -(-len(splits) // jobs) + 1  # the fit to all data comes last
+            activity.update("penalty")
+            start = self._start(seeds[-1])
+            search, final = start._choose(data, (here, here, here), splits, deadline.share(0.5), groups)
+            activity.advance()
+            turns = -(-len(splits) // jobs) + 1  # the descent on all data comes last
             ends = [deadline.share((k // jobs + 1) / turns) for k in range(len(splits))]
             on_fold = self._on_fold if jobs == 1 else silent(self._on_fold)
-            descents = Parallel(n_jobs=jobs, return_as="generator")(
-                delayed(on_fold)(fold, search.best, steps, seed, end)
-                for fold, seed, end in zip(search.folds, seeds, ends, strict=False)
-            )
             activity.update("descent on the folds")
             regrets = []
-            for regret in descents:
+            for regret in Parallel(n_jobs=jobs, return_as="generator")(
+                delayed(on_fold)(fold, search.best, steps, seed, end)
+                for fold, seed, end in zip(search.folds, seeds, ends, strict=False)
+            ):
                 regrets.append(regret)
                 activity.advance()
-                activity.update("descent on the folds" if len(regrets) < len(splits) else "fit to all data")
+                activity.update("descent on the folds" if len(regrets) < len(splits) else "descent on all data")
             cv_results, chosen = _judge(steps, regrets, search.codes)
-            step, alpha = float(steps[chosen]), float(alphas[search.best])
-            options = SolverOptions("auto", self.tol, None, seeds[-1], self.verbose)
-            path = PenaltyPath(surrogate, Run(deadline), 0.0, options)
-            (point,) = path.extend(np.array([alpha]), deadline.share(0.5))
-            line = self._descend(surrogate, point.result.coef, seeds[-1], deadline)
+            step = float(steps[chosen])
+            line = self._descend(final.objective, region, final.result.coef, seeds[-1], deadline)
             result = line.result_at(step)
             self._store(
                 line.objective,
@@ -307,7 +277,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 data,
                 step_=step,
                 steps_=steps,
-                alpha_=alpha,
+                alpha_=float(search.alphas[search.best]),
                 cv_results_=cv_results,
             )
             regret = float(cv_results["mean_test_spo_loss"][chosen])
@@ -316,6 +286,20 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         if message:
             warnings.warn(message, NotCertifiedWarning, stacklevel=2)
         return self
+
+    def _start(self, seed: int) -> SPOPlusRegressorCV:
+        """The estimator of the start; least squares is an infinite penalty."""
+        return SPOPlusRegressorCV(
+            self.region,
+            alphas=None if self.init == "spo+" else [np.inf],
+            n_alphas=self.n_alphas,
+            fit_intercept=self.fit_intercept,
+            shared=self.shared,
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+            random_state=seed,
+            verbose=self.verbose,
+        )
 
     def _check_steps(self) -> np.ndarray:
         if self.steps is None:
@@ -328,17 +312,15 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
             raise ValueError(f"steps must be None or a sequence of numbers between 0 and 1, got {shown(self.steps)}.")
         return steps
 
-    def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
-        return self._objective(SPOPlusLoss(region), data, standardized=True)
-
     def _solver_for(self, region: Region, seed: int) -> Solver:
         params = {name: getattr(self, name) for name in ("n_restarts", "tol", "max_iter", "verbose")}
         return choose_spo_solver(self.solver, region, params | {"random_state": seed}, "none", "perturbation")
 
-    def _descend(self, surrogate: InMemoryObjective, Theta: np.ndarray, seed: int, deadline: Deadline) -> _Line:
+    def _descend(
+        self, surrogate: InMemoryObjective, region: Region, Theta: np.ndarray, seed: int, deadline: Deadline
+    ) -> _Line:
         """Descend from a model of the SPO+ loss."""
-        region, run = surrogate.loss.region, Run(deadline)
-        assert region is not None
+        run = Run(deadline)
         objective = surrogate.with_penalty(0.0, 0.0).with_loss(SPOLoss(region))
         # Without the component that changes no decision, as the end of the descent.
         start, solver = objective.canonical(Theta), self._solver_for(region, seed)
@@ -355,7 +337,8 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         nothing = np.zeros((0, len(steps))), np.zeros(0)
         if not fold.weight.any():
             return nothing
-        line = self._descend(fold.objective, fold.objective.from_user(*fold.models[best]), seed, deadline)
+        objective = fold.objective
+        line = self._descend(objective, objective.region, objective.from_user(*fold.models[best]), seed, deadline)
         try:
             with deadline.enforced():
                 # Predictions are linear in the step.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,8 @@ from .._training.rows import LocalRows, Rows
 from .._training.run import Run
 from .._utils.errors import NotCertifiedWarning
 from .._utils.limits import Deadline
+from .._utils.params import integer
+from .._utils.progress import Activity
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..data.chunks import ChunkedData, is_dask, is_large_memmap
@@ -30,6 +33,7 @@ from ..solvers.base import certified
 from ..solvers.driver import minimize, run_solvers
 from ._base import DecisionMixin
 from ._linear import LinearSPOPlusMixin, shortfall
+from ._path import PenaltyPath, alpha_grid, warn_about
 
 
 class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -238,12 +242,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 return self._fit_rows(rows, rows.input_attributes, deadline)
         if not in_memory and is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        region, here, training_region = self._check_regions(
-            data.C, region_params, self.n_jobs, self.surrogate_region, deadline=deadline
+        data, region, _, training_region = self._check_data(
+            X, y, sample_weight, offset, region_params, deadline, self.n_jobs
         )
-        data = data.within(here, training_region)
-        region = data.learn_bounds(region, here)
         with deadline.enforced():
             objective = self._objective(self._loss_on(training_region), data)
         return self._minimize(objective, Run(deadline), region, data.input_attributes, data)
@@ -314,9 +315,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     def _fit_rows(self, rows: Rows, input_attributes: Attributes, deadline: Deadline) -> SPOPlusRegressor:
         self._check_spo_plus("Chunks and dask collections")
         d = rows.first()[1].shape[1]
-        region, _, training_region = self._check_regions(
-            np.empty((0, d)), None, self.n_jobs, self.surrogate_region, deadline=deadline
-        )
+        region, _, training_region = self._check_regions((0, d), None, self.n_jobs, deadline)
         objective = ChunkedObjective(
             SPOPlusLoss(training_region),
             rows,
@@ -400,12 +399,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
                 "have the same ones, and the same shared. To start anew, use fit or a new estimator."
             )
-        region, here, training_region = self._check_regions(
-            data.C, region_params, self.n_jobs, self.surrogate_region, deadline=Deadline()
-        )
+        region, here, training_region = self._check_regions(data.C.shape, region_params, self.n_jobs, Deadline())
         data = data.within(here, training_region)
         region = data.learn_bounds(region, here, None if first else self)
-        running = self.__dict__.get("_stream")
+        running = getattr(self, "_stream", None)
         objective = self._objective(SPOPlusLoss(training_region), data, coordinates=running and running[0])
         if running is None:
             start = None if first else objective.from_user(self.coef_, self.intercept_)
@@ -431,3 +428,125 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 prediction_factor_=data.nearest_factor(*objective.to_user(stream.average), region),
             )
         return self
+
+    def _path(
+        self,
+        X: ArrayLike,
+        C: ArrayLike,
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
+        alphas: ArrayLike | None,
+        n_alphas: int,
+        standardize: bool,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Models for a sequence of penalties, see ``spo_plus_path``."""
+        self._check_params()
+        run = Run(Deadline(self.time_limit))
+        data, _, region, _ = self._check_data(X, C, sample_weight, offset, region_params, run.deadline)
+        with run.deadline.enforced():
+            objective = self._objective(SPOPlusLoss(region), data, standardized=standardize)
+        grid = alpha_grid(objective, run, alphas, n_alphas, float(self.l1_ratio))
+        path = PenaltyPath(objective, replace(run, n_fits=len(grid)), float(self.l1_ratio), self._options())
+        with Activity("spo_plus_path", self.verbose, len(grid), "alphas") as activity:
+            points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
+            activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
+        warn_about([point.outcome for point in points], self.tol, "on the path")
+        coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
+        values = np.array([point.result.objective * objective.scale for point in points])
+        return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])
+
+
+def spo_plus_path(
+    X: ArrayLike,
+    C: ArrayLike,
+    region: Region | None = None,
+    *,
+    alphas: ArrayLike | None = None,
+    n_alphas: int = 20,
+    l1_ratio: float = 0.0,
+    prior: str = "least_squares",
+    fit_intercept: bool = True,
+    shared: bool = False,
+    standardize: bool = True,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    region_params: RegionParams | None = None,
+    solver: str | Solver = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    random_state: RandomState = None,
+    verbose: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Linear SPO+ models for a decreasing sequence of penalties, each started from the one before.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Features.
+    C : array-like of shape (n_samples, d) or (n_samples,)
+        Cost vectors.
+    region : Region or None, default=None
+        Feasible region; None means the unit Box, and a warning.
+    alphas : array-like or None, default=None
+        Strengths of the penalty, at least 0; infinity is the prior itself, unless ``prior="zero"``.  None means an
+        automatic grid.
+    n_alphas : int, default=20
+        Length of the automatic grid.
+    l1_ratio, prior, fit_intercept, shared
+        As in :class:`SPOPlusRegressor`.
+    standardize : bool, default=True
+        Whether ``alphas`` refer to standardised features and normalised costs (see :class:`SPOPlusRegressorCV`), or,
+        as in :class:`SPOPlusRegressor`, to the data as given.
+    sample_weight : array-like of shape (n_samples,), optional
+        Nonnegative weights of the samples.
+    offset, region_params
+        As in :meth:`SPOPlusRegressor.fit`.
+    solver, tol, max_iter, random_state, verbose
+        As in :class:`SPOPlusRegressor`.
+    time_limit : float or None, default=None
+        Seconds for the whole path; each model gets an equal share of the remaining time.  If that is not enough for a
+        fit, some models are copied to the next smaller alphas.
+
+    Returns
+    -------
+    alphas : ndarray of shape (n_alphas,)
+        In decreasing order.
+    coefs : ndarray of shape (n_alphas, d, n_features), or (n_alphas, q) if shared
+    intercepts : ndarray of shape (n_alphas, d), or (n_alphas,) if shared
+    objectives : ndarray of shape (n_alphas,)
+        Objectives, penalty included, in units of cost.
+    gaps : ndarray of shape (n_alphas,)
+        Relative duality gaps.
+
+    See Also
+    --------
+    SPOPlusRegressorCV : Chooses among the models of the path.
+
+    Examples
+    --------
+    >>> from skspo import EntropySimplex, spo_plus_path
+    >>> from skspo.datasets import make_portfolio
+    >>> X, C = make_portfolio(50, 3, 5, degree=4, random_state=0)
+    >>> alphas, coefs, intercepts, objectives, gaps = spo_plus_path(X, C, EntropySimplex(), n_alphas=5)
+    >>> coefs.shape
+    (5, 5, 3)
+    >>> bool(gaps.max() <= 1e-6)
+    True
+    """
+    model = SPOPlusRegressor(
+        region,
+        l1_ratio=l1_ratio,
+        prior=prior,
+        fit_intercept=fit_intercept,
+        shared=shared,
+        solver=solver,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        random_state=random_state,
+        verbose=verbose,
+    )
+    integer(1)("n_alphas", n_alphas)
+    return model._path(X, C, sample_weight, offset, region_params, alphas, n_alphas, standardize)

@@ -23,6 +23,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from .._training.fitted import metadata_checked
+from .._training.inputs import TrainingData, check_training_data
 from .._utils.limits import Deadline
 from .._utils.shown import shown
 from ..data.item_transformer import ItemTransformer
@@ -119,8 +120,8 @@ class Member(NamedTuple):
     def fit_folds(self, data: Rows, splits: Splits, limit: float) -> MemberFit:
         """Fit ``SPOPlusRegressorCV`` on the folds of the stack."""
         X, transformer, model = self._prepared(data, limit)
-        transform = None if transformer is None else partial(self._transform_fold, data)
-        checked, search = model._fit(X, data.C, **data.known(model), splits=splits, transform_fold=transform)
+        parts = None if transformer is None else partial(self._transform_fold, data)
+        checked, search = model._fit(X, data.C, **data.known(model), splits=splits, parts=parts)
         held_out = held_out_predictions(checked, search, search.chosen_without()).reshape(len(data.C), -1)
         if data.offset is not None:
             held_out = held_out - data.offset
@@ -141,11 +142,17 @@ class Member(NamedTuple):
             model.set_params(time_limit=limit)
         return X, transformer, model
 
-    def _transform_fold(self, data: Rows, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
-        """Features of both parts of a fold.  Transformers may use the costs: they see those of the training part."""
+    def _transform_fold(
+        self, rows: Rows, data: TrainingData, train: np.ndarray, test: np.ndarray
+    ) -> list[TrainingData]:
+        """Both parts of a fold.  Transformers may use the costs: they see those of the training part."""
         fitted: Any = clone(self.transformer)
-        X_train = fitted.fit_transform(take_rows(data.X, train), data.C[train])
-        return X_train, fitted.transform(take_rows(data.X, test))
+        X_train = fitted.fit_transform(take_rows(rows.X, train), rows.C[train])
+        parts = ((train, X_train), (test, fitted.transform(take_rows(rows.X, test))))
+        return [
+            data.take(part)._replace(X=check_training_data(self.estimator, X, data.C[part], None, None, reset=True).X)
+            for part, X in parts
+        ]
 
 
 class MemberFit(NamedTuple):

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import noisy_data
 
 from skspo import ShortestPath, Simplex, SPOPlusLoss, SPOPlusRegressorCV
-from skspo._training.inputs import check_training_data
 from skspo._training.run import Run
 from skspo._utils.errors import NotCertifiedWarning
 from skspo._utils.limits import Deadline
@@ -151,8 +150,7 @@ def test_a_path_goes_to_another_process_without_caches(overfitted):
 
 
 def make_path(model, X, C):
-    data = check_training_data(model, X, C, None, None, reset=True)
-    _, region, _ = model._check_regions(data.C, deadline=Deadline())
+    data, _, region, _ = model._check_data(X, C, None, None, None, Deadline())
     return _path.PenaltyPath(
         model._objective(SPOPlusLoss(region), data, standardized=True), Run(), 0.0, model._options()
     )
