@@ -104,6 +104,8 @@ def _minimize(
         work = iteration_work(rows, run)
         for _ in range(ITERATIONS):
             run.budget.spent += work
+            if run.budget.used_up:
+                raise TimeIsUp
             now = state.gap()
             if now <= 0.25 * gap and (state.moment_error() <= 1e-3 * gap or now <= 1e-3 * gap):
                 break

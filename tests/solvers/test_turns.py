@@ -1,8 +1,12 @@
 """Turns of solvers: budgets of counted work, pauses, and the order."""
 
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from pytest import MonkeyPatch
+from threadpoolctl import threadpool_limits
 
 import skspo as sk
 from skspo._training.in_memory import InMemoryObjective
@@ -157,3 +161,38 @@ def test_a_problem_on_which_dual_stalls_is_solved_by_another():
     run = Run()
     result, _ = minimize(objective, run, SolverOptions())
     assert result.converged and len(run.history) > 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_data_give_the_same_bits_whatever_else_the_machine_does(threads):
+    """Turns depend on counted work, not on time: three solvers pause here, also while another thread is busy."""
+    rng = np.random.default_rng(1)
+    V = np.unique((rng.uniform(size=(300, 10)) < 0.4).astype(float)[1:], axis=0)
+    X = rng.normal(size=(40, 3))
+    C = np.abs(X @ rng.normal(size=(3, 10)) + 1.0) ** 4 * rng.uniform(0.5, 1.5, (40, 10))
+    oracle = sk.OracleRegion(lambda costs: V[np.argmin(costs @ V.T, axis=1)], 10)
+    problems = [(oracle, X, C), (sk.ShortestPath.grid(4, 4), *make_shortest_path(150, 4, (4, 4), random_state=3))]
+
+    def fitted():
+        models = []
+        for region, features, costs in problems:
+            with MonkeyPatch.context() as patch:
+                for kind in (BundleSolver, DualSolver, InteriorPointSolver):  # so that nobody ends in the first turn
+                    patch.setattr(kind, "estimate", classmethod(lambda cls, objective, run: Estimate(1e5, 0.0)))
+                models.append(sk.SPOPlusRegressor(region).fit(features, costs))
+            assert len(set(models[-1].history_["step"])) > 1
+        return [(m.coef_, m.intercept_, m.objective_, m.lower_bound_, m.history_["objective"]) for m in models]
+
+    once = fitted()
+    stop = Event()
+    busy = Thread(target=lambda: [np.linalg.qr(rng.normal(size=(60, 60))) for _ in iter(stop.is_set, True)])
+    busy.start()
+    try:
+        with threadpool_limits(threads):
+            again = fitted()
+    finally:
+        stop.set()
+        busy.join()
+    for first, second in zip(once, again, strict=True):
+        for one, other in zip(first, second, strict=True):
+            assert_array_equal(one, other)
