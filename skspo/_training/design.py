@@ -26,7 +26,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression
 
-from .._utils.limits import time_left
+from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import SMALLEST, largest, power_of_two, powers_of_two
 from ..regions.capabilities import project_visible
 from .merge import existing
@@ -43,9 +43,6 @@ Intercept: TypeAlias = np.ndarray | float
 
 #: relative size below which features of a shared model, or directions of its coefficients, count as hidden
 INVISIBLE = 1e-10
-
-#: number of products of features per block
-BLOCK_ELEMENTS = 2**22
 
 
 class Standardization(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.sparse import csr_array, issparse
 
-from .._utils.limits import Deadline, TimeIsUp, share_of_time
+from .._utils.limits import PREPARATION, Deadline, TimeIsUp, share_of_time
 from .._utils.scaling import check_offset_size, check_units, largest, power_of_two
 from ..losses import Loss
 from ..regions._row_names import ALL_ROWS
@@ -29,9 +29,6 @@ BLOCK_ELEMENTS = 2**17
 
 #: relative difference below which costs of decisions are equal
 ROUNDING = 4.0 * float(np.finfo(float).eps)
-
-#: share of the time limit for the directions in which decisions never vary, without which a fit is possible, too
-FOR_NORMALS = 0.3
 
 #: largest number of moves of dual decisions
 MAX_MOVES = 50
@@ -55,7 +52,7 @@ def region_normals(region: Region, d: int, known: np.ndarray) -> np.ndarray:
     costs, to which the others are orthogonal.
     """
     try:
-        with share_of_time(FOR_NORMALS):
+        with share_of_time(PREPARATION):
             normals = equalities_of(region, d)
     except TimeIsUp:
         normals = np.zeros((0, d))

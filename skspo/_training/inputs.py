@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from .._utils.errors import warn_once
 from .._utils.frames import check_values, column_names
-from .._utils.limits import check_interrupt, interrupts_arrive
+from .._utils.limits import BLOCK_ELEMENTS, check_interrupt, interrupts_arrive
 from .._utils.scaling import SMALLEST, check_largest, largest, power_of_two, relative_weight
 from .._utils.types import RegionParams
 from ..losses import check_existing, check_offset, check_weight
@@ -32,18 +32,8 @@ from .design import apply_model, check_blocks
 from .fitted import check_frames, check_metadata, innermost, innermost_features
 from .sparse import as_csr, is_small, to_dense
 
-#: costs above this share of the largest one of their decision are the same price
-GROUP = 0.1
-
-#: that is the price of a forbidden option if it is so many times all others: costs in one unit without any over two
-#: powers of ten are not data
+#: so many times all other costs is a price and not data: there is no cost in between, over two powers of ten
 PRICE = 1e2
-
-#: the same for a constant cost, relative to other decisions, which may have another unit
-CONSTANT = 1e6
-
-#: smaller costs, relative to the largest one, are rounding errors
-ROUNDING = 1e-13
 
 #: attributes of a fitted estimator, by name
 Attributes: TypeAlias = dict[str, Any]
@@ -130,14 +120,18 @@ def existing_costs(
 
 
 def warn_prices(C: np.ndarray, region: Region, names: np.ndarray | None) -> None:
-    """Warn about costs that are far above all others of their decision variable: prices of forbidden options."""
+    """Warn about costs that are far above all others of their decision variable: prices of forbidden options.
+
+    Costs near the largest one of their decision are the same price.  A constant price is compared with the costs of
+    other decisions, which may have another unit, so that it must be much larger.
+    """
     sizes = np.abs(np.asarray(C, dtype=np.float64))
     top = sizes.max(axis=0, initial=0.0)
-    high = sizes > GROUP * top
+    high = sizes > PRICE**-0.5 * top
     low = np.where(high, 0.0, sizes).max(axis=0, initial=0.0)
-    is_price = (low > ROUNDING * top) & (GROUP * top > PRICE * low)
+    is_price = (low > np.finfo(float).eps * top) & (PRICE**-0.5 * top > PRICE * low)
     constant = high.all(axis=0) & (sizes.min(axis=0, initial=np.inf) == top)
-    is_price |= constant & (top > CONSTANT * top[~is_price & ~constant].max(initial=np.inf if constant.all() else 0.0))
+    is_price |= constant & (top > PRICE**3 * top[~is_price & ~constant].max(initial=np.inf if constant.all() else 0.0))
     prices = high & is_price
     prices &= ~prices.all(axis=1)[:, None]  # nothing is forbidden where all costs are high: the sample has another unit
     if not prices.any():
@@ -341,9 +335,6 @@ def nearest_factor(
 
 #: number of hashes that are kept: 8 kB
 KEPT = 1024
-
-#: numbers per block
-BLOCK_ELEMENTS = 2**20
 
 
 class Seen(NamedTuple):

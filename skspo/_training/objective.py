@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 import numpy as np
 
 from .._utils.limits import TimeIsUp
-from .._utils.scaling import LARGEST_PENALTY, SMALLEST_PENALTY
+from .._utils.scaling import NEGLIGIBLE, OVERWHELMING
 from ..losses import Loss
 from ..regions.base import Region
 from .certificate import CERTIFICATE_RADIUS, DISTANCE_FACTOR, FREE_CHARGE, Bound, Dual, Moves
@@ -153,12 +153,12 @@ class LinearObjective(ABC):
         with np.errstate(over="ignore"):
             self.l1 = np.where(penalized, alpha * l1_ratio / s, 0.0)
             self.l2 = np.where(penalized, (alpha * (1.0 - l1_ratio) / s) * (cost_scale / s), 0.0)
-        if not (self.l1.max(initial=0.0) <= LARGEST_PENALTY and self.l2.max(initial=0.0) <= LARGEST_PENALTY):
+        if not (self.l1.max(initial=0.0) <= OVERWHELMING and self.l2.max(initial=0.0) <= OVERWHELMING):
             raise ValueError(
                 f"The penalty overflows: features of size {s.min():.1e} and costs of size {self.cost_scale:.1e} are "
                 "too far apart for alpha > 0. Rescale the features, for example with StandardScaler."
             )
-        self.l1, self.l2 = (np.where(x < SMALLEST_PENALTY, 0.0, x) for x in (self.l1, self.l2))
+        self.l1, self.l2 = (np.where(x < NEGLIGIBLE, 0.0, x) for x in (self.l1, self.l2))
         self.free = (self.l1 == 0) & (self.l2 == 0)
         self._hidden = self._fitted_hidden.copy()
         if alpha > 0 and not self.prior_is_fitted:

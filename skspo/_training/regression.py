@@ -6,25 +6,19 @@ from time import perf_counter
 
 import numpy as np
 import scipy.linalg
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 
-from .._utils.limits import predicted_seconds, time_left
+from .._utils.limits import PREPARATION, predicted_seconds, time_left
 
-#: multiplications of scikit-learn's least squares, of normal equations or Ridge, of a factorisation with pivoting, and
-#: of RidgeCV with more samples than features, divided by n p min(n, p); all measured, in units of a matrix product
-REGRESSION, NORMAL_EQUATIONS, ORTHOGONAL, RIDGE_CV = 6.0, 1.3, 5.0, 40.0
-
-#: share of the time that is left that a regression may take
-FOR_REGRESSION = 0.3
+#: multiplications of scikit-learn's least squares, and of RidgeCV with more samples than features, divided by
+#: n p min(n, p); measured, in units of a matrix product
+REGRESSION, RIDGE_CV = 6.0, 40.0
 
 #: a regression that takes at most so many seconds ignores the time limit
 AT_ONCE = 0.1
 
 #: candidates for the penalty of the ridge fit, per sample and standardised feature
 RIDGE_ALPHAS = np.logspace(-6.0, 3.0, 19)
-
-#: weights that differ by less than this are equal up to rounding
-EQUAL_WEIGHTS = 1e-12
 
 #: smallest pivot, relative to the norm of a column, for which normal equations are accurate
 WELL_CONDITIONED = 1e-3
@@ -36,7 +30,7 @@ def in_time(work: float, X: np.ndarray, n_fits: int = 1) -> bool:
     The fit of the model, which takes at least as long, needs the rest.
     """
     n, p = X.shape
-    return predicted_seconds(n_fits * work * n * p * float(min(n, p))) <= max(FOR_REGRESSION * time_left(), AT_ONCE)
+    return predicted_seconds(n_fits * work * n * p * float(min(n, p))) <= max(PREPARATION * time_left(), AT_ONCE)
 
 
 def quick_regression(
@@ -44,25 +38,18 @@ def quick_regression(
 ) -> tuple[np.ndarray, np.ndarray | float]:
     """Coefficients and intercept of least squares, faster than scikit-learn's singular value decomposition.
 
-    By normal equations if these are accurate, else by an orthogonal factorisation with pivoting; if there is no time
-    for that, by some steps of an iteration.  ``n_fits`` regressions of this size have to share the time.
+    By normal equations if these are accurate; if there is no time for a decomposition, by some steps of an iteration.
+    ``n_fits`` regressions of this size have to share the time.
     """
-    if not in_time(NORMAL_EQUATIONS, X, n_fits):
+    if not in_time(REGRESSION, X, n_fits):
         return hurried_regression(X, C, weight, fit_intercept, n_fits=n_fits)
-    C_2d = C[:, None] if C.ndim == 1 else C
     share = weight[:, None] / weight.sum()
-    mean, level = (share * X).sum(axis=0), (share * C_2d).sum(axis=0)
-    if not fit_intercept:
-        mean, level = np.zeros_like(mean), np.zeros_like(level)
-    Z, target = (X - mean) * np.sqrt(share), (C_2d - level) * np.sqrt(share)
-    B = normal_equations(Z, target)
-    if B is None and not in_time(ORTHOGONAL, X, n_fits):
-        return hurried_regression(X, C, weight, fit_intercept, n_fits=n_fits)
+    mean, level = (share.T @ X)[0] * fit_intercept, weight @ C / weight.sum() * fit_intercept
+    B = normal_equations((X - mean) * np.sqrt(share), ((C - level).T * np.sqrt(share[:, 0])).T)
     if B is None:
-        # The same cut-off for the rank as in scikit-learn.
-        B = scipy.linalg.lstsq(Z, target, cond=1e-6, lapack_driver="gelsy", check_finite=False)[0]
-    intercept = level - mean @ B
-    return (B[:, 0], float(intercept[0])) if C.ndim == 1 else (B.T, intercept)
+        ls = LinearRegression(fit_intercept=fit_intercept).fit(X, C, sample_weight=weight)
+        return ls.coef_, ls.intercept_
+    return B.T, level - mean @ B
 
 
 def hurried_regression(
@@ -73,7 +60,7 @@ def hurried_regression(
     start = perf_counter()
     X.T @ (X @ np.ones(p))
     seconds = (perf_counter() - start) * (C.size / n) * n_fits
-    steps = int(min(FOR_REGRESSION * max(time_left(), 0.0) / max(seconds, 1e-9), n))
+    steps = int(min(PREPARATION * max(time_left(), 0.0) / max(seconds, 1e-9), n))
     if not steps:
         return np.zeros((*C.shape[1:], p)), (weight / weight.sum()) @ C * float(fit_intercept)
     model = Ridge(alpha, fit_intercept=fit_intercept, solver="lsqr", max_iter=steps)
@@ -97,7 +84,7 @@ def normal_equations(Z: np.ndarray, target: np.ndarray) -> np.ndarray | None:
         return None
     B = scipy.linalg.cho_solve(factor, Z.T @ target, check_finite=False)
     B += scipy.linalg.cho_solve(factor, Z.T @ (target - Z @ B), check_finite=False)
-    return B / scale[:, None]
+    return (B.T / scale).T
 
 
 def ridge_regression(
@@ -128,7 +115,7 @@ def ridge_regression(
     if n <= 2 or not Z.shape[1]:  # no error can be estimated
         return np.zeros((d, Z.shape[1])), level
     # None for equal weights: scikit-learn is faster then.  Penalties are in units of one sample.
-    weights = None if np.ptp(weight) <= EQUAL_WEIGHTS * weight.max() else n * weight
+    weights = n * weight if np.ptp(weight) else None
     alphas = n * RIDGE_ALPHAS
     step = 1
     while step < n and not in_time(RIDGE_CV, Z[::step], n_fits):
@@ -137,7 +124,7 @@ def ridge_regression(
     search = RidgeCV(alphas / step, fit_intercept=fit_intercept)
     search.fit(Z[rows], visible[rows], sample_weight=None if weights is None else weights[rows])
     chosen = search.alpha_ * step
-    if in_time(NORMAL_EQUATIONS, Z, n_fits):
+    if in_time(REGRESSION, Z, n_fits):
         fit = Ridge(chosen, fit_intercept=fit_intercept).fit(Z, C, sample_weight=weights)
         coef, intercept = fit.coef_, fit.intercept_
     else:

@@ -28,6 +28,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr, ndtri
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from .limits import BLOCK_ELEMENTS
 from .scaling import relative_weight
 
 #: more terms than this are added up at random to this many, which preserves variance and skewness of their sum
@@ -35,9 +36,6 @@ MAX_TERMS = 5000
 
 #: fewer terms than this have no bootstrap interval
 MIN_TERMS = 10
-
-#: numbers drawn at once
-BLOCK = 1 << 20
 
 
 class Interval(NamedTuple):
@@ -173,7 +171,7 @@ class Bootstrap:
             n = MAX_TERMS
         self.terms, self.level = terms, level
         self.totals = np.empty((n_resamples, terms.shape[1]))
-        rows = max(1, BLOCK // n)
+        rows = max(1, BLOCK_ELEMENTS // n)
         for start in range(0, n_resamples, rows):
             part = self.totals[start : start + rows]
             drawn = rng.integers(n, size=(len(part), n)) + n * np.arange(len(part))[:, None]

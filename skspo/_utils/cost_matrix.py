@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .frames import check_values
-
-#: so many labels are listed in an error
-LISTED = 10
+from .frames import LISTED, check_values
 
 
 def read_cost_matrix(cost_matrix: Any, labels: np.ndarray) -> np.ndarray:

@@ -112,6 +112,13 @@ PROBE = 192**3
 CLOCKS_DIFFER = 0.05
 
 
+#: share of the time that is left that a step before the solver may take
+PREPARATION = 0.3
+
+#: numbers of a temporary array: 8 MB
+BLOCK_ELEMENTS = 2**20
+
+
 class TimeIsUp(Exception):
     """The deadline has passed in the middle of a step."""
 

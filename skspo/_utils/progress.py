@@ -31,9 +31,6 @@ R = TypeVar("R")
 #: seconds between two lines, in a terminal and in a log, where it is also at least this share of the time so far
 TERMINAL, LOG, LOG_SHARE = 0.1, 1.0, 0.01
 
-#: columns of a terminal that does not know its width
-WIDTH = 100
-
 
 def error_stream() -> TextIO | None:
     """Return the standard error stream; None in programs without a console."""
@@ -74,7 +71,7 @@ class Screen:
             return
         if terminal:
             if end == "":  # a line that wraps around cannot be overwritten
-                text = text[: shutil.get_terminal_size((WIDTH, 24)).columns - 1]
+                text = text[: shutil.get_terminal_size().columns - 1]
             blank = " " * max(self.length - len(text), 0)
             self.length = 0 if end else len(text)
             text = f"\r{text}{blank}"

@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 #: limits on features, costs and costs per feature, such that sums and products do not overflow
 SMALLEST, LARGEST = 1e-280, 1e280
 
-#: limits on penalties of standardised coefficients: smaller ones have no effect, larger ones leave nothing to fit, and
-#: the squares of both are finite
-SMALLEST_PENALTY, LARGEST_PENALTY = 1e-100, 1e50
-
-#: largest offset, in units of the typical cost
-LARGEST_OFFSET = 1e100
+#: limits on penalties and offsets in units of the typical cost: smaller ones have no effect, and larger ones leave
+#: nothing to fit; the squares of both are finite
+NEGLIGIBLE, OVERWHELMING = 1e-100, 1e50
 
 
 def largest(array: np.ndarray) -> float:
@@ -86,7 +83,7 @@ def check_units(standardization: Standardization, cost_scale: float) -> None:
 
 def check_offset_size(offset: np.ndarray | None) -> None:
     """Raise an error if the offset, in units of the typical cost, is so large that the rest is lost to rounding."""
-    if offset is not None and largest(offset) > LARGEST_OFFSET:
+    if offset is not None and largest(offset) > OVERWHELMING:
         raise ValueError(
             f"offset is {largest(offset):.1e} times the typical cost; the rest is lost to rounding. Check its units."
         )

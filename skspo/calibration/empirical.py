@@ -23,15 +23,13 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
+from .._utils.limits import BLOCK_ELEMENTS
 from .._utils.params import integer, number
 from .._utils.types import RandomState
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._checks import check_count, check_levels, rows
 from .geometry import directions_of
-
-#: costs solved in one call of the oracle
-_CHUNK = 1 << 19
 
 
 class ExcessRisks(NamedTuple):
@@ -46,7 +44,7 @@ def _spo_plus_terms(region: Region, Delta: np.ndarray, C: np.ndarray, W: np.ndar
     """(c + 2 Delta).(w*(c) - w*(c + 2 Delta)) for every row of Delta and of C, shape (m, n)."""
     n, d = C.shape
     out = np.empty((Delta.shape[0], n))
-    step = max(_CHUNK // (n * d), 1)
+    step = max(BLOCK_ELEMENTS // (n * d), 1)
     for i in range(0, Delta.shape[0], step):
         moved = C + 2.0 * Delta[i : i + step, None, :]
         W_moved = region.solve_min(moved.reshape(-1, d)).reshape(moved.shape)

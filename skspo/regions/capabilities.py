@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .._utils.limits import BLOCK_ELEMENTS
+
 if TYPE_CHECKING:
     import cvxpy as cp
 
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
 
 #: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
 Memory = dict[str, Any]
-
-#: numbers in a block of normals of different rows: 32 MB
-BLOCK_ELEMENTS = 2**22
 
 #: eigenvalues below this share of the largest one are zero: those of graphs and sums are not that small
 RANK = 1e-10

@@ -24,15 +24,12 @@ from scipy.linalg import cho_factor, cho_solve
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Run
-from .._utils.limits import Deadline, TimeIsUp, check_time, one_blas_thread
+from .._utils.limits import BLOCK_ELEMENTS, Deadline, TimeIsUp, check_time, one_blas_thread
 from ..regions.capabilities import has
 from .base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, pass_work, rows_of
 
 #: steps that the fits of benchmarks/auto.py needed, typically, and operations on each entry of smoothed decisions
 STEPS, SMOOTHED = 20.0, 300.0
-
-#: number of entries of the matrices M per block of samples
-BLOCK_ELEMENTS = 2**20
 
 #: curvature, in units of typical costs and features, below which the loss counts as linear, and the longest step there
 FLAT, LONGEST = 1e-12, 100.0
