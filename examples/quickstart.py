@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from skspo import ShortestPath, SPOPlusRegressor, TwoStageRegressor, spo_loss
+from skspo import ShortestPath, SPOPlusRegressorCV, TwoStageRegressor, spo_loss
 from skspo.datasets import make_shortest_path
 
 
@@ -34,7 +34,7 @@ def main() -> None:
         )
         least_squares = TwoStageRegressor(region=region).fit(X, C)
         start = time.perf_counter()
-        spo = SPOPlusRegressor(region=region, alpha=0.1, prior="least_squares").fit(X, C)
+        spo = SPOPlusRegressorCV(region).fit(X, C)
         seconds = time.perf_counter() - start
         a, b = -least_squares.score(X_test, C_test), -spo.score(X_test, C_test)
         rows.append((a, b))
