@@ -47,9 +47,9 @@ from .survey import coordinates_of, survey_chunk
 #: largest number of moves of dual decisions; each costs a pass
 MAX_MOVES = 20
 
-#: numbers (features, costs and decisions) of the largest sample that is fitted in memory: 32 MB.  After a fit to one
-#: row in eight, itself started from one in eight of those, few passes over all rows are needed.
-SAMPLE_ELEMENTS = 2**22
+#: numbers (features, costs and decisions) of the rows that are loaded at most, as a sample or because their decisions
+#: are undecided: 128 MB
+SAMPLE_ELEMENTS = 2**24
 
 
 class GroupSums(NamedTuple):
@@ -260,18 +260,18 @@ class ChunkedObjective(LinearObjective):
         C_hat = self.region.to_min(ones * level + X @ columns.T) + C - R[:, -d:]
         return nearest_factor(C, C_hat, self.normals)
 
-    def sampled(self) -> LinearObjective | None:
-        """Return the same problem on a sample of the rows, in memory unless it is too large; None if there are few."""
+    def sampled(self, part: int = 0, parts: int = 1) -> LinearObjective | None:
+        """Return one of ``parts`` parts of a sample of the rows, in memory unless it is too large; None if few rows."""
         n, d = self.n_samples, self.normals.shape[1]
         fewer = sample_step(n)
         if fewer is None:
             return None
-        step = fewer * self._every.step
-        share = self._rows.reduce(Every(step), part_weight)
+        first, step = self._every.first + part * fewer * self._every.step, parts * fewer * self._every.step
+        share = self._rows.reduce(Every(step, 1.0, first), part_weight)
         if not share > 0:
             return None
         other = copy(self)
-        other._every, other._n = Every(step, share), -(-n // fewer)
+        other._every, other._n = Every(step, share, first), -(-(n - part * fewer) // (parts * fewer))
         if other.n_samples * (self.design.Z.shape[1] + 3 * d) > SAMPLE_ELEMENTS:
             other._reference_losses = {"zero": other._sum(part_start)[0]}
             return other
@@ -286,7 +286,7 @@ class ChunkedObjective(LinearObjective):
 
     def loaded(self) -> InMemoryObjective:
         """Return the same problem with all rows in memory."""
-        return self._in_memory(self._sum(part_sample), ALL_ROWS[:: self._every.step])
+        return self._in_memory(self._sum(part_sample), ALL_ROWS[self._every.first :: self._every.step])
 
     def _in_memory(self, parts: list[RowSample], numbers: range = ALL_ROWS) -> InMemoryObjective:
         """Return the problem on some rows."""

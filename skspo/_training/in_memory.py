@@ -223,9 +223,9 @@ class InMemoryObjective(LinearObjective):
         )
         return other
 
-    def thinned(self, step: int) -> Self:
+    def thinned(self, step: int, first: int = 0) -> Self:
         """Return the same problem with every ``step``-th row only, in the same coordinates."""
-        rows = slice(None, None, step)
+        rows = slice(first, None, step)
         return self.take(rows, float(self.weight[rows].sum()))
 
     @property
@@ -237,10 +237,10 @@ class InMemoryObjective(LinearObjective):
         """Return the objective itself."""
         return self
 
-    def sampled(self) -> Self | None:
-        """Return the same problem on a sample of the rows; None if there are few."""
+    def sampled(self, part: int = 0, parts: int = 1) -> Self | None:
+        """Return the same problem on one of ``parts`` parts of a sample of the rows; None if there are few rows."""
         step = sample_step(self.n_samples)
-        return None if step is None else self.thinned(step)
+        return None if step is None else self.thinned(step * parts, part * step)
 
     def with_rows(
         self,

@@ -188,8 +188,8 @@ class LinearObjective(ABC):
         """Return the same problem with all rows in memory."""
 
     @abstractmethod
-    def sampled(self) -> LinearObjective | None:
-        """Return the same problem on a sample of the rows; None if there are few."""
+    def sampled(self, part: int = 0, parts: int = 1) -> LinearObjective | None:
+        """Return the same problem on one of ``parts`` parts of a sample of the rows; None if there are few rows."""
 
     @abstractmethod
     def mean_loss(self, Theta: np.ndarray) -> float:

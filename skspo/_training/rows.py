@@ -32,14 +32,16 @@ def build_part(
 
 
 class Every(NamedTuple):
-    """Every ``step``-th row; together they have this share of the total weight."""
+    """Every ``step``-th row from ``first`` on; together they have this share of the total weight."""
 
     step: int = 1
     share: float = 1.0
+    first: int = 0
 
     def of(self, start: int) -> tuple[slice, int]:
         """Rows of a part whose first row is ``start``, and how many such rows come before the part."""
-        return slice(-start % self.step, None, self.step), -(-start // self.step)
+        after = start - self.first
+        return slice(max(-after, -after % self.step), None, self.step), max(-(-after // self.step), 0)
 
 
 ALL = Every()

@@ -162,8 +162,9 @@ class Solver(BaseEstimator):
     supports_chunks: ClassVar[bool] = False
     #: whether features may be in CSR form
     supports_sparse: ClassVar[bool] = False
-    #: whether the driver fits a sample of the rows first, as a warm start, if there are many rows
-    starts_from_sample: ClassVar[bool] = False
+    #: whether the driver fits a sample of the rows first, as a warm start, if there are many rows; None: if they are
+    #: not in memory
+    starts_from_sample: ClassVar[bool | None] = None
     #: whether the solver also works if decisions are not optimal
     tolerates_inexact: ClassVar[bool] = False
 

@@ -74,7 +74,8 @@ def fit_easier(easier: LinearObjective, part: Run, progress: Progress, tol: floa
 
 def fit_sample(objective: LinearObjective, run: Run, solver: Solver, fit: Fit) -> np.ndarray | None:
     """Fit to a sample of the rows; None if there are few rows.  A large sample starts from a smaller one."""
-    sample = objective.sampled() if solver.starts_from_sample or not objective.in_memory else None
+    wanted = not objective.in_memory if solver.starts_from_sample is None else solver.starts_from_sample
+    sample = objective.sampled() if wanted else None
     if sample is None:
         return None
     progress = Progress(f"sample of {sample.n_samples} rows", objective, run, getattr(solver, "verbose", 0))

@@ -48,66 +48,26 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
-from ..base import (
-    CERTIFICATE,
-    MATRIX_SPEED,
-    STEP,
-    Estimate,
-    Progress,
-    Result,
-    Solver,
-    Status,
-    pass_work,
-    rows_of,
-)
-from .cycles import cycle_basis
+from ..base import CERTIFICATE, Estimate, Progress, Result, Solver, Status, pass_work
 from .reduced_form import forms_of
-from .state import State, large_enough
+from .state import GROWN, State
+from .work import coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
+from .working_set import FIRST_TOL, WorkingSet, leaves_out_rows
 
-#: iterations that the fits of benchmarks/auto.py needed, typically; operations of one of them on each entry of the
-#: iterate; and arrays of the size of the iterate
-ITERATIONS, ITERATE, COPIES = 30.0, 100.0, 20.0
+#: iterations that the fits of benchmarks/auto.py needed, typically, and arrays of the size of the iterate
+ITERATIONS, COPIES = 30.0, 20.0
 
 #: iterations, and passes of the same cost before them, without which there is no point in starting
 LEAST_ITERATIONS = 20
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
-SHORT, GROWN, FAR = 0.6, 5.0, 300.0
+SHORT, FAR = 0.6, 300.0
 
 
 def is_simple(region: Any, d: int) -> bool:
     """Whether the matrix of a sample is diagonal, or diagonal minus rank one: iterations take little time then."""
     return has(region, "standard_form") and region.standard_form(d).A.shape[0] <= 1
-
-
-def predicted_work(objective: LinearObjective, run: Run) -> float:
-    """Multiplications of one iteration, roughly: small matrices of every sample, then one factorisation."""
-    d, q = objective.normals.shape[1], objective.design.n_coef
-    region: Any = objective.region
-    curved = not has(region, "standard_form")
-    A = (region.quadratic_form(d).standard if curved else region.standard_form(d)).A
-    N, k = A.shape[1], d - objective.normals.shape[0]
-    null = max(N - A.shape[0], k)
-    small = N**3 if curved else N * k**2 if A.shape[0] == 1 else 2 * N * null**2 + 2 * null**3
-    if null == k and not objective.design.shared and large_enough(objective.n_samples, null):
-        if run.derived.planar is None:
-            flows = A.shape[0] > 1 and not curved
-            run.derived.planar = flows and cycle_basis(A.toarray()) is not None
-        if run.derived.planar:
-            small = int(null**2.5)  # bands of about the root of the number of faces
-    if objective.design.shared:
-        return objective.n_samples * float(small + N * null * q + null * q**2) + float(q) ** 3
-    # The matrix is symmetric, and so are its blocks.
-    return objective.n_samples * float(small + k**2 * q**2 / 4) + float(k * q) ** 3 / 3
-
-
-def iteration_work(objective: LinearObjective, run: Run) -> float:
-    """Work of one iteration: products and factorisations, and operations on arrays of the size of the iterate."""
-    region: Any = objective.region
-    d = objective.normals.shape[1]
-    form = region.standard_form(d) if has(region, "standard_form") else region.quadratic_form(d).standard
-    return STEP + predicted_work(objective, run) / MATRIX_SPEED + ITERATE * objective.n_samples * form.A.shape[1]
 
 
 class InteriorPointSolver(Solver):
@@ -124,6 +84,8 @@ class InteriorPointSolver(Solver):
 
     name = "interior-point"
     requires = ("standard_form", "repair")
+    supports_chunks = True
+    starts_from_sample = False
 
     @classmethod
     def missing(cls, region: Region) -> list[str]:
@@ -139,26 +101,39 @@ class InteriorPointSolver(Solver):
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Iterations and a certificate; memory of the iterate, a block of matrices, and the coupled matrix."""
-        d, q = objective.normals.shape[1], objective.design.n_coef
-        coupled = q if objective.design.shared else (d - objective.normals.shape[0]) * q
-        memory = 8.0 * (COPIES * objective.n_samples * d + 2.0 * float(coupled) ** 2)
-        return Estimate(ITERATIONS * iteration_work(objective, run) + CERTIFICATE * pass_work(objective), memory)
+        share, work, memory = 1.0, ITERATIONS * iteration_work(objective, run), objective.bytes_to_load
+        if leaves_out_rows(objective):
+            share, work, memory = undecided_share(objective), ITERATIONS * working_set_work(objective, run), 0.0
+        size = coupled_size(objective)
+        memory += 8.0 * (COPIES * share * objective.n_samples * objective.normals.shape[1] + 2.0 * float(size) ** 2)
+        return Estimate(work + CERTIFICATE * pass_work(objective), memory)
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether the first few iterations fit into the time that is left."""
-        return run.deadline.allows(LEAST_ITERATIONS * predicted_work(objective, run))
+        share = undecided_share(objective) if leaves_out_rows(objective) else 1.0
+        return run.deadline.allows(LEAST_ITERATIONS * predicted_work(objective, run, share))
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
         with one_blas_thread:  # matrices of single samples are small
-            return self._solve(rows_of(objective), run, start)
+            paused: WorkingSet | _Search | None = run.paused.pop(self.name, None)
+            if isinstance(paused, _Search):
+                return paused.go_on(run, objective.least_squares if start is None else start)
+            if paused is not None or leaves_out_rows(objective):
+                search = WorkingSet(self, objective, start) if paused is None else paused
+                result = search.run(run, self._fit_sample)
+                if result is not None:
+                    return result
+                start = search.best[0]
+            return self._solve(objective.loaded(), run, start)
+
+    def _fit_sample(self, sample: LinearObjective, run: Run) -> Result:
+        with run.deadline.enforced():
+            return InteriorPointSolver(tol=max(self.tol, FIRST_TOL), verbose=self.verbose).solve(sample, run)
 
     def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
         start = objective.least_squares if start is None else start
-        search: _Search | None = run.paused.pop(self.name, None)
-        if search is not None:
-            return search.go_on(run, start)
         try:
             forms = forms_of(objective, run)
             if not forms:

@@ -34,6 +34,9 @@ PLANAR_WORK = 4_000
 START, CURVED_START = 0.3, 0.1
 MOST, CURVED_MOST = 0.995, 0.95
 
+#: growth of the coefficients from which on the optimum counts as far away
+GROWN = 5.0
+
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
 
@@ -448,6 +451,6 @@ def orthonormalized(objective: InMemoryObjective) -> tuple[Any, np.ndarray]:
     return design, back
 
 
-def large_enough(n_samples: int, n_faces: int) -> bool:
+def large_enough(n_samples: float, n_faces: int) -> bool:
     """Whether banded matrices pay: with few samples their many operations take longer than the few on dense ones."""
     return n_faces * max(n_samples, n_faces) >= PLANAR_WORK
