@@ -104,7 +104,7 @@ class WorkingSet:
                 progress(self.n_iter, self.best[1], self.bound.value)
                 if progress.late():
                     raise TimeIsUp
-                if progress.spend(0.0):
+                if progress.spend(0.0) and self._gap() > solver.tol:
                     status = Status.PAUSED
                     run.paused[solver.name] = self
                     break
