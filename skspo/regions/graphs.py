@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -306,13 +307,24 @@ class ShortestPath(PolyhedralRegion):
 
     def _argmin(self, C: np.ndarray, data: _Network) -> np.ndarray:
         W = np.empty_like(C)
+        cyclic = []
         for rows, network in data.groups(len(C)):
             if network.sweep is None:
-                with rows_among(rows):
-                    W[rows] = self._flows(C[rows], network)
+                cyclic.append((rows, network))
                 continue
             for block in _blocks(rows, C.shape[1]):
                 W[block] = network.sweep.shortest(np.ascontiguousarray(C[block].T))
+        if data.pair is None and cyclic:
+            W = self._flows(C, data)
+        elif data.pair is not None and cyclic:
+            # One linear program, of which ends change the right-hand sides.
+            rows = np.sort(np.concatenate([rows for rows, _ in cyclic]))
+            form = self._form_of_rows(data._replace(pair=data.pair[rows]))
+            first = replace(form, b_eq=form.b_eq[0], upper=form.upper[0])
+            with rows_among(rows):
+                W[rows] = solve_rows(first, C[rows], n_jobs=self.n_jobs, rows=form.varying())
+            for rows, network in cyclic:
+                W[rows] = drop_free_cycles(W[rows], C[rows], *network.ends, *network.terminals)
         return W
 
     def _flows(self, C: np.ndarray, network: _Network) -> np.ndarray:
@@ -450,7 +462,9 @@ class ShortestPath(PolyhedralRegion):
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
         """Return the flows of one unit from source to target, {flow out - flow in = 1 at the source, 0 elsewhere}."""
-        data = self._data(self.resolve_dim(n_dim))
+        return self._form_of_rows(self._data(self.resolve_dim(n_dim)))
+
+    def _form_of_rows(self, data: _Network) -> InequalityForm:
         if data.pair is None:
             return data.form
         # Conservation at all nodes, so that the matrix is the same for all pairs.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from brute_force import all_permutations, assert_best, assert_worst, quick, seeds
 from hypothesis import given
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 
 import skspo as sk
@@ -200,3 +200,18 @@ def test_rectangular_assignments(n, m):
         assert diameter(region, n * m) == pytest.approx(np.linalg.norm(points[:, None] - points, axis=2).max())
     names = Assignment(n, m).variable_names
     assert (names[0], names[-1], len(names)) == ("0 -> 0", f"{n - 1} -> {m - 1}", n * m)
+
+
+def test_rows_with_ends_of_their_own_have_one_program_and_the_decisions_of_separate_ones():
+    """Streets both ways, with costs of both signs, in one call and with a region for each pair of ends."""
+    nodes = list(itertools.product(range(3), range(3)))
+    edges = [(a, b) for a in nodes for b in nodes if abs(a[0] - b[0]) + abs(a[1] - b[1]) == 1]
+    rng = np.random.default_rng(0)
+    C = rng.normal(size=(30, len(edges)))
+    ends = [tuple(nodes[k] for k in rng.permutation(9)[:2]) for _ in range(30)]
+    params = {"source": [a for a, _ in ends], "target": [b for _, b in ends]}
+    region = ShortestPath(edges, nodes[0], nodes[-1]).with_rows(params, 30, len(edges))
+    W = region.argmin(C)
+    for w, c, (source, target) in zip(W, C, ends, strict=True):
+        (alone,) = ShortestPath(edges, source, target).argmin(c[None])
+        assert_allclose(w, alone, atol=1e-9)
