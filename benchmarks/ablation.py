@@ -505,12 +505,12 @@ SWITCHES: dict[str, Switch] = {
     ),
     # oracles
     "short search": Switch(
-        {"regions._oracles.mixed_integer._Search.solve": nothing},
+        {"regions._oracles.mixed_integer._DepthFirst.solve": nothing},
         [
             Case("two resources", "dual", (60, 150), (3, 6), (10, 20), 0.01),
             Case("mixed integer", "auto", (60, 150), (3, 6), (8, 15), 0.01),
         ],
-        "mixed_integer.py: _Search",
+        "mixed_integer.py: _DepthFirst",
     ),
     "table of a knapsack": Switch(
         {"regions.integer._whole_numbers": nothing},

@@ -38,7 +38,7 @@ from .generalization import check_calibration, generalization_bound, spo_plus_ra
 from .geometry import diameter, need, region_geometry
 
 
-class LinearModel(Protocol):
+class LinearPredictor(Protocol):
     """Fitted linear model of costs."""
 
     coef_: np.ndarray
@@ -108,7 +108,7 @@ class RiskCertificate:
 
 
 def risk_certificate(
-    estimator: LinearModel,
+    estimator: LinearPredictor,
     X: ArrayLike,
     y: ArrayLike,
     calibration: CalibrationFunction,
@@ -267,7 +267,13 @@ def _check_same_region(calibration: CalibrationFunction, region: Region, d: int)
 
 
 def _gap(
-    estimator: LinearModel, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, G: np.ndarray, radius: float
+    estimator: LinearPredictor,
+    risk: float,
+    Z: np.ndarray,
+    C: np.ndarray,
+    coef: np.ndarray,
+    G: np.ndarray,
+    radius: float,
 ) -> tuple[float, str]:
     """Upper bound on the training risk minus the least one in the class, and what proves it."""
     choices = [(risk, "losses are not negative")]
@@ -286,7 +292,7 @@ def _gap(
 
 
 def _own_bound(
-    estimator: LinearModel, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
+    estimator: LinearPredictor, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
 ) -> float | None:
     """Lower bound on the training risk over the class, from the estimator's own certificate; None if it has none."""
     if not isinstance(estimator, SPOPlusRegressor) or estimator.surrogate_region is not None:
@@ -314,7 +320,7 @@ def _own_bound(
     return float(estimator.lower_bound_) - penalty
 
 
-def _reference_bound(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
+def _reference_bound(estimator: LinearPredictor, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
     """Lower bound on the training risk over the class, from a fit without penalty; None if it does not cover them."""
     reference = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
     with quiet:  # the bound is valid even if the fit stops early
@@ -323,7 +329,7 @@ def _reference_bound(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, radiu
     return float(reference.lower_bound_) if _covers(reference, Z, C, coef, radius) else None
 
 
-def _covers(estimator: LinearModel, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
+def _covers(estimator: LinearPredictor, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
     """Whether every model of the class is where a bound without ridge is proved (see ``skspo._training.objective``)."""
     d = C.shape[1]
     visible = project_visible(C, equalities_of(estimator.region_, d))

@@ -12,12 +12,10 @@ import numpy as np
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
+from .._utils.limits import BLOCK_ELEMENTS
 
 #: numbers of a pool at most; those that have not been the best for any sample for longest are dropped
 MOST_NUMBERS = 2**20
-
-#: numbers of the matrix of scores of a block of rows
-BLOCK = 2**22
 
 
 class DecisionPool:
@@ -49,7 +47,7 @@ class DecisionPool:
     def best(self, U: np.ndarray) -> np.ndarray:
         """Decisions of the pool that maximise u_i.v, for each row of U."""
         self.calls += 1
-        size = max(BLOCK // max(len(self.V), 1), 1)
+        size = max(BLOCK_ELEMENTS // max(len(self.V), 1), 1)
         best = np.concatenate([(U[k : k + size] @ self.V.T).argmax(axis=1) for k in range(0, len(U), size)])
         self.used[best] = self.calls
         return self.V[best]

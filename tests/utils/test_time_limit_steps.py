@@ -56,7 +56,7 @@ ROW_BY_ROW = {
     "HiGHS-threads": (box(n_jobs=2), LinearModel, "optimum"),
     "branch-and-bound": (
         MixedInteger([[3, 4, 5, 3, 4.5]], [9], bounds=(0, 1), integrality=1, sense="max"),
-        mixed_integer._Search,
+        mixed_integer._DepthFirst,
         "solve",
     ),
     "Clarabel": (CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8], 5), ConicSet, "_solve"),

@@ -1,7 +1,7 @@
 """Mixed-integer programs that share their constraints, solved with HiGHS row by row.
 
 A call of the branch and bound of HiGHS takes milliseconds even if the program is tiny, and a linear program takes some
-50 microseconds.  So a short search comes first (``_Search``): depth first, with linear programs that start from the
+50 microseconds.  So a short search comes first (``_DepthFirst``): depth first, with linear programs that start from the
 basis of their parent.  It ends at once if the optimum of the relaxation is integer, or if a first descent finds a
 decision that costs no more than it.  Rows that need more nodes are left to HiGHS, from the start.  Milliseconds for a
 row, before and now: knapsacks of two resources with 8, 20 and 40 items 5.5 and 2.8, 14.7 and 13.8, 51.8 and 52.8;
@@ -92,7 +92,7 @@ def solve_chunk(
     W = np.empty_like(C)
     if not C.shape[0]:
         return W
-    search, complete = _Search(form, integers), None
+    search, complete = _DepthFirst(form, integers), None
     total = np.inf if time_limit is None else float(time_limit)
     wide = np.any(much_larger(C), axis=1).tolist()
     for i, c in enumerate(C):
@@ -170,7 +170,7 @@ def _settle(
 
     def solve(form: InequalityForm, c: np.ndarray) -> np.ndarray:
         try:
-            w = _Search(form, integers).solve(c, row, left(), None)
+            w = _DepthFirst(form, integers).solve(c, row, left(), None)
         except InfeasibleRegionError:
             w = None
         return _BranchAndBound(form, integers).solve(c, row, left(), None) if w is None else w
@@ -248,7 +248,7 @@ class _Node(NamedTuple):
     basis: highspy.HighsBasis | None  # None: go on from the last linear program
 
 
-class _Search(LinearModel):
+class _DepthFirst(LinearModel):
     """Branch and bound with few nodes."""
 
     def __init__(self, form: InequalityForm, integers: np.ndarray) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..user import CvxpyRegion
-from ._model import Model, Rows
+from ._model import LinearRows, Model
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -166,7 +166,9 @@ class Constraints:
         return listed + ([w[above] <= cells.upper[above]] if above.any() else [])
 
 
-def _compile(cells: Cells, constraints: Sequence[cp.Constraint], objective: cp.Expression) -> tuple[Rows, np.ndarray]:
+def _compile(
+    cells: Cells, constraints: Sequence[cp.Constraint], objective: cp.Expression
+) -> tuple[LinearRows, np.ndarray]:
     """Rows of affine constraints, and the coefficients of an affine objective."""
     import cvxpy as cp
 
@@ -182,10 +184,11 @@ def _compile(cells: Cells, constraints: Sequence[cp.Constraint], objective: cp.E
         raise RuntimeError("read_region: this version of CVXPY compiles problems in a way that skspo does not support.")
     A, high = A[:-d], b[:-d]  # A w = high, then A w <= high
     low = np.where(np.arange(high.size) < dims.zero, high, -np.inf)
-    return _bounds_from_rows(Rows(A, low, high, cells.lower, cells.upper)), np.asarray(data["c"], dtype=np.float64)
+    rows = LinearRows(A, low, high, cells.lower, cells.upper)
+    return _bounds_from_rows(rows), np.asarray(data["c"], dtype=np.float64)
 
 
-def _bounds_from_rows(rows: Rows) -> Rows:
+def _bounds_from_rows(rows: LinearRows) -> LinearRows:
     """Rows with a single entry are bounds, which oracles and solvers treat as such."""
     A = rows.A
     A.eliminate_zeros()
@@ -196,4 +199,4 @@ def _bounds_from_rows(rows: Rows) -> Rows:
         ends = np.stack([rows.low[single] / entries.data, rows.high[single] / entries.data])
     np.maximum.at(lower, entries.indices, ends.min(axis=0))
     np.minimum.at(upper, entries.indices, ends.max(axis=0))
-    return Rows(A[~single], rows.low[~single], rows.high[~single], lower, upper)
+    return LinearRows(A[~single], rows.low[~single], rows.high[~single], lower, upper)

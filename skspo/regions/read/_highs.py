@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._model import Model, Rows
+from ._model import LinearRows, Model
 
 if TYPE_CHECKING:
     import highspy
@@ -185,7 +185,7 @@ def _read(highs: highspy.Highs, what: str) -> Model:
     columns = matrix.format_ == highspy.MatrixFormat.kColwise
     A = (sp.csc_array if columns else sp.csr_array)(parts, shape=(lp.num_row_, d))
     bounds = (lp.row_lower_, lp.row_upper_, lp.col_lower_, lp.col_upper_)
-    rows = Rows(sp.csr_array(A), *(np.array(bound, dtype=np.float64) for bound in bounds))
+    rows = LinearRows(sp.csr_array(A), *(np.array(bound, dtype=np.float64) for bound in bounds))
     sense = "max" if lp.sense_ == highspy.ObjSense.kMaximize else "min"
     integers = np.array([kind != kinds.kContinuous for kind in types])
     return Model(rows.region(integers, sense, names), np.array(lp.col_cost_, dtype=np.float64))

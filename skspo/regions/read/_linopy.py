@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._model import Model, Rows
+from ._model import LinearRows, Model
 
 
 def read_linopy(source: Any) -> Model:
@@ -29,7 +29,7 @@ def read_linopy(source: Any) -> Model:
     # The matrices are those of scaled variables y = scale x, if the user wants it.
     scale = np.asarray(getattr(matrices, "var_scaling", np.ones(d)), dtype=np.float64)
     lower, upper = (np.asarray(bound, dtype=np.float64) / scale for bound in (matrices.lb, matrices.ub))
-    rows = Rows(sp.csr_array(A @ sp.diags_array(scale)), low, high, lower, upper)
+    rows = LinearRows(sp.csr_array(A @ sp.diags_array(scale)), low, high, lower, upper)
     types = np.asarray(matrices.vtypes)
     sense = "max" if source.objective.sense == "max" else "min"
     cost = np.asarray(matrices.c, dtype=np.float64) * scale / float(getattr(source.objective, "scaling", 1.0))

@@ -20,7 +20,7 @@ class Model(NamedTuple):
     cost: np.ndarray  # (d,) coefficients of the objective; zeros if there is none
 
 
-class Rows(NamedTuple):
+class LinearRows(NamedTuple):
     """Constraints low <= A w <= high, and lower <= w <= upper; infinity means that there is no bound."""
 
     A: sp.csr_array

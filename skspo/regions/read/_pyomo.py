@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._utils.errors import InfeasibleRegionError
-from ._model import Model, Rows
+from ._model import LinearRows, Model
 
 
 def read_pyomo(source: Any) -> Model:
@@ -56,7 +56,7 @@ def read_pyomo(source: Any) -> Model:
     cost[[column[key] for key in costs]] = list(costs.values())
     lower, upper, integers = _domains(list(variables.values()))
     sense = "max" if objectives and objectives[0].sense == pyo.maximize else "min"
-    rows = Rows(A, low, high, lower, upper)
+    rows = LinearRows(A, low, high, lower, upper)
     return Model(rows.region(integers, sense, [v.name for v in variables.values()]), cost)
 
 

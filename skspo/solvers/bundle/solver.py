@@ -129,14 +129,14 @@ class BundleSolver(Solver):
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimise from ``start`` or from least squares; ``n_iter`` counts passes."""
         with one_blas_thread:  # the program's matrices are small
-            search: Search | None = run.paused.pop(self.name, None)
+            search: BundleSearch | None = run.paused.pop(self.name, None)
             done = 0 if search is None else search.n_iter
             progress = Progress(self.name, objective, run, self.verbose, tol=self.tol, done=done)
             status, message = Status.CONVERGED, ""
             if search is None:
                 model = CutModel(objective, run, self.n_groups, self.max_cuts)
                 limit = 500 if self.max_iter is None else max(self.max_iter, 1)
-                search = Search(model, progress, self.tol, limit)
+                search = BundleSearch(model, progress, self.tol, limit)
                 search.begin(start)
             else:
                 search.go_on(progress, start)
@@ -164,7 +164,7 @@ class BundleSolver(Solver):
             return result
 
 
-class Search:
+class BundleSearch:
     """State of the bundle method: the best point, the model, the step, the best bound and the phase.
 
     Parameters

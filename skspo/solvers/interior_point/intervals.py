@@ -40,7 +40,7 @@ START, MOST = 0.3, 0.995
 
 #: a cost stops when its gap, and what the certificate charges for its moments, are this share of the tolerance; or when
 #: its gap is smaller by another factor
-SHARE, SMALLER = 0.25, 1e-3
+DONE, SMALLER = 0.25, 1e-3
 
 #: iterations that the fits of benchmarks/auto.py needed, typically; operations of one of them on each entry of the
 #: iterate; and arrays of the size of the iterate
@@ -106,7 +106,7 @@ class IntervalSolver(Solver):
                     break
                 n_iter += 1
                 try:
-                    intervals.step(SHARE * self.tol)
+                    intervals.step(DONE * self.tol)
                 except TimeIsUp:
                     status, message = Status.TIME_LIMIT, run.deadline.message
                     break
