@@ -32,10 +32,7 @@ from ..metrics import mean_cost
 from ..regions.simplex import Simplex
 from ._compose import find_model, fit_with, is_same, with_region
 from ._cv import SPOPlusRegressorCV
-from ._folds import Splits, Splitter
-
-#: folds of estimators that choose a penalty, if every class has so many samples
-N_FOLDS = 5
+from ._folds import N_FOLDS, Splits, Splitter
 
 
 class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -232,13 +229,9 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
                 )
             model, target = with_region(given, Simplex()), C
         last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-        without_folds = last.get_params(deep=False).get("cv", 0) is None
-        if without_folds:
+        if last.get_params(deep=False).get("cv", 0) is None:
             last.set_params(cv=self._splits(X, labels))
-        fit_with(model, X, target, sample_weight=weight)
-        if without_folds:
-            last.set_params(cv=None)
-        return model
+        return fit_with(model, X, target, sample_weight=weight)
 
     def _splits(self, X: Any, labels: np.ndarray) -> Splits | None:
         """Folds in which all classes occur, if possible."""

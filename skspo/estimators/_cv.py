@@ -61,11 +61,8 @@ from ._folds import Parts, Score, Search, Splits, Splitter, cv_splits, held_out_
 from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
 
-#: default relative duality gap of the fits on folds, unless ``tol`` is larger
+#: Relative duality gap of the fits on folds, unless ``tol`` is larger: below the differences between candidates.
 CV_TOL = 1e-3
-
-#: default number of worse candidates after which the path ends
-PATIENCE = 3
 
 
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -222,7 +219,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         tol: float = 1e-6,
         max_iter: int | None = None,
         cv_tol: float | None = None,
-        patience: int | None = PATIENCE,
+        patience: int | None = 3,
         store_cv_predictions: bool = False,
         time_limit: float | None = None,
         n_jobs: int | None = None,

@@ -16,36 +16,32 @@ from few groups: a group that is large and rare may be missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._training.fitted import check_frames, fitted_region, innermost
+from .._training.fitted import check_frames, innermost
 from .._training.inputs import say_training_share, training_share
-from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_upper
+from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, mean_upper
 from .._utils.params import integer, number, one_of
 from .._utils.types import Predictor, RandomState, RegionParams
-from ..losses import check_offset, check_weight
 from ..metrics import _spo_losses
 from ..regions.base import Region
-from ..regions.check import check_region
-from ._report import N_RESAMPLES, check_level, describe_region, predict_costs
+from ._folds import numbers_in_memory
+from ._report import N_RESAMPLES, Samples, check_level, describe_region
 
 check_loss_bound = number(above=0.0)
 check_method = one_of("betting", "bernstein")
 check_resamples = integer(100)
 
-#: oracles of conic regions have tolerances; the range of a box of costs is enlarged by this share of its terms
+#: Oracles of conic regions have tolerances: the range of a box of costs is enlarged by this share of its terms.
 ORACLE_TOLERANCE = 1e-6
 
-#: numbers in one call of the oracle
-ORACLE_BLOCK = 1 << 21
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HeldOutRisk:
     """Result of :func:`~skspo.held_out_risk`: prints plainly.
 
@@ -94,28 +90,28 @@ class HeldOutRisk:
     """
 
     name: str
-    other_name: str
     mean_loss: float
     normalized_loss: float
     interval: Interval
     normalized_interval: Interval
-    group_mean_loss: float
-    upper_bound: float
-    other_mean_loss: float
-    difference: float
-    difference_interval: Interval
-    difference_bounds: Interval
-    ratio: float
-    ratio_interval: Interval
-    loss_bound: float
     capped: bool
     level: float
     method: str
     n_samples: int
     n_groups: int
     region: Region
-    assumptions: list[str]
     training_share: float = np.nan
+    group_mean_loss: float = np.nan
+    upper_bound: float = np.nan
+    other_name: str = ""
+    other_mean_loss: float = np.nan
+    difference: float = np.nan
+    difference_interval: Interval = NO_INTERVAL
+    difference_bounds: Interval = NO_INTERVAL
+    ratio: float = np.nan
+    ratio_interval: Interval = NO_INTERVAL
+    loss_bound: float = np.nan
+    assumptions: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         title = f"Held-out risk of {self.name}, {self.n_samples:,} samples"
@@ -283,59 +279,68 @@ def held_out_risk(
     check_method("method", method)
     check_resamples("n_resamples", n_resamples)
     models = [estimator] if other is None else [estimator, other]
-    rows = {"offset": offset, "sample_weight": sample_weight, "groups": groups}
-    pairs = [
-        predict_costs(model, X, C, "held_out_risk", region, region_params=region_params, **rows) for model in models
-    ]
+    samples = Samples.of(
+        models,
+        X,
+        C,
+        "held_out_risk",
+        region,
+        sample_weight=sample_weight,
+        groups=groups,
+        offset=offset,
+        region_params=region_params,
+    )
     if isinstance(cost_bounds, tuple | list):  # the ends may be series, with the variables as index
         ends: dict[str, Any] = {f"cost_bounds[{k}]": end for k, end in enumerate(cost_bounds)}
         check_frames(estimator, region, C=C, **ends)
-    C_arr = pairs[0][0]
-    region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
-    weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)
-    evaluated = [_spo_losses(C_arr, C_hat, region, "oracle", known, region_params) for _, C_hat in pairs]
-    best, losses = np.abs(evaluated[0][1]), np.column_stack([loss for loss, *_ in evaluated])
-    largest, reason = _range(region, C_arr, loss_bound, cost_bounds, loss_cap, region_params)
+    found = [
+        _spo_losses(samples.C, C_hat, samples.region, "oracle", samples.offset, region_params)
+        for C_hat in samples.predicted
+    ]
+    best, losses = np.abs(found[0][1]), np.column_stack([loss for loss, *_ in found])
+    largest, reason = _range(samples.region, samples.C, loss_bound, cost_bounds, loss_cap, region_params)
     worst = float(losses.max())
     if loss_cap is None and worst > largest * (1.0 + 1e-6):
         raise ValueError(f"loss_bound is {largest:.6g}, but a sample has a regret of {worst:.6g}: it is no bound.")
 
-    terms = group_terms(np.column_stack([best, losses]), weight, groups)
-    sums = terms.sum(axis=0)
-    size, own, against = float(sums[1]), float(sums[2]), float(sums[3]) if other is not None else np.nan
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    bootstrap = Bootstrap(terms, level, n_resamples, rng)
-    proved = bool(np.isfinite(largest))
-    upper, bounds = np.nan, NO_INTERVAL
-    if proved:
-        capped = group_terms(np.minimum(losses, largest), weight, groups)
+    terms = samples.terms(best, losses)
+    _, size, own, *against = terms.sum(axis=0).tolist()
+    bootstrap = Bootstrap(
+        terms, level, n_resamples, np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    )
+    more: dict[str, Any] = {}
+    if other is not None:
+        more |= {
+            "other_name": type(innermost(other)).__name__,
+            "other_mean_loss": against[0],
+            "difference": own - against[0],
+            "difference_interval": bootstrap.interval(2, 0, minus=3),
+            "ratio": own / against[0] if against[0] > 0 else np.nan,
+            "ratio_interval": bootstrap.interval(2, 3),
+        }
+    if groups is not None:
+        more["group_mean_loss"] = float((terms[:, 2] / terms[:, 0]).mean())
+    if np.isfinite(largest):
+        capped = samples.terms(np.minimum(losses, largest))
         if groups is not None:  # every group counts the same
             capped /= len(capped) * capped[:, :1]
-        upper, bounds = _proved(capped, largest, 1.0 - level, method)
+        more["upper_bound"], more["difference_bounds"] = _proved(capped, largest, 1.0 - level, method)
+        more["loss_bound"] = largest
+        more["assumptions"] = _assumptions(samples, len(terms), reason)
     return HeldOutRisk(
         name=type(innermost(estimator)).__name__,
-        other_name="" if other is None else type(innermost(other)).__name__,
         mean_loss=own,
         normalized_loss=own / size if size > 0 else np.nan,
         interval=bootstrap.interval(2, 0),
         normalized_interval=bootstrap.interval(2, 1),
-        group_mean_loss=np.nan if groups is None else float((terms[:, 2] / terms[:, 0]).mean()),
-        upper_bound=upper,
-        other_mean_loss=against,
-        difference=own - against,
-        difference_interval=NO_INTERVAL if other is None else bootstrap.interval(2, 0, minus=3),
-        difference_bounds=bounds,
-        ratio=own / against if against > 0 else np.nan,
-        ratio_interval=NO_INTERVAL if other is None else bootstrap.interval(2, 3),
-        loss_bound=largest if proved else np.nan,
         capped=loss_cap is not None,
         level=float(level),
         method=method,
-        n_samples=len(terms) if groups is None else len(C_arr) if weight is None else int(np.count_nonzero(weight)),
+        n_samples=len(losses) if samples.weight is None else int(np.count_nonzero(samples.weight)),
         n_groups=len(terms),
-        region=region,
-        training_share=float(np.fmax.reduce([training_share(model, X, C_arr) for model in models])),
-        assumptions=_assumptions(len(terms), region, reason, weight is not None, groups is not None) if proved else [],
+        region=samples.region,
+        training_share=float(np.fmax.reduce([training_share(model, X, samples.C) for model in models])),
+        **more,
     )
 
 
@@ -356,15 +361,13 @@ def _proved(terms: np.ndarray, largest: float, delta: float, method: str) -> tup
     return upper, Interval(-low, high)
 
 
-def _assumptions(n: int, region: Region, reason: str, weighted: bool, grouped: bool) -> list[str]:
-    """What the proved bounds rest on, in words."""
-    assumptions = [
-        f"the {n:,} {'groups' if grouped else 'samples'} are independent of each other and of the choice of the model",
-        reason,
-    ]
-    if weighted:
+def _assumptions(samples: Samples, n: int, reason: str) -> list[str]:
+    """What the proved bounds rest on, in words; ``n`` is the number of independent samples or groups."""
+    what = "samples" if samples.groups is None else "groups"
+    assumptions = [f"the {n:,} {what} are independent of each other and of the choice of the model", reason]
+    if samples.weight is not None:
         assumptions.append("the weights do not depend on the regrets; expected regrets are averaged with them")
-    if region._may_be_inexact or region._fault is not None:
+    if samples.region._may_be_inexact or samples.region._fault is not None:
         assumptions.append("the oracle, which may be inexact, finds the best costs")
     return assumptions
 
@@ -452,7 +455,7 @@ def regret_range(region: Region, low: np.ndarray, high: np.ndarray) -> float:
         return np.einsum("ij,ij->i", V, region.solve_min(-V))
 
     least, most = np.empty(d), np.empty(d)
-    for start in range(0, d, rows := max(1, ORACLE_BLOCK // d)):
+    for start in range(0, d, rows := max(1, numbers_in_memory() // d)):
         part = slice(start, min(start + rows, d))
         E = np.eye(part.stop - part.start, d, k=start)
         most[part], least[part] = support(E), -support(-E)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -292,23 +293,29 @@ def decision_report(
         raise ValueError("X_train and C_train must be given together.")
     check_level("level", level)
     inner = innermost(estimator)
-    given = {"offset": offset, "sample_weight": sample_weight, "groups": groups}
-    C_arr, C_hat = predict_costs(estimator, X, C, "report", region, region_params=region_params, **given)
-    region = check_region(fitted_region(estimator, region), n_dim=C_arr.shape[1])
-    weight = check_weight(sample_weight, C_arr)
-    known = check_offset(offset, C_arr.shape)
-
+    samples = Samples.of(
+        [estimator],
+        X,
+        C,
+        "report",
+        region,
+        sample_weight=sample_weight,
+        groups=groups,
+        offset=offset,
+        region_params=region_params,
+    )
+    region, d = samples.region, samples.C.shape[1]
     rows: dict[str, dict[str, float]] = {}
     losses: dict[str, np.ndarray] = {}
 
     def add(name: str, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows[name], losses[name], size, means = _figures(C_arr, predicted, region, weight, known, region_params)
+        rows[name], losses[name], size, means = samples.figures(predicted)
         return size, means
 
-    size, means = add(type(inner).__name__ if name is None else name, C_hat)
+    size, means = add(type(inner).__name__ if name is None else name, samples.predicted[0])
     # Names that are only numbers, such as those of the edges of a grid, would say little.
     named = hasattr(inner, "cost_names_in_") or "variable_names" in region.get_params(deep=False)
-    names = decision_names(estimator, region, C_arr.shape[1]) if named else None
+    names = decision_names(estimator, region, d) if named else None
     baselines: Baselines | None
     if X_train is not None and C_train is not None:
         given = {"C_train": C_train, "offset_train": offset_train, "sample_weight": sample_weight_train}
@@ -340,43 +347,85 @@ def decision_report(
                 note += " X_train and C_train, the data that the model was fitted to, are another way to get it."
         else:
             add(LEAST_SQUARES, baselines.least_squares(innermost_features(estimator, X)))
-        add(CONSTANT, np.broadcast_to(baselines.mean, C_arr.shape))
-    terms = group_terms(np.column_stack([size, *losses.values()]), weight, groups)
+        add(CONSTANT, np.broadcast_to(baselines.mean, samples.C.shape))
     return DecisionReport(
         rows,
-        n_samples=len(C_arr),
+        n_samples=len(samples.C),
         region=region,
         certificate=certificate_of(inner),
         note=note,
-        intervals=_intervals(list(losses)[1:], terms, level),
+        intervals=_intervals(list(losses)[1:], samples.terms(size, *losses.values()), level),
         level=float(level),
-        training_share=training_share(estimator, X, C_arr),
+        training_share=training_share(estimator, X, samples.C),
         chosen={} if names is None else {str(x): (float(a), float(b)) for x, a, b in zip(names, *means, strict=True)},
     )
 
 
-def predict_costs(
-    estimator: Predictor,
-    X: ArrayLike,
-    C: ArrayLike,
-    method: str,
-    region: Region | None,
-    *,
-    offset: ArrayLike | None,
-    region_params: RegionParams | None,
-    sample_weight: ArrayLike | None,
-    groups: ArrayLike | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """True costs, which may be missing where no decision can use them, and predictions without the offset.
+class Samples(NamedTuple):
+    """True costs, predictions of fitted models, and what is known about the samples."""
 
-    Of weights and groups only the index is read.
-    """
-    check_metadata(estimator, method, offset=offset, region_params=region_params)
-    rows = {"X": X, "C": C, "sample_weight": sample_weight, "groups": groups, "offset": offset}
-    check_frames(estimator, region, region_params=region_params, **rows)
-    with metadata_checked():  # the caller adds the offset
-        C_hat = estimator.predict(X)
-    return check_costs(C, C_hat, may_miss=True)
+    C: np.ndarray  # costs may be missing where no decision can use them
+    predicted: list[np.ndarray]  # by model, without the offset
+    region: Region
+    weight: np.ndarray | None
+    offset: np.ndarray | None
+    region_params: RegionParams | None
+    groups: ArrayLike | None
+
+    @classmethod
+    def of(
+        cls,
+        models: Sequence[Predictor],
+        X: ArrayLike,
+        C: ArrayLike,
+        method: str,
+        region: Region | None,
+        *,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
+    ) -> Samples:
+        """Check the arguments of ``method``, and predict; the region is that of the first model if none is given."""
+        rows = {"X": X, "C": C, "sample_weight": sample_weight, "groups": groups, "offset": offset}
+        predicted = []
+        for model in models:
+            check_metadata(model, method, offset=offset, region_params=region_params)
+            check_frames(model, region, region_params=region_params, **rows)
+            with metadata_checked():  # the offset is added later
+                values, C_hat = check_costs(C, model.predict(X), may_miss=True)
+            predicted.append(C_hat)
+        region = check_region(fitted_region(models[0], region), n_dim=values.shape[1])
+        weight, known = check_weight(sample_weight, values), check_offset(offset, values.shape)
+        return cls(values, predicted, region, weight, known, region_params, groups)
+
+    def figures(self, C_hat: np.ndarray) -> tuple[dict[str, float], np.ndarray, np.ndarray, np.ndarray]:
+        """Figures of predictions without the offset.
+
+        Then regret and absolute best cost of each sample, and the mean of its decisions and of the best ones, (2, d).
+        """
+        C_hat = C_hat.reshape(self.C.shape)
+        view, C_min, C_hat_min = _prepare(self.C, C_hat, self.region, self.offset, self.region_params)
+        C, possible = view.to_min(C_min), view.possible(*self.C.shape)  # 0 where no cost exists
+        W_hat, W = view._decide_min(C_hat_min), view.solve_min(C_min)
+        loss, z = _regrets(C_min, W_hat, W)
+        C_hat = C_hat if self.offset is None else C_hat + self.offset
+        size = np.average(np.abs(z), weights=self.weight)
+        # Costs of two equal decisions differ by rounding.
+        optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C).max(axis=1))
+        mean, own = np.average(loss, weights=self.weight), _rmse(C, self.weight, possible)
+        figures = {
+            "spo_loss": float(mean),
+            "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
+            "share_optimal": float(np.average(optimal, weights=self.weight)),
+            "rmse": _rmse(C_hat - C, self.weight, possible),
+            "size": _rmse(C_hat, self.weight, possible) / own if own > 0 else np.nan,
+        }
+        return figures, loss, np.abs(z), np.average(np.stack([W_hat, W]), axis=1, weights=self.weight)
+
+    def terms(self, *columns: np.ndarray) -> np.ndarray:
+        """Weights and weighted figures of samples, or of groups."""
+        return group_terms(np.column_stack(columns), self.weight, self.groups)
 
 
 def _intervals(others: list[str], terms: np.ndarray, level: float) -> dict[str, Interval]:
@@ -384,53 +433,6 @@ def _intervals(others: list[str], terms: np.ndarray, level: float) -> dict[str, 
     bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(0))
     intervals = {"spo_loss": bootstrap.interval(2, 0), "normalized_spo_loss": bootstrap.interval(2, 1)}
     return intervals | {other: bootstrap.interval(2, 3 + k) for k, other in enumerate(others)}
-
-
-def figures_of(
-    C: ArrayLike,
-    C_hat: ArrayLike,
-    region: Region,
-    *,
-    sample_weight: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
-    region_params: RegionParams | None = None,
-) -> dict[str, float]:
-    """Figures of predictions that do not include the offset; arguments as in :func:`decision_report`."""
-    C_arr, predicted = check_costs(C, C_hat, may_miss=True)
-    weight, known = check_weight(sample_weight, C_arr), check_offset(offset, C_arr.shape)
-    return _figures(C_arr, predicted, region, weight, known, region_params)[0]
-
-
-def _figures(
-    C: np.ndarray,
-    C_hat: np.ndarray,
-    region: Region,
-    weight: np.ndarray | None,
-    offset: np.ndarray | None,
-    region_params: RegionParams | None,
-) -> tuple[dict[str, float], np.ndarray, np.ndarray, np.ndarray]:
-    """Figures of one model, which predicts the costs less the offset.
-
-    Then regret and absolute best cost of each sample, and the mean of its decisions and of the best ones, (2, d).
-    """
-    C_hat = C_hat.reshape(C.shape)
-    view, C_min, C_hat_min = _prepare(C, C_hat, region, offset, region_params)
-    C, possible = view.to_min(C_min), view.possible(*C.shape)  # 0 where no cost exists
-    W_hat, W = view._decide_min(C_hat_min), view.solve_min(C_min)
-    loss, z = _regrets(C_min, W_hat, W)
-    C_hat = C_hat if offset is None else C_hat + offset
-    size = np.average(np.abs(z), weights=weight)
-    # Costs of two equal decisions differ by rounding.
-    optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C).max(axis=1))
-    mean = np.average(loss, weights=weight)
-    figures = {
-        "spo_loss": float(mean),
-        "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
-        "share_optimal": float(np.average(optimal, weights=weight)),
-        "rmse": _rmse(C_hat - C, weight, possible),
-        "size": _rmse(C_hat, weight, possible) / own if (own := _rmse(C, weight, possible)) > 0 else np.nan,
-    }
-    return figures, loss, np.abs(z), np.average(np.stack([W_hat, W]), axis=1, weights=weight)
 
 
 def _rmse(errors: np.ndarray, weight: np.ndarray | None, possible: np.ndarray | None) -> float:

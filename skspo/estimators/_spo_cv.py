@@ -38,20 +38,12 @@ from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimize_spo
 from ._base import DecisionMixin
 from ._cv import SPOPlusRegressorCV
-from ._folds import Fold, Splitter, cv_splits, excess_regret
+from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, excess_regret
 from ._linear import LinearSPOPlusMixin, shortfall
 from ._spo import choose_spo_solver
 
 #: iterations of a descent, unless the user says how many: to stop early is a further protection against overfitting
 MAX_ITER = {"lbfgs": 300, "line-search": 1000}
-
-#: candidates if none are given
-STEPS = np.linspace(0.0, 1.0, 11)
-
-#: The smallest step is chosen whose regret is within so many standard errors of the lowest one.  Measured on paths and
-#: on the portfolio (``benchmarks/spo_cv.py``, 36 draws): the worst draw loses 6 % against the start with 1 and with
-#: 1.5, and less than 0.1 % with 2, which gains less on the portfolio.
-N_ERRORS = 2.0
 
 #: regret of each held-out sample of a fold and each step, and the weights of the samples
 Regrets: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -303,7 +295,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
 
     def _check_steps(self) -> np.ndarray:
         if self.steps is None:
-            return STEPS.copy()
+            return np.linspace(0.0, 1.0, 11)
         try:
             steps = np.unique(np.asarray(self.steps, dtype=np.float64))
         except (TypeError, ValueError):
@@ -358,7 +350,7 @@ def _judge(
     mean = np.average(regret, axis=0, weights=weight)
     own = [] if codes is None else [code for code, fold in zip(codes, folds, strict=True) if len(fold[1])]
     excess, error = excess_regret(regret, weight, np.concatenate(own) if own else None)
-    chosen = int(np.flatnonzero(excess <= N_ERRORS * error + 1e-9 * np.abs(mean).max())[0])
+    chosen = int(np.flatnonzero(excess <= SIGNIFICANT * error + 1e-9 * np.abs(mean).max())[0])
     empty = np.zeros(len(steps))
     splits = np.array([np.average(r, axis=0, weights=a) if a.any() else empty for r, a in folds])
     size = np.array([a.sum() for _, a in folds]) if any(a.any() for _, a in folds) else np.ones(len(folds))

@@ -28,7 +28,7 @@ from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ._base import DecisionMixin
 from ._folds import Splits, Splitter, cv_splits
-from ._report import DecisionReport, decision_report, figures_of
+from ._report import DecisionReport, Samples, decision_report
 from ._stacking_members import Member, Named, Rows, default_members, make_member, make_tasks, predict_member
 from ._stacking_weights import STACK, HeldOut, choose
 from ._two_stage import check_raw_data
@@ -437,10 +437,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             The members follow the baselines; each is named with its weight.
         """
         report = decision_report(self, X, y, **kwargs)
-        known = {key: kwargs.get(key) for key in ("sample_weight", "offset", "region_params")}
+        known = {key: kwargs.get(key) for key in ("sample_weight", "groups", "offset", "region_params")}
+        samples = Samples.of([self], X, y, "report", report.region, **known)
         for name, model, weight in zip(self.named_estimators_, self.estimators_, self.weights_, strict=True):
-            title = f"member {name} (weight {weight:.2f})"
-            report.rows[title] = figures_of(y, predict_member(model, X), report.region, **known)
+            report.rows[f"member {name} (weight {weight:.2f})"] = samples.figures(predict_member(model, X))[0]
         return report
 
     def __sklearn_tags__(self) -> Tags:

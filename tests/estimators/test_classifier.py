@@ -97,7 +97,7 @@ def test_default_has_stratified_folds():
     splits = list(StratifiedKFold(5).split(X, Y))
     inner = SPOPlusRegressorCV(Simplex(), prior="zero", n_alphas=10, cv=splits).fit(X, MATRIX[Y])
     np.testing.assert_array_equal(model.predict_costs(X), inner.predict(X))
-    assert model.estimator_.cv is None
+    assert len(model.estimator_.cv) == 5 and model.cv is None
     # Few samples of a class.
     few = np.r_[0:50, 50:53, 100:150]
     scores = CostSensitiveClassifier(MATRIX).fit(X[few], Y[few]).estimator_.cv_results_

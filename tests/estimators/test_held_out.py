@@ -296,7 +296,7 @@ def test_range_is_a_bound(region, seed):
 
 
 def test_range_is_exact_on_paths_simplices_and_their_complements(monkeypatch):
-    monkeypatch.setattr("skspo.estimators._held_out.ORACLE_BLOCK", 30)  # several blocks
+    monkeypatch.setattr("skspo.estimators._held_out.numbers_in_memory", lambda: 30)  # several blocks
     assert regret_range(PATH, np.full(12, 1.0), np.full(12, 3.0)) == pytest.approx(4 * 2.0, rel=1e-4)
     assert regret_range(Simplex(), np.array([0.0, 2.0]), np.array([1.0, 5.0])) == pytest.approx(5.0, rel=1e-4)
     assert regret_range(TopK(3), np.full(4, 1.0), np.full(4, 3.0)) == pytest.approx(2.0, rel=1e-4)
