@@ -162,6 +162,8 @@ class Solver(BaseEstimator):
     supports_chunks: ClassVar[bool] = False
     #: whether features may be in CSR form
     supports_sparse: ClassVar[bool] = False
+    #: whether the solver stops when the budget of its turn is used up, and can go on later
+    can_pause: ClassVar[bool] = True
     #: whether the driver fits a sample of the rows first, as a warm start, if there are many rows; None: if they are
     #: not in memory
     starts_from_sample: ClassVar[bool | None] = None

@@ -80,6 +80,7 @@ class ConicSolver(Solver):
 
     name = "conic"
     requires = ("support_epigraph", "repair")
+    can_pause = False
 
     def __init__(
         self, backend: str = "auto", *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0

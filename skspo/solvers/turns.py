@@ -17,13 +17,13 @@ import numpy as np
 
 from .._training.objective import LinearObjective
 from .._training.run import Budget, Run
-from .base import Solver, Status
+from .base import STEP, Solver, Status
 
 #: budget of the first turn, as a multiple of the estimate of the first solver
 FIRST_TURN = 2.0
 
-#: a solver has no turn while its estimate is more than this multiple of the budget: estimates may be ten times too
-#: large, and a turn of a few iterations is in vain
+#: a solver that can pause has no turn while its estimate is more than this multiple of the budget: estimates may be ten
+#: times too large, and a turn of a few iterations is in vain.  Others have none while it is more than the budget.
 TOO_LARGE = 10.0
 
 
@@ -43,12 +43,12 @@ def take_turns(
         that is not paused has no other turn.
     """
     waiting = [(solver, solver.estimate(objective, run).work if len(solvers) > 1 else np.inf) for solver in solvers]
-    allowance = FIRST_TURN * waiting[0][1]
+    allowance = FIRST_TURN * (waiting[0][1] or STEP)  # work may be too little to be counted
     while waiting:
         for entry in list(waiting):
             solver, estimate = entry
             alone = len(waiting) == 1
-            if not alone and estimate > TOO_LARGE * allowance:
+            if not alone and estimate > (TOO_LARGE if solver.can_pause else 1.0) * allowance:
                 continue
             goes_on = True
             while goes_on:

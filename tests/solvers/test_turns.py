@@ -14,7 +14,7 @@ from skspo._training.run import Run
 from skspo.datasets import make_shortest_path
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver, InteriorPointSolver, Solver, Status
-from skspo.solvers.base import Estimate
+from skspo.solvers.base import STEP, Estimate
 from skspo.solvers.driver import SolverOptions, minimize
 from skspo.solvers.turns import FIRST_TURN, TOO_LARGE, closing, take_turns
 
@@ -72,6 +72,17 @@ def test_no_turn_that_is_much_too_short(objective):
     turns = played(objective, Worker("a", 1.0, np.inf), Worker("b", 1000.0, 1.0))
     assert turns[-1][0] == "b" and turns[-1][1] >= 1000.0 / TOO_LARGE
     assert [name for name, _ in turns].count("b") == 1
+
+
+def test_a_solver_that_cannot_pause_waits_for_the_budget_of_its_estimate(objective):
+    one, whole = Worker("a", 1.0, np.inf), Worker("b", 9.0, 9.0)
+    whole.can_pause = False
+    assert played(objective, one, whole)[-1] == ("b", 16.0)
+
+
+def test_estimates_of_zero_give_budgets(objective):
+    turns = played(objective, Worker("a", 0.0, np.inf), Worker("b", 0.0, 1e7))
+    assert turns[0] == ("a", FIRST_TURN * STEP) and turns[-1][0] == "b"
 
 
 def test_the_last_solver_has_no_budget(objective):

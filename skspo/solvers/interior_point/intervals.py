@@ -65,6 +65,7 @@ class IntervalSolver(Solver):
     name = "intervals"
     requires = ("blocks", "standard_form", "repair")
     penalties = ("none", "ridge")
+    can_pause = False
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
