@@ -1,4 +1,4 @@
-"""What a region may offer beyond its oracle, as typed protocols.
+"""What a region may offer beyond its oracle, as a typed protocol.
 
 Every region has ``argmin``.  Everything else is an optional method, and a region offers a capability by having that
 method.  Solvers, losses, metrics and bounds name the capabilities that they need; ``has`` and ``missing`` are the only
@@ -34,112 +34,83 @@ Memory = dict[str, Any]
 RANK = 1e-10
 
 
-class HasStandardForm(Protocol):
-    """The convex hull of the region is a polyhedron {u : A u = b, lower <= u <= upper}, with w = P u."""
+class Capabilities(Protocol):
+    """All optional methods.  The first line of a docstring is what error messages call the capability."""
 
     def standard_form(self, n_dim: int | None = None) -> StandardForm:
-        """Return the matrices."""
+        """The region as {u : A u = b, lower <= u <= upper}.
 
-
-class HasQuadraticForm(Protocol):
-    """The region is {u >= 0, sum u = b} with one more constraint w^T Q w <= limit, Q positive semidefinite."""
+        Its convex hull consists of the decisions w = P u.
+        """
 
     def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
-        """Return the matrices and a strictly feasible point, if there is one."""
-
-
-class HasBlocks(Protocol):
-    """The region is a product of regions of some of the decision variables each."""
-
-    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
-        """Return the indices of the variables of each factor, and the factor."""
-
-
-class HasSupportEpigraph(Protocol):
-    """CVXPY constraints that describe the support function, max over w of v.w."""
+        """The region as {u : u >= 0, sum u = b} with one convex quadratic constraint."""
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Return an expression of shape (n,), at least the support of each row of V and equal when minimised."""
+        """The support function in cone form, for CVXPY.
 
-
-class HasStrongConvexity(Protocol):
-    """The region is {w : f(w) <= r} for a strongly convex function f, within the affine hull of the region."""
+        An expression of shape (n,), at least max over w of v.w for each row v of V, and equal to it when minimized; and
+        the constraints that it needs.
+        """
 
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
-        """Return constants that hold on the whole region, in the 2-norm."""
+        """The constants of a strongly convex level set; the SPO+ loss is then differentiable.
 
-
-class HasDerivative(Protocol):
-    """Decisions are differentiable in the costs, almost everywhere."""
+        The region is {w : f(w) <= r}, and the constants of f hold on all of it, in the 2-norm.
+        """
 
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Return the derivative of w*(c) along each row of ``direction``.  The matrix is symmetric."""
+        """The derivative of decisions in the costs; the SPO loss is then differentiable.
 
-
-class HasSmoothed(Protocol):
-    """A multiple of the function f of ``strong_convexity`` can be added to the costs."""
+        That of w*(c) along each row of ``direction``, almost everywhere.  The matrix is symmetric.
+        """
 
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.w + mu f(w) over the region; with ``curvature`` also return minus the derivative in c."""
+        """Decisions for costs plus a multiple of the level function, for Newton's method.
 
+        Minimize c.w + mu f(w) over the region; with ``curvature`` also return minus the derivative in c.
+        """
 
-class HasEqualities(Protocol):
-    """Directions in which decisions do not vary are known.  Costs along them change no decision."""
+    def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
+        """The regions whose product it is, so that they can be trained one at a time.
+
+        The indices of the decision variables of each factor, and the factor.
+        """
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
-        """Return orthonormal rows E, shape (k, d), with E w constant on the region."""
+        """The directions in which decisions never vary.
 
-
-class HasRepair(Protocol):
-    """Decisions that are feasible up to rounding can be made feasible."""
+        Orthonormal rows E, shape (k, d), with E w constant on the region.  Costs along them change no decision.
+        """
 
     def repair(self, W: np.ndarray) -> np.ndarray:
-        """Return points of the convex hull of the region, close to W.  Lower bounds are proved with them."""
+        """Moving nearly feasible decisions into the region.
 
-
-class HasWorstArgmin(Protocol):
-    """All optimal decisions are known, not only the one that the oracle returns."""
+        Points of its convex hull, close to W.  Lower bounds are proved with them.
+        """
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Return, among the decisions optimal for C, the one with the largest cost under C_true."""
+        """The worst of all optimal decisions.
 
-
-class HasAudit(Protocol):
-    """The oracle is a function of the user, which may be wrong; the region checks what it returned."""
+        Among the decisions optimal for C, the one with the largest cost under C_true.
+        """
 
     def audit(self, n_dim: int) -> None:
-        """Compare the decisions of the first call with all that are known now."""
+        """Checks of decisions that a user's function returned.
 
-    def distrust(self, why: str, n_dim: int) -> None:
-        """Record that the oracle is not optimal: raise an error, or warn once."""
+        Compare the decisions of the first call with all that are known now.  The region also has ``distrust``.
+        """
 
-
-#: capabilities, with what error messages call them and the protocol of their methods
-_TABLE: dict[str, tuple[str, type[object]]] = {
-    "standard_form": ("the region as {u : A u = b, lower <= u <= upper}", HasStandardForm),
-    "quadratic_form": (
-        "the region as {u : u >= 0, sum u = b} with one convex quadratic constraint",
-        HasQuadraticForm,
-    ),
-    "support_epigraph": ("the support function in cone form, for CVXPY", HasSupportEpigraph),
-    "strong_convexity": (
-        "the constants of a strongly convex level set; the SPO+ loss is then differentiable",
-        HasStrongConvexity,
-    ),
-    "derivative": ("the derivative of decisions in the costs; the SPO loss is then differentiable", HasDerivative),
-    "smoothed": ("decisions for costs plus a multiple of the level function, for Newton's method", HasSmoothed),
-    "blocks": ("the regions whose product it is, so that they can be trained one at a time", HasBlocks),
-    "equalities": ("the directions in which decisions never vary", HasEqualities),
-    "repair": ("moving nearly feasible decisions into the region", HasRepair),
-    "worst_argmin": ("the worst of all optimal decisions", HasWorstArgmin),
-    "audit": ("checks of decisions that a user's function returned", HasAudit),
-}
 
 #: capabilities that a region does not have if its parameters vary by sample
 PLAIN_ONLY = {"quadratic_form", "blocks", "strong_convexity"}
 
-CAPABILITIES = {name: text for name, (text, _) in _TABLE.items()}
-PROTOCOLS = {name: protocol for name, (_, protocol) in _TABLE.items()}
+#: what error messages call each capability
+CAPABILITIES = {
+    name: method.__doc__[0].lower() + method.__doc__.splitlines()[0][1:-1]
+    for name, method in vars(Capabilities).items()
+    if not name.startswith("_")
+}
 
 
 def has(region: object, name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import xlogy
+from scipy.special import expit
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
@@ -111,6 +111,9 @@ class _SimplexLevelSet(LevelSet):
     _solve: Callable[[np.ndarray, float, np.ndarray | None], tuple[np.ndarray, np.ndarray, int]]
     _value: Callable[[np.ndarray], np.ndarray]
 
+    #: the second derivative of f in a weight is w^-power
+    _power: float
+
     def __init__(self, threshold: float | None = None, *, sense: str = "min", cost_bounds: CostBounds = None) -> None:
         self.threshold = threshold
         self.sense = sense
@@ -133,11 +136,37 @@ class _SimplexLevelSet(LevelSet):
         self._data(d)
         return np.eye(1) if d == 1 else np.full((1, d), 1.0 / np.sqrt(d))
 
-    def _extremes(self, d: int) -> tuple[float, float]:
-        raise NotImplementedError
-
     def _f_min(self, d: int) -> float:
         raise NotImplementedError
+
+    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
+        r"""Return the constants of f, whose second derivative is a power of each weight.
+
+        L is infinite if decisions may have zeros: for the entropy with a threshold of at least :math:`-\log(d - 1)`.
+        """
+        d = self.resolve_dim(n_dim)
+        r = self._data(d)
+        with np.errstate(divide="ignore", over="ignore"):
+            L, mu = np.array(self._extremes(d)) ** -self._power
+        return StrongConvexity(float(mu), float(L), r, self._f_min(d))
+
+    def _extremes(self, d: int) -> tuple[float, float]:
+        """Smallest and largest coordinate of any decision; the other coordinates are then equal."""
+        r = self._data(d)
+        if d == 1:
+            return 1.0, 1.0
+
+        def excess(x: float) -> float:
+            a, rest = expit([x, -x])  # the coordinate, and the sum of the others
+            return float(self._value(np.append(a, np.full(d - 1, rest / (d - 1.0)))[None])[0]) - r
+
+        # f increases from the uniform point on, in both directions.
+        equal = -np.log(d - 1.0)
+        smallest, largest = (
+            expit(brentq(excess, *sorted((equal, x)), xtol=1e-14)) if excess(x) > 0 else limit
+            for x, limit in ((-700.0, 0.0), (700.0, 1.0))
+        )
+        return float(smallest), float(largest)
 
 
 def _below_zero(region: EntropySimplex) -> bool:
@@ -180,6 +209,7 @@ class EntropySimplex(_SimplexLevelSet):
 
     _solve = staticmethod(entropy_argmin)
     _value = staticmethod(entropy_value)
+    _power = 1.0
 
     def _prepare(self, d: int) -> float:
         if self.threshold is None:
@@ -205,8 +235,10 @@ class EntropySimplex(_SimplexLevelSet):
     def _f_min(self, d: int) -> float:
         return -np.log(d) + 0.0
 
+    # With a threshold of 0 the region is a polytope.
     derivative = available_if(_below_zero)(LevelSet.derivative)
     smoothed = available_if(_below_zero)(LevelSet.smoothed)
+    strong_convexity = available_if(_below_zero)(_SimplexLevelSet.strong_convexity)
 
     def _smooth(self, C: np.ndarray, mu: float, memory: Memory) -> SmoothedDecisions:
         """With t the temperature of ``argmin``, the decision is the softmax at the larger of t and mu."""
@@ -228,32 +260,6 @@ class EntropySimplex(_SimplexLevelSet):
         variance = np.where(free | (variance <= 0), np.inf, variance)
         factors = P, P * (spread / np.sqrt(variance)[:, None])
         return SmoothedDecisions(W, entropy_value(W) + np.log(d), scale, P, factors)
-
-    @available_if(_below_zero)
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
-        r"""Return the constants of :math:`\sum_j w_j \log w_j`: the inverse of the largest and of the smallest weight.
-
-        For a threshold of at least :math:`-\log(d - 1)` decisions may have zeros and L is infinite.  For a threshold of
-        0 the region is a polytope and does not have this method.
-        """
-        d = self.resolve_dim(n_dim)
-        r = self._data(d)
-        smallest, largest = self._extremes(d)
-        return StrongConvexity(1.0 / largest, 1.0 / smallest if smallest > 0 else np.inf, r, self._f_min(d))
-
-    def _extremes(self, d: int) -> tuple[float, float]:
-        """Smallest and largest coordinate of any decision; the other coordinates are then equal."""
-        r = self._data(d)
-        if d == 1:
-            return 1.0, 1.0
-        smallest = 0.0 if r >= -np.log(d - 1.0) else brentq(lambda a: self._floor(a, d) - r, 0.0, 1.0 / d, xtol=1e-300)
-        largest = 1.0 if r >= 0.0 else brentq(lambda a: self._floor(a, d) - r, 1.0 / d, 1.0, xtol=1e-300)
-        return float(smallest), float(largest)
-
-    @staticmethod
-    def _floor(a: float, d: int) -> float:
-        """Smallest f among the portfolios with one coordinate equal to ``a``."""
-        return float(xlogy(a, a) + xlogy(1.0 - a, (1.0 - a) / (d - 1.0)))
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of min over u >= 0 of u log sum_j exp(v_j / u) + u threshold.
@@ -300,6 +306,7 @@ class LogBarrierSimplex(_SimplexLevelSet):
 
     _solve = staticmethod(log_barrier_argmin)
     _value = staticmethod(log_barrier_value)
+    _power = 2.0
 
     def _prepare(self, d: int) -> float:
         if self.threshold is None:
@@ -328,31 +335,6 @@ class LogBarrierSimplex(_SimplexLevelSet):
 
     def _f_min(self, d: int) -> float:
         return d * np.log(d)
-
-    def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
-        r"""Constants of :math:`-\sum_j \log w_j`: :math:`w_j^{-2}` for the largest and the smallest weight."""
-        d = self.resolve_dim(n_dim)
-        r = self._data(d)
-        smallest, largest = self._extremes(d)
-        with np.errstate(over="ignore"):
-            return StrongConvexity(largest**-2.0, float(np.float64(smallest) ** -2.0), r, self._f_min(d))
-
-    def _extremes(self, d: int) -> tuple[float, float]:
-        """Smallest and largest coordinate of any decision; the other coordinates are then equal."""
-        r = self._data(d)
-        if d == 1:
-            return 1.0, 1.0
-        # As a function of log(a / (1 - a)), f is asymptotically linear; its slopes give a bracket.
-        root = -np.log(d - 1.0)
-        reach = r + 1.0
-        smallest = brentq(lambda x: self._floor(x, d) - r, root - reach, root, xtol=1e-14)
-        largest = brentq(lambda x: self._floor(x, d) - r, root, root + reach, xtol=1e-14)
-        return float(1.0 / (1.0 + np.exp(min(-smallest, 700.0)))), float(1.0 / (1.0 + np.exp(-largest)))
-
-    @staticmethod
-    def _floor(x: float, d: int) -> float:
-        """Smallest f among the points with one coordinate a, given as x = log(a / (1 - a))."""
-        return float(np.logaddexp(0.0, -x) + (d - 1.0) * (np.logaddexp(0.0, x) + np.log(d - 1.0)))
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of min over u >= 0 and s of s + (threshold - d) u + sum_j u log(u / (s - v_j)).

@@ -126,30 +126,31 @@ class Product(Region):
         ends = np.cumsum([0, *sizes])
         return [(slice(int(a), int(b)), region) for a, b, region in zip(ends, ends[1:], regions, strict=False)]
 
+    def _each(self, solve: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+        """Decisions of each region, ``solve(region, *its columns)``, side by side."""
+        return np.concatenate(
+            [
+                solve(region._named(self._row_names), *(np.ascontiguousarray(array[:, columns]) for array in arrays))
+                for columns, region in self._data(arrays[0].shape[1])
+            ],
+            axis=1,
+        )
+
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         return self._argmin_again(C, data, {})
 
     def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
-        """Each region minimises its columns, starting from what it remembers."""
-        memories = memory.setdefault("product", [{} for _ in data])
-        parts = zip(data, memories, strict=True)
-        return np.concatenate(
-            [
-                region._named(self._row_names).solve_min(np.ascontiguousarray(C[:, columns]), own)
-                for (columns, region), own in parts
-            ],
-            axis=1,
-        )
+        """Each region minimizes its columns, starting from what it remembers."""
+        memories = iter(memory.setdefault("product", [{} for _ in data]))
+        return self._each(lambda region, own: region.solve_min(own, next(memories)), C)
 
     def _decide_min(self, C: np.ndarray) -> np.ndarray:
         """Each region clips its columns to its own ``cost_bounds``."""
-        return np.concatenate(
-            [
-                region._named(self._row_names)._decide_min(np.ascontiguousarray(C[:, k]))
-                for k, region in self._data(C.shape[1])
-            ],
-            axis=1,
-        )
+        return self._each(lambda region, own: region._decide_min(own), C)
+
+    def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """``worst_argmin``; each region clips its columns to its own ``cost_bounds``."""
+        return self._each(lambda region, own, true: region._decide_worst(own, true), C, C_true)
 
     def _clips(self, d: int) -> bool:
         """Whether a region clips."""
@@ -201,18 +202,12 @@ class Product(Region):
     @available_if(_all_have("repair"))
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Repair the decisions of each region."""
-        return np.concatenate([region.repair(W[:, columns]) for columns, region in self._data(W.shape[1])], axis=1)
+        return self._each(lambda region, own: region.repair(own), W)
 
     @available_if(_all_have("worst_argmin"))
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        parts = self._data(C.shape[1])
-        return np.concatenate([region.worst_argmin(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
-
-    def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """``worst_argmin``; each region clips its columns to its own ``cost_bounds``."""
-        parts = self._data(C.shape[1])
-        return np.concatenate([region._decide_worst(C[:, k], C_true[:, k]) for k, region in parts], axis=1)
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
+        return self._each(lambda region, own, true: region.worst_argmin(own, true), C, C_true)
 
     @available_if(_all_have("standard_form"))
     def standard_form(self, n_dim: int | None = None) -> StandardForm:

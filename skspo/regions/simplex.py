@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,9 +17,6 @@ from .forms import InequalityForm
 from .polyhedral import PolyhedralRegion
 from .polyhedron import read_numbers
 from .row_polyhedra import check_available, forbid, rows_like
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 #: coordinates of a box that are trained together
 BLOCK = 20
@@ -95,16 +92,6 @@ class Simplex(PolyhedralRegion):
             W, equal = np.where(available, W, 0.0), available / available.sum(axis=1, keepdims=True)
         total = W.sum(axis=1, keepdims=True)
         return np.where(total > 0, W / np.where(total > 0, total, 1.0), equal)
-
-    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Cone form of max_j v_j: t >= v_j for all j."""
-        import cvxpy as cp
-
-        n, d = V.shape
-        if self._rows is not None:
-            return super().support_epigraph(V)
-        t = cp.Variable(n)
-        return t, [cp.reshape(t, (n, 1), order="C") @ np.ones((1, d)) >= V]
 
 
 class _Bounds(NamedTuple):
@@ -213,14 +200,6 @@ class Box(PolyhedralRegion):
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Clip to the bounds."""
         return np.clip(W, *self._data(W.shape[1]))
-
-    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Cone form of lower.v + (upper - lower).max(v, 0)."""
-        import cvxpy as cp
-
-        lower, upper = (np.broadcast_to(bound, V.shape) for bound in self._data(V.shape[1]))
-        T = cp.Variable(V.shape, nonneg=True)
-        return cp.sum(cp.multiply(lower, V) + cp.multiply(upper - lower, T), axis=1), [T >= V]
 
 
 class _Choices(NamedTuple):
