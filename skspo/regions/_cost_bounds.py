@@ -121,19 +121,9 @@ class ClipsPredictions:
         return self._limits(d) is not None
 
     def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Self:
-        """Region whose ``cost_bounds`` are numbers, if they are to be learned from true costs.
+        """Region whose ``cost_bounds`` are numbers, if they are to be learned from true costs (``cost_bounds="auto"``).
 
-        Parameters
-        ----------
-        C : ndarray of shape (n_samples, d)
-            True costs, in the user's sense.
-        mean : ndarray of shape (d,)
-            Their mean over samples.
-
-        Returns
-        -------
-        region : Region
-            The region itself unless ``cost_bounds="auto"`` (see :class:`ShortestPath`).
+        ``C`` has the true costs, in the user's sense, and ``mean`` their means over samples.
         """
         return self
 

@@ -8,10 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._oracles.highs import solve_rows
-from .forms import InequalityForm, StandardForm
-
-#: singular values below this share of the largest one, for rows of norm one, count as zero
-RANK = 1e-10
+from .forms import RANK, InequalityForm, StandardForm
 
 
 class Maps(NamedTuple):

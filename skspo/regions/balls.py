@@ -24,21 +24,10 @@ from .base import Region, StrongConvexity
 from .capabilities import Memory
 from .forms import StandardForm
 from .level_sets import LevelSet, SmoothedDecisions
-from .polyhedron import read_numbers
+from .polyhedron import read_number, read_numbers, read_positive, read_symmetric
 
 if TYPE_CHECKING:
     import cvxpy as cp
-
-
-def _check_radius(region: Region, radius: float) -> float:
-    """Return the radius as a positive finite number."""
-    try:
-        value = float(radius)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not 0.0 < value < np.inf:
-        raise ValueError(f"{type(region).__name__}: radius must be a positive finite number, got {shown(radius)}.")
-    return value
 
 
 def _unit_scale(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -123,7 +112,7 @@ class L1Ball(_Ball):
         self.cost_bounds = cost_bounds
 
     def _prepare(self, d: int) -> float:
-        return _check_radius(self, self.radius)
+        return read_positive(f"{type(self).__name__}: radius", self.radius)
 
     def _argmin(self, C: np.ndarray, data: float) -> np.ndarray:
         rows, best = np.arange(C.shape[0]), np.abs(C).argmax(axis=1)
@@ -211,16 +200,13 @@ class LqBall(_RoundBall):
         self.cost_bounds = cost_bounds
 
     def _prepare(self, d: int) -> _LqData:
-        try:
-            q = float(self.q)
-        except (TypeError, ValueError):
-            q = np.nan
+        q = read_number(self.q)
         if not 1.0 < q <= 2.0:
             raise ValueError(
                 f"LqBall: q must be above 1 and at most 2, got {shown(self.q)}. For q = 1 use L1Ball, for q = inf "
                 "use Box."
             )
-        return _LqData(q, _check_radius(self, self.radius))
+        return _LqData(q, read_positive(f"{type(self).__name__}: radius", self.radius))
 
     def _support(self, C: np.ndarray, data: _LqData) -> tuple[np.ndarray, np.ndarray]:
         p, (unit, largest) = data.q / (data.q - 1.0), _unit_scale(C)
@@ -329,7 +315,7 @@ class Ellipsoid(_RoundBall):
         return None if self.center is None else int(np.size(self.center))
 
     def _prepare(self, d: int) -> _EllipsoidData:
-        radius = _check_radius(self, self.radius)
+        radius = read_positive(f"{type(self).__name__}: radius", self.radius)
         center = np.zeros(d) if self.center is None else read_numbers("Ellipsoid: center", self.center)
         if center.shape != (d,):
             raise ValueError(
@@ -339,18 +325,7 @@ class Ellipsoid(_RoundBall):
             raise ValueError(f"Ellipsoid: center must be finite, got {center}.")
         if self.Q is None:
             return _EllipsoidData(None, None, (1.0, 1.0), center, radius)
-        Q = read_numbers("Ellipsoid: Q", self.Q)
-        if Q.shape != (d, d):
-            raise ValueError(f"Ellipsoid: Q must be a square matrix of shape ({d}, {d}), got shape {Q.shape}.")
-        if not np.isfinite(Q).all():
-            raise ValueError("Ellipsoid: Q must be finite, but it contains NaN or infinity.")
-        asymmetry = float(np.abs(Q - Q.T).max())
-        if asymmetry > 1e-10 * float(np.abs(Q).max()):
-            raise ValueError(
-                f"Ellipsoid: Q must be symmetric, but Q and its transpose differ by {asymmetry:.3g}. "
-                "(Q + Q.T) / 2 describes the same set."
-            )
-        Q = (Q + Q.T) / 2.0
+        Q = read_symmetric("Ellipsoid: Q", self.Q, d)
         values = np.linalg.eigvalsh(Q)
         # Below this the Cholesky factor is dominated by rounding errors.
         if values[0] <= d * np.finfo(float).eps * abs(values[-1]):

@@ -6,14 +6,8 @@ Conventions
     log barrier    f(w) = -sum_j log w_j        f_min = d log d    w*(c) proportional to 1 / (c_j + nu)
 
 beta and nu solve f(w*) = threshold, one number per row.  Both problems are invariant to c -> a c + b with a > 0, so
-every row is first mapped to G with minimum 0 and maximum 1, and beta and nu refer to G:
-
-    beta -> 0 and nu -> inf     the uniform point, f = f_min
-    beta -> inf and nu -> 0     all weight on the lowest cost
-
-Newton's method is applied to a transform of f that is nearly linear at both ends, inside a bracket, to the rows that
-have not converged.  Rounding may leave f above the threshold; mixing with the uniform point corrects it, because f is
-convex and f_min is its value there: f((1 - t) w + t/d) <= (1 - t) f(w) + t f_min.
+every row is mapped to G with minimum 0 and maximum 1 first.  Newton's method is applied to a transform of f that is
+nearly linear at both ends (the uniform point, and all weight on the lowest cost), inside a bracket.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .._utils.limits import BLOCK_ELEMENTS
+from .forms import RANK
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 #: what a region keeps between two calls of its oracle for the same rows; it belongs to the caller
 Memory = dict[str, Any]
-
-#: eigenvalues below this share of the largest one are zero: those of graphs and sums are not that small
-RANK = 1e-10
 
 
 class Capabilities(Protocol):

@@ -30,16 +30,5 @@ class ConicRegion(Region):
         return self._conic(C.shape[1]).minimize(C, self.n_jobs)
 
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Cone form of the support function of each row of a CVXPY expression, by conic duality.
-
-        Parameters
-        ----------
-        V : cvxpy.Expression of shape (n, d)
-
-        Returns
-        -------
-        t : cvxpy.Expression of shape (n,)
-            At least the support function, and equal to it when minimised.
-        constraints : list of cvxpy constraints
-        """
+        """Cone form of the support function of each row of a CVXPY expression, by conic duality."""
         return self._conic(V.shape[1]).support_epigraph(V)

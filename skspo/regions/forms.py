@@ -20,10 +20,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.linalg import null_space
 from scipy.optimize import linprog
 
 from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.limits import CLOCKS_DIFFER, check_time, predicted_seconds, time_left
+
+#: singular values and eigenvalues below this share of the largest one are zero: those of graphs and sums are not that
+#: small
+RANK = 1e-10
 
 #: a dense matrix or a sparse one
 Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
@@ -195,11 +200,14 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
     if (M @ center - q > 1e-6 * size).any() or (off > 1e-6 * size).any():
         raise SolverError("HiGHS reported a point as optimal that violates the constraints of the region.")
     equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
-    if equal.shape[0]:
-        check_time(predicted_seconds(4.0 * equal.shape[0] * d * d))  # multiplications, at least
-        _, sv, Vt = np.linalg.svd(equal, full_matrices=True)
-        rank = int((sv > 1e-10 * max(sv[0], 1e-300)).sum())
-        normals, directions = Vt[:rank], Vt[rank:].T
-    else:
-        normals, directions = np.zeros((0, d)), np.eye(d)
-    return PolyhedralGeometry(center, strict, normals, directions)
+    check_time(predicted_seconds(4.0 * equal.shape[0] * d * d))  # multiplications, at least
+    normals = row_basis(equal)
+    return PolyhedralGeometry(center, strict, normals, null_space(normals) if normals.size else np.eye(d))
+
+
+def row_basis(A: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of the rows of a matrix, which may be of different sizes."""
+    if not A.size:
+        return np.zeros((0, A.shape[1]))
+    _, sv, Vt = np.linalg.svd(A / np.maximum(np.abs(A).max(axis=1, keepdims=True), 1e-300), full_matrices=False)
+    return Vt[sv > RANK * max(float(sv[0]), 1e-300)]

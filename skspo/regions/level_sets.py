@@ -28,6 +28,7 @@ from .barriers import (
 )
 from .base import Region, Smoothed, StrongConvexity
 from .capabilities import Memory
+from .polyhedron import read_number
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -89,10 +90,7 @@ class LevelSet(Region):
 def _check_threshold(region: _SimplexLevelSet, d: int, lowest: float, name: str) -> float:
     """Return the given threshold if it is a number above ``lowest``, the value of f at the uniform point."""
     given = region.threshold
-    try:
-        r = np.nan if given is None else float(given)
-    except (TypeError, ValueError):
-        r = np.nan
+    r = read_number(given)
     if not np.isfinite(r):
         raise ValueError(f"{type(region).__name__}: threshold must be a finite number or None, got {shown(given)}.")
     # With one alternative the region is the point w = 1.

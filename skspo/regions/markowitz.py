@@ -21,6 +21,7 @@ from .base import Smoothed
 from .capabilities import Memory
 from .conic import ConicRegion
 from .forms import QuadraticForm, StandardForm
+from .polyhedron import read_positive, read_symmetric
 
 
 class _MarkowitzData(NamedTuple):
@@ -98,26 +99,13 @@ class Markowitz(ConicRegion):
         return self._data(n_dim).conic
 
     def _prepare(self, d: int) -> _MarkowitzData:
-        cov = np.asarray(self.covariance, dtype=np.float64)
-        if cov.shape != (d, d) or not np.isfinite(cov).all():
-            raise ValueError(
-                f"Markowitz: covariance must be a finite square matrix of shape ({d}, {d}), got shape {cov.shape}."
-            )
-        size = float(np.abs(cov).max())
-        if np.abs(cov - cov.T).max() > 1e-10 * size:
-            raise ValueError("Markowitz: covariance must be symmetric, but it differs from its transpose.")
-        cov = (cov + cov.T) / 2.0
+        cov = read_symmetric("Markowitz: covariance", self.covariance, d)
         values, vectors = np.linalg.eigh(cov)
-        if values[0] < -1e-8 * size:
+        if values[0] < -1e-8 * np.abs(cov).max():
             raise ValueError(
                 f"Markowitz: covariance must be positive semidefinite, but its smallest eigenvalue is {values[0]:.3g}."
             )
-        try:
-            max_risk = float(self.max_risk)
-        except (TypeError, ValueError):
-            max_risk = np.nan
-        if not 0.0 < max_risk < np.inf:
-            raise ValueError(f"Markowitz: max_risk must be a positive finite number, got {shown(self.max_risk)}.")
+        max_risk = read_positive("Markowitz: max_risk", self.max_risk)
         if self.budget not in ("equal", "at_most"):
             raise ValueError(f"Markowitz: budget must be 'equal' or 'at_most', got {shown(self.budget)}.")
         equal = self.budget == "equal"

@@ -139,18 +139,7 @@ class PolyhedralRegion(Region):
 
     @_if_polyhedron
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Cone form of the support function of each row of a CVXPY expression, by linear programming duality.
-
-        Parameters
-        ----------
-        V : cvxpy.Expression of shape (n, d)
-
-        Returns
-        -------
-        t : cvxpy.Expression of shape (n,)
-            At least the support function, and equal to it when minimised.
-        constraints : list of cvxpy constraints
-        """
+        """Cone form of the support function of each row of a CVXPY expression, by linear programming duality."""
         import cvxpy as cp
 
         n, d = V.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +36,39 @@ def read_numbers(what: str, value: object) -> np.ndarray:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be a number or a rectangular array of numbers, got {shown(value)}.") from None
+
+
+def read_number(value: Any) -> float:
+    """Return a number; NaN for everything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def read_positive(what: str, value: Any) -> float:
+    """Return a positive finite number; the error names the parameter."""
+    number = read_number(value)
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{what} must be a positive finite number, got {shown(value)}.")
+    return number
+
+
+def read_symmetric(what: str, value: ArrayLike, d: int) -> np.ndarray:
+    """Return a symmetric matrix of shape (d, d); the error names the parameter."""
+    A = read_numbers(what, value)
+    if A.shape != (d, d):
+        raise ValueError(f"{what} must be a square matrix of shape ({d}, {d}), got shape {A.shape}.")
+    if not np.isfinite(A).all():
+        raise ValueError(f"{what} must be finite, but it contains NaN or infinity.")
+    asymmetry = float(np.abs(A - A.T).max())
+    if asymmetry > 1e-10 * float(np.abs(A).max()):
+        name = what.rpartition(" ")[2]
+        raise ValueError(
+            f"{what} must be symmetric, but it differs from its transpose by {asymmetry:.3g}. ({name} + {name}.T) / 2 "
+            "describes the same set."
+        )
+    return (A + A.T) / 2.0
 
 
 def list_constraints(name: str, constraints: ConstraintsLike) -> list[LinearConstraint]:

@@ -20,15 +20,13 @@ from scipy.linalg import null_space
 
 from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.limits import TimeIsUp, check_time
+from ._oracles.highs import FEASIBLE
 from ._row_names import row_error
-from .forms import InequalityForm, StandardForm, polyhedral_geometry
+from .forms import InequalityForm, StandardForm, polyhedral_geometry, row_basis
 
 #: samples that agree in which bounds exist and differ are treated together; with more sets of such samples there is no
 #: standard form, because solvers would have to treat most samples one by one
 MOST_PATTERNS = 64
-
-#: largest violation of decisions of an oracle
-FEASIBLE = 1e-8
 
 #: an interior point is carried over from one sample to another if no slack shrinks by more than this factor
 CARRIED = 0.1
@@ -80,7 +78,7 @@ def repair_rows(form: InequalityForm, interior: Callable[[], Interior], W: np.nd
     for kept, rows in patterns(is_open):
         equal = np.concatenate([form.A_eq.toarray(), np.eye(d)[~kept[:d]], form.A_ub.toarray()[~kept[d:]]])
         # Products with directions, not differences: rounding errors of large steps stay within the affine hull.
-        U = null_space(_basis(equal)) if equal.size else np.eye(d)
+        U = null_space(row_basis(equal)) if equal.size else np.eye(d)
         step[rows] = (step[rows] @ U) @ U.T
     move = np.concatenate([step, -(form.A_ub @ step.T).T], axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -92,15 +90,7 @@ def repair_rows(form: InequalityForm, interior: Callable[[], Interior], W: np.nd
 def fixed_directions(A_eq: sp.csr_array, fixed: np.ndarray | None = None) -> np.ndarray:
     """Orthonormal basis of the rows of ``A_eq`` and of the unit vectors of fixed decisions."""
     rows = A_eq.toarray()
-    return _basis(rows if fixed is None else np.concatenate([rows, np.eye(fixed.size)[fixed]]))
-
-
-def _basis(A: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of the rows of a matrix, which may be of different sizes."""
-    if not A.size:
-        return np.zeros((0, A.shape[1]))
-    _, sv, Vt = np.linalg.svd(A / np.maximum(np.abs(A).max(axis=1, keepdims=True), 1e-300), full_matrices=False)
-    return Vt[sv > 1e-10 * max(float(sv[0]), 1e-300)]
+    return row_basis(rows if fixed is None else np.concatenate([rows, np.eye(fixed.size)[fixed]]))
 
 
 def find_interior(form: StandardForm) -> Interior:

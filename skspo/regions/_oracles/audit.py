@@ -17,8 +17,8 @@ import numpy as np
 
 from .._row_names import RowNames
 
-#: different decisions that are kept, and how many a call may replace once there are so many
-BANK, NEW = 32, 4
+#: different decisions that are kept
+BANK = 32
 
 #: largest number of entries of the arrays that are kept
 ELEMENTS = 2**22
@@ -45,7 +45,6 @@ class Witnesses:
         self.first: tuple[np.ndarray, np.ndarray, RowNames] | None = None
         #: reason why the oracle is known not to be optimal
         self.fault: str | None = None
-        self._added = 0
 
     def look(self, C: np.ndarray, W: np.ndarray, names: RowNames) -> Witness | None:
         """Compare decisions with those that are known, and keep some of them."""
@@ -94,17 +93,9 @@ class Witnesses:
             self.first = C[:rows].copy(), self.previous, names
         keys, where = np.unique(_keys(W), return_index=True)
         bank = W[:0] if self.bank is None else self.bank
-        where = where[~np.isin(keys, _keys(bank))]
-        room = BANK - len(bank)
-        if len(where) > room:
-            where = where[np.linspace(0, len(where) - 1, room + min(NEW, len(where) - room)).astype(int)]
-        new = W[where]
-        bank = np.concatenate([bank, new[:room]])
-        # Keep the older half and replace decisions in the newer half.
-        for w in new[room:] if room < BANK else []:
-            bank[BANK // 2 + self._added % (BANK // 2)] = w
-            self._added += 1
-        self.bank = bank
+        bank = np.concatenate([bank, W[np.sort(where[~np.isin(keys, _keys(bank))])]])
+        # The oldest and the newest decisions are kept.
+        self.bank = bank if len(bank) <= BANK else np.concatenate([bank[: BANK // 2], bank[-BANK // 2 :]])
 
 
 def _keys(W: np.ndarray) -> np.ndarray:

@@ -16,11 +16,12 @@ Only arrays are stored, so a set can be pickled; a solver exists only during a c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, reduce
 from itertools import pairwise
 from math import isqrt
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,7 +30,7 @@ from ..._utils.errors import SolverError, import_clarabel, is_failure, suppress_
 from ..._utils.limits import CLOCKS_DIFFER, carry_deadline, check_time, count_workers, in_fit, time_left
 from .._row_names import row_error, rows_named
 from .cones import Cones, Parameter, cone_size, rows_inside
-from .linear_model import WIDE, much_larger, usual_cost
+from .linear_model import BLOCK, WIDE, much_larger, usual_cost
 
 if TYPE_CHECKING:
     import clarabel
@@ -43,13 +44,10 @@ _SOLVED = ("Solved", "AlmostSolved")
 _FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
 # A solution is accepted only if it is feasible and optimal to these tolerances, which is checked here.
 _OUTSIDE, _NOT_OPTIMAL = 1e-7, 1e-6
-_BLOCK = 1024  # rows that are checked together
 # Costs that are much larger than others are lowered to these multiples of the others: at the first one Clarabel still
 # has seven digits of the others.
 _LOWERED = (1e3, 1e5)
-_ZERO = 1e-7  # amounts that count as zero, relative to the size of the decision
 _USUAL = 1e-3  # largest gap relative to the usual cost if others are much larger, which also happens by chance
-_DIGITS = 1e-10  # accuracy of Clarabel, the first tolerance above
 
 
 def _clarabel_cones(cones: Cones) -> list[object]:
@@ -75,10 +73,25 @@ def _settings(attempt: int) -> clarabel.DefaultSettings:
     settings.chordal_decomposition_enable = False
     tolerance, settings.max_step_fraction = _ATTEMPTS[attempt]
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _REDUCED
     if time_left() < np.inf:
         settings.time_limit = max(time_left(), 1e-3)
-    settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _REDUCED
     return settings
+
+
+def _solution(solve: Callable[[], Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+    """Primal, slack and dual solution, and the status; if Clarabel fails, that is the status."""
+    check_time()
+    try:
+        found = solve()
+        x, s, z = (np.asarray(vector, dtype=np.float64) for vector in (found.x, found.s, found.z))
+        return x, s, z, str(found.status)
+    except ImportError:
+        raise
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        return np.zeros(0), np.zeros(0), np.zeros(0), f"{type(error).__name__}: {error}"
 
 
 def without_rounding(D: np.ndarray) -> np.ndarray:
@@ -87,16 +100,7 @@ def without_rounding(D: np.ndarray) -> np.ndarray:
 
 
 class ConicSet:
-    """{w = x[columns] : b - A x in K}, with its oracle, its support function and its affine hull.
-
-    Parameters
-    ----------
-    A : sparse array of shape (m, n_x)
-    b : ndarray of shape (m,)
-    cones : list of (kind, parameter)
-    columns : ndarray of shape (d,)
-        Indices of the decision in x.
-    """
+    """{w = x[columns] : b - A x in K}, with its oracle, its support function and its affine hull."""
 
     def __init__(self, A: sp.sparray | sp.spmatrix, b: np.ndarray, cones: Cones, columns: np.ndarray) -> None:
         self.A = sp.csc_array(A)
@@ -126,23 +130,13 @@ class ConicSet:
         """Solve for one cost vector: x, its dual and the status; with a new solver if an attempt stalls."""
         status = "not tried"
         for attempt in range(first, len(_ATTEMPTS)):
-            check_time()
-            try:
-                if attempt == 0 and solver is not None:
-                    solver.update(q=q, **({} if time_left() == np.inf else {"settings": _settings(0)}))
-                    solution = solver.solve()
-                else:
-                    solution = self._solver(q, attempt).solve()
-                status = str(solution.status)
-                x, z = np.asarray(solution.x, dtype=np.float64), np.asarray(solution.z, dtype=np.float64)
-                if x.shape != q.shape or z.shape != self.b.shape:
-                    status = f"{status}, but no solution"
-            except ImportError:
-                raise
-            except BaseException as error:
-                if not is_failure(error):
-                    raise
-                status = f"{type(error).__name__}: {error}"
+            if attempt == 0 and solver is not None:
+                solver.update(q=q, **({} if time_left() == np.inf else {"settings": _settings(0)}))
+                x, _, z, status = _solution(solver.solve)
+            else:
+                x, _, z, status = _solution(lambda: self._solver(q, attempt).solve())  # noqa: B023
+            if x.shape != q.shape or z.shape != self.b.shape:
+                status = f"{status}, but no solution"
             if status in _FINAL:
                 return x, z, status
         check_time(CLOCKS_DIFFER)
@@ -163,7 +157,9 @@ class ConicSet:
             proof &= np.abs(cost - bound) <= _NOT_OPTIMAL * (scale + np.abs(cost) + np.abs(bound))
             w, costs = x[:, self.columns], q[:, self.columns]
             w = np.where(np.abs(w) > _NOT_OPTIMAL * (1.0 + np.abs(w).max(axis=1))[:, None], w, 0.0)
-            gap = np.abs(cost - bound) + np.abs(x).sum(axis=1) * (np.abs((self.A.T @ z.T).T + q).max(axis=1) + _DIGITS)
+            gap = np.abs(cost - bound) + np.abs(x).sum(axis=1) * (
+                np.abs((self.A.T @ z.T).T + q).max(axis=1) + _ATTEMPTS[0][0]
+            )
             if not in_fit():  # at the optimum of training many costs are zero up to rounding
                 large = much_larger(costs)
                 unclear = (gap > _USUAL * usual_cost(costs, w)) & large.any(axis=1)
@@ -184,15 +180,15 @@ class ConicSet:
         with suppress_failure():
             solver = self._solver(np.zeros(self.A.shape[1]))
         W, outcomes = np.empty(C.shape), []
-        for start in range(0, C.shape[0], _BLOCK):
-            block = C[start : start + _BLOCK]
+        for start in range(0, C.shape[0], BLOCK):
+            block = C[start : start + BLOCK]
             Q = np.zeros((block.shape[0], self.A.shape[1]))
             Q[:, self.columns] = block / np.where(block.any(axis=1), np.abs(block).max(axis=1), 1.0)[:, None]
             found = [self._solve(solver, q) for q in Q]
             if strict:
                 lowered = self._lower(solver, Q, found)
                 self._check_solved(lowered, found, first + start)
-            W[start : start + _BLOCK] = [x[self.columns] for x, _, _ in found]
+            W[start : start + BLOCK] = [x[self.columns] for x, _, _ in found]
             outcomes += [status for _, _, status in found]
         return W, outcomes
 
@@ -215,7 +211,7 @@ class ConicSet:
                 lowered = np.where(mask, np.clip(q, -factor * others, factor * others), q) / (factor * others)
                 x, z, status = self._solve(solver, lowered)
                 w = x[self.columns]
-                near = _ZERO * (1.0 + np.abs(w).max())
+                near = _OUTSIDE * (1.0 + np.abs(w).max())
                 if status in _SOLVED and (np.maximum(np.abs(w[j]), np.abs(bound)) <= near).all():
                     x[self.columns[j]] = 0.0
                     found[i], Q = (x, z, status), np.concatenate([Q[:i], lowered[None], Q[i + 1 :]])
@@ -289,16 +285,8 @@ class ConicSet:
             A = sp.csc_array((np.concatenate([fixed.data, last[i]]), indices, indptr), shape=(b.size, n))
             found, status = [], ""
             for attempt in range(len(_ATTEMPTS)):
-                check_time()
-                try:
-                    solution = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve()
-                    status = str(solution.status)
-                    x, s = np.asarray(solution.x, dtype=np.float64), np.asarray(solution.s, dtype=np.float64)
-                except BaseException as error:
-                    if not is_failure(error):
-                        raise
-                    status = f"{type(error).__name__}: {error}"
-                    continue
+                solve = clarabel.DefaultSolver(P, q, A, b, cones, _settings(attempt)).solve
+                x, s, _, status = _solution(solve)
                 if x.shape == q.shape and s.shape == b.shape and np.isfinite(x).all():
                     # If s is in the cone, the residual bounds how far x is outside, whether it is optimal or not.
                     residual = float(np.abs(A @ x + s - b).max()) / (1.0 + np.abs(b).max())

@@ -26,6 +26,7 @@ from .._names import Names, say_variable
 from .._row_names import row_error
 from ..forms import InequalityForm
 from .linear_model import (
+    BLOCK,
     PROVED,
     TINY,
     LinearModel,
@@ -42,7 +43,6 @@ from .mixed_integer import solve_chunk, tighten
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 RAY = 1e-6  # a larger direction of a cone, of size one, is not a violation of its constraints by tolerances of 1e-10
 NOTHING: Mapping[str, np.ndarray] = {}  # no vector varies
-BLOCK = 1024  # rows whose proofs are checked together
 
 
 def map_rows(func: Callable[..., np.ndarray], *arrays: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -68,34 +68,11 @@ def solve_rows(
     time_limit: float | None = None,
     rows: Mapping[str, np.ndarray] = NOTHING,
 ) -> np.ndarray:
-    """Minimise every row of ``C`` over a polyhedron, or over its points with integer coordinates.
+    """Minimize every row of ``C`` over a polyhedron; decisions that ``integrality`` (d,) marks must be integers.
 
-    Parameters
-    ----------
-    form : InequalityForm
-    C : ndarray of shape (n, d)
-        Finite costs of any scale.
-    integrality : bool ndarray of shape (d,), default=None
-        Which decisions must be integers.
-    n_jobs : int, default=None
-        Number of threads.  The result does not depend on it, nor on how rows are grouped into calls.
-    time_limit : float, default=None
-        Seconds for each row.
-    rows : dict of ndarray, default={}
-        Vectors of the form ("b_ub", "b_eq", "lower", "upper") that differ from row to row, with ``n`` rows.
-
-    Returns
-    -------
-    W : ndarray of shape (n, d)
-
-    Raises
-    ------
-    ValueError
-        If the region is empty or a problem unbounded.
-    SolverError
-        If HiGHS stops without a solution, for instance at the time limit.
-    TimeIsUp
-        If the time limit of the fit is reached.
+    The result does not depend on the number of threads ``n_jobs``, nor on how rows are grouped into calls.  Vectors of
+    the form that differ from row to row ("b_ub", "b_eq", "lower", "upper") are in ``rows``, and ``time_limit`` has the
+    seconds for each row.  Errors say that the region is empty, a problem unbounded, or that HiGHS found no solution.
     """
     sides = _sides(form, rows, C.shape[0])
     form, C = scale_constraints(form), scale_costs(C)
@@ -141,20 +118,7 @@ def worst_rows(
     """Among the decisions optimal for each row of ``C``, the one with the largest cost under ``C_true``.
 
     By complementary slackness, on the optimal face every constraint with a nonzero multiplier is active, for any
-    optimal multipliers.  These constraints become equalities, and the true cost is maximised.
-
-    Parameters
-    ----------
-    form : InequalityForm
-    C, C_true : ndarray of shape (n, d)
-    n_jobs : int, default=None
-        Number of threads.
-    rows : dict of ndarray, default={}
-        As in ``solve_rows``.
-
-    Returns
-    -------
-    W : ndarray of shape (n, d)
+    optimal multipliers.  These constraints become equalities, and the true cost is maximized.
     """
     sides = _sides(form, rows, C.shape[0])
     form, C, C_true = scale_constraints(form), scale_costs(C), scale_costs(C_true)
@@ -181,19 +145,7 @@ def worst_rows(
 
 
 def coordinate_bounds(form: InequalityForm, columns: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Finite bounds of every decision: the given ones, or the smallest and largest value where there is none.
-
-    Parameters
-    ----------
-    form : InequalityForm
-        Nonempty and bounded.
-    columns : ndarray of shape (d,), default=None
-        Mask of the decisions whose bounds are wanted; None means all.
-
-    Returns
-    -------
-    low, high : ndarray of shape (d,)
-    """
+    """Finite bounds of every decision (or of some): the given ones, else its smallest and largest value."""
     low, high = form.lower.copy(), form.upper.copy()
     model = LinearModel(scale_constraints(form))
     for bound, sign in ((low, 1.0), (high, -1.0)):
@@ -205,17 +157,11 @@ def coordinate_bounds(form: InequalityForm, columns: np.ndarray | None = None) -
 
 
 def check_bounded(form: InequalityForm, names: Names = None) -> None:
-    """Raise an error if a polyhedron is empty or unbounded.
+    """Raise an error if a polyhedron is empty or unbounded; ``names`` are those of the decisions.
 
     It is bounded if and only if it has no ray r, that is A_ub r <= 0, A_eq r = 0, r_j >= 0 where there is a lower and
     r_j <= 0 where there is an upper bound.  One or two linear programs look for a ray with -1 <= r <= 1; what they find
     is confirmed along the coordinates, because small coefficients make long edges look like rays.
-
-    Parameters
-    ----------
-    form : InequalityForm
-    names : list of str, default=None
-        Names of the decisions, for error messages.
     """
     check_time()
     scaled = scale_constraints(form)

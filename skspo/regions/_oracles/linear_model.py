@@ -40,15 +40,17 @@ from ..forms import InequalityForm
 Status = highspy.HighsModelStatus
 Options = dict[str, bool | int | float | str]
 
-PRIMAL, DUAL = 4, 1  # values of the option simplex_strategy
+Strategy = highspy.simplex_constants.SimplexStrategy
+PRIMAL, DUAL = int(Strategy.kSimplexStrategyPrimal), int(Strategy.kSimplexStrategyDual)
 TIE = 1e-9  # smaller multipliers, for costs of order one, count as zero
+BLOCK = 1024  # rows whose proofs are checked together
 PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the usual cost
 USUAL = 1e-4  # terms of a cost below this share of the next larger one are a cost of their own
-TINY = 2.0**-1000  # instead of a cost of zero
+TINY = float(np.sqrt(np.finfo(float).tiny))  # instead of a cost of zero
 JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest
 NOISE = 1e-13  # smaller costs, relative to the largest one, are rounding errors: sums of a few thousand numbers
 FIX = 2.0**-20  # reduced costs above this, for costs of order one, are certain: the tolerance of HiGHS is 1e-10
-ROUNDING = 2.0**-50  # rounding errors of sums, relative to the sum of their absolute terms
+ROUNDING = float(4 * np.finfo(float).eps)  # rounding errors of sums, relative to their absolute terms
 WIDE = (
     "Costs of very different sizes are the usual cause, such as 1e9 for an option that is forbidden: exclude it by a "
     "bound or with region_params instead."

@@ -81,14 +81,9 @@ class _Point(NamedTuple):
 
 
 class PortfolioOracle:
-    """Minimise rows of costs over portfolios with w^T Q w <= 1.
+    """Minimize rows of costs over portfolios with w^T Q w <= 1, whose weights sum to one, or to at most one.
 
-    Parameters
-    ----------
-    G : ndarray of shape (k, d)
-        Q = G^T G, possibly singular.
-    equal : bool
-        Whether weights sum to one, or to at most one.
+    Q = G^T G may be singular, G has the shape (k, d).
     """
 
     def __init__(self, G: np.ndarray, equal: bool) -> None:
@@ -105,14 +100,8 @@ class PortfolioOracle:
     ) -> tuple[np.ndarray, np.ndarray, Face]:
         """Decisions, their multipliers lam of the risk, and their faces; NaN in rows that were not solved.
 
-        Parameters
-        ----------
-        C : ndarray of shape (n, d)
-            Costs of size one.
-        start : Face, optional
-            Assets that are likely to be held, as those for similar costs.
-        least : ndarray of shape (n,) or float, default=0.0
-            Smallest multiplier: minimise c.w + least w^T Q w / 2 instead.
+        The costs are of size one, and ``start`` has the assets that are likely to be held, as those for similar costs.
+        With ``least``, the smallest multiplier of a row, c.w + least w^T Q w / 2 is minimized.
         """
         least = np.broadcast_to(np.asarray(least, dtype=np.float64), len(C))
         W, lam, face = self._pivot(C, self.Q, start, least)
