@@ -7,7 +7,7 @@ each, after a small fit that loads what is needed.  The ratio is the time withou
 Fits that end at the cap (processor time, too) count with the gap that they have then.  A path that gains less than 1.5
 everywhere, and that closes no gap, is not worth its lines.
 
-    python benchmarks/ablation.py                               all switches, half an hour on an idle machine
+    python benchmarks/ablation.py                               all switches, a quarter of an hour on a busy machine
     python benchmarks/ablation.py --only points --only face     some of them, by name
     python benchmarks/ablation.py --list                        names, lines of code, families
     python benchmarks/ablation.py --seed 2                      other problems
@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-import scipy.sparse as sp
 from ablation_problems import FAMILIES, Data
 from results import Table, out_option
 
@@ -45,7 +44,7 @@ from skspo.solvers.interior_point.state import State
 Range = tuple[int, int]
 
 #: fits with and without the path at most, and seconds in total after which there is no other
-REPEATS, SHORT = 3, 6.0
+REPEATS, SHORT = 3, 2.0
 
 
 class Case(NamedTuple):
@@ -124,10 +123,6 @@ SOLVE_FROM = DualSolver.solve_from
 DECISIONS = State.decisions
 
 
-def sparse(row: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray, d: int) -> Any:
-    return sp.csr_array((val, idx, at), shape=(at.size - 1, d))
-
-
 def cold(self: Any, C: np.ndarray, data: float, memory: Any) -> np.ndarray:
     """Decisions of a level set without a warm start."""
     W: np.ndarray = self._solve(C, data, None)[0]
@@ -148,15 +143,15 @@ SWITCHES: dict[str, Switch] = {
             Case("paths", "bundle", LARGE, (3, 6), (4, 5), 0.01),
             Case("paths", "auto", LARGE, (3, 6), (4, 5), 0.01),
         ],
-        "driver.fit_sample",
+        "steps.fit_sample",
     ),
     "rows that matter": Switch(
-        {"solvers.driver.rows_that_matter": nothing},
+        {"solvers.driver.fit_heavy_rows": nothing},
         [
             Case("decaying weights", "auto", SMALL, (3, 6), (4, 5), 0.1),
             Case("decaying weights", "interior-point", SMALL, (3, 6), (4, 5)),
         ],
-        "driver.rows_that_matter, minimise_on_rows",
+        "steps.rows_that_matter, fit_heavy_rows",
     ),
     "equal rows merged": Switch(
         {
@@ -173,7 +168,7 @@ SWITCHES: dict[str, Switch] = {
         "merge.merge_rows",
     ),
     "exact zeros": Switch(
-        {"solvers.driver.with_exact_zeros": lambda objective, result, *args: result},
+        {"solvers.checks.with_exact_zeros": lambda objective, result, *args: result},
         [
             Case("simplex", "interior-point", SMALL, (10, 30), (5, 10), 0.01, 1.0),
             Case("paths", "auto", SMALL, (5, 10), (4, 5), 0.01, 1.0),
@@ -236,16 +231,16 @@ SWITCHES: dict[str, Switch] = {
     "intervals": Switch(
         {f"{IP}.intervals.IntervalSolver.fits": classmethod(no)},
         [
-            Case("box", "separable", MIDDLE, (3, 20), (5, 30)),
+            Case("box", "intervals", MIDDLE, (3, 20), (5, 30)),
             Case("box", "auto", MIDDLE, (3, 20), (5, 30)),
             Case("box", "auto", MIDDLE, (3, 20), (5, 30), 0.01),
         ],
         "intervals.py",
     ),
     "products split": Switch(
-        unable("separable.SeparableSolver"),
+        {"solvers.driver.fit_factors": nothing},
         [Case("product", "auto", MIDDLE, (3, 10), (5, 10)), Case("product", "auto", MIDDLE, (3, 10), (5, 10), 0.01)],
-        "separable.py",
+        "product.py",
     ),
     # smooth regions
     "newton": Switch(
@@ -335,7 +330,7 @@ SWITCHES: dict[str, Switch] = {
         "recent_steps.py",
     ),
     "all weights together": Switch(
-        {f"{DUAL}.ascent.Ascent.improve_face": nothing},
+        {f"{DUAL}.ascent.Ascent.newton": nothing},
         [
             Case("simplex", "dual", SMALL, (30, 60), (5, 10)),
             Case("paths", "dual", SMALL, (20, 50), (4, 5)),
@@ -354,16 +349,6 @@ SWITCHES: dict[str, Switch] = {
             Case("simplex", "auto", SMALL, (30, 60), (5, 20), 0.001),
         ],
         "face.py: newton",
-    ),
-    "conjugate gradients in the dual": Switch(
-        {f"{DUAL}.ascent.Ascent.conjugate_gradients": lambda self, face: (0.0, 1.0)},
-        [
-            Case("simplex", "dual", MIDDLE, (30, 100), (5, 20)),
-            Case("paths", "dual", MIDDLE, (20, 50), (5, 6), 0.001),
-            Case("top", "dual", SMALL, (10, 30), (20, 50)),
-            Case("simplex", "auto", MIDDLE, (50, 200), (5, 20), 0.001),
-        ],
-        "face.py: conjugate_gradients",
     ),
     "balanced weights": Switch(
         {f"{DUAL}.ascent.Ascent.balance": nothing},
@@ -391,32 +376,6 @@ SWITCHES: dict[str, Switch] = {
             Case("top", "auto", SMALL, (10, 30), (20, 60)),
         ],
         "problem.py: whitening_of",
-    ),
-    "sweeps over rows that moved": Switch(
-        {f"{DUAL}.ascent.FULL_SWEEP": 2},
-        [
-            Case("simplex", "dual", MIDDLE, (20, 100), (5, 20), 0.01),
-            Case("paths", "auto", SMALL, (20, 60), (5, 7), 0.01),
-        ],
-        "ascent.py: FULL_SWEEP (every second sweep is full, not every third)",
-    ),
-    "compiled averages of the cache": Switch(
-        {
-            f"{DUAL}.cache_kernels.averages": lambda n, d, row, weight, at, idx, val: (
-                sp.csr_array((weight, (row, np.arange(row.size))), shape=(n, row.size)) @ sparse(row, at, idx, val, d)
-            ).toarray(),
-            f"{DUAL}.cache_kernels.gather": lambda which, at, idx, val, d: sparse(which, at, idx, val, d)[
-                which
-            ].toarray(),
-            f"{DUAL}.cache_kernels.products": lambda row, at, idx, val, U: (
-                np.add.reduceat(np.append(val * U[np.repeat(row, np.diff(at)), idx], 0.0), at[:-1]) * (np.diff(at) > 0)
-            ),
-        },
-        [
-            Case("simplex", "dual", MIDDLE, (20, 100), (5, 20), 0.01),
-            Case("paths", "auto", SMALL, (20, 60), (5, 7), 0.01),
-        ],
-        "cache_kernels.py: averages, products, gather",
     ),
     "pool": Switch(
         {f"{DUAL}.solver.pool_of": nothing},
@@ -593,7 +552,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", help="name of a switch; repeatable")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cap", type=float, default=20.0, help="time limit of a fit in seconds")
+    parser.add_argument("--cap", type=float, default=4.0, help="time limit of a fit in seconds")
     parser.add_argument("--list", action="store_true", help="print the switches and run none")
     parser.add_argument("--quick", action="store_true", help="two switches, as a test")
     out_option(parser)

@@ -161,23 +161,19 @@ def test_sweeps_ascend_to_the_optimum(name, csr, l1):
     region = REGIONS[name](rng, d)
     problem, points = scaled(region, d, csr=csr, l1=l1)
     T = problem.moments(points)[1]
-    moved, rest = np.zeros(problem.n, dtype=bool), np.zeros(problem.n)
+    rest = np.zeros(problem.n)
     busy = np.flatnonzero((problem.a > 0) & (problem.zz > 0))
     before = dual_value(problem, points)
     for k in range(1500):
         points.extend(problem, problem.predictions(problem.soft(T)))
         order = np.intersect1d(points.several, busy)
-        gain = points.sweep(problem, order, T, moved, rest)
+        points.sweep(problem, order, T, rest)
         if k >= 30:
             continue
         assert_allclose(T, problem.moments(points)[1], atol=1e-12)
         after = dual_value(problem, points)
-        assert after - before >= gain - 1e-12 >= -1e-12
-        if not l1:
-            assert after - before == pytest.approx(gain, abs=1e-12)
+        assert after > before if k == 0 else after >= before - 1e-12
         before = after
-        if k == 0:
-            assert gain > 0 and moved.any()
         assert violation(points.box, points.average()[0]) <= 1e-12
     predictions = problem.predictions(problem.soft(T))
     U = problem.C - 2.0 * predictions
@@ -194,13 +190,13 @@ def test_recent_steps_are_faster_than_sweeps():
     for accelerate in (False, True):
         problem, points = scaled(region, d, n=60, q=12)
         T = problem.moments(points)[1]
-        moved, rest = np.zeros(problem.n, dtype=bool), np.zeros(problem.n)
+        rest = np.zeros(problem.n)
         busy = np.flatnonzero((problem.a > 0) & (problem.zz > 0))
         for _ in range(10):
             points.extend(problem, problem.predictions(problem.soft(T)))
             recent = RecentSteps(problem, points, T)
             for _ in range(8):
-                points.sweep(problem, np.intersect1d(points.several, busy), T, moved, rest)
+                points.sweep(problem, np.intersect1d(points.several, busy), T, rest)
                 before = dual_value(problem, points)
                 if accelerate:
                     T = recent.ascend(T)

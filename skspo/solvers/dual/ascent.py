@@ -13,33 +13,28 @@ from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
-from ..base import Progress, Result, Solver, Status, pass_work
+from ..base import MATRIX_SPEED, Progress, Result, Solver, Status, pass_work
 
-#: full sweeps until the target, at their present rate, from which on steps in the span of the last changes pay
-SLOW_SWEEPS = 12.0
+#: iterations without a decrease of the gap by a tenth, after which it will not close
+PATIENCE = 100
 
-#: outer iterations by default, and those after which a gap that has hardly decreased will not close
-MOST_ITERATIONS, PATIENCE = 1000, 100
-
-#: sweeps of one outer iteration; every third goes over all samples, the others over those that moved
-SWEEPS, FULL_SWEEP = 30, 3
+#: sweeps of one outer iteration
+SWEEPS = 20
 
 #: gap on the cached decisions, as a share of the whole, at which an outer iteration calls the oracle again
 SHARE = 0.2
 
-#: relative gap below which conjugate gradients are tried, their steps, and how many times as fast as the kernel's
-#: multiplications those of matrix products are
-FACE_FROM, FACE_STEPS, BLAS_SPEED = 1e-2, 15, 4.0
+#: numbers of matrices up to which Newton's method is used: 160 MB
+NEWTON_MEMORY = 2e7
 
-#: numbers of matrices up to which Newton's method is used, sweeps before it, steps of a run, and its work as a multiple
-#: of that which sweeps seem to need
-NEWTON_MEMORY, NEWTON_SWEEPS, NEWTON_STEPS, NEWTON_WORTH = 2e7, 9, 5, 0.02
+#: Newton steps after a sweep
+NEWTON_STEPS = 5
+
+#: work of a Newton step as a share of that which sweeps seem to need (0.1 does equally well, 1 is slow)
+NEWTON_WORTH = 0.3
 
 #: damping of Newton's method at first, at least and at most
 DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
-
-#: work of a sweep beside that of its samples, and passes over the data that a certificate takes
-SWEEP_WORK, CERTIFICATE_PASSES = 1e4, 3.0
 
 #: share of the gap to which balancing has to bring it, if it is to be tried again at once
 BALANCE_GAIN = 0.8
@@ -95,7 +90,7 @@ class Ascent:
         from .problem import ScaledProblem
 
         self.solver, self.objective, self.deadline, self.memory = solver, objective, run.deadline, run.memory
-        self.limit = MOST_ITERATIONS if solver.max_iter is None else max(solver.max_iter, 1)
+        self.limit = np.inf if solver.max_iter is None else max(solver.max_iter, 1)
         self.progress = Progress(solver.name, objective, run, solver.verbose, tol=solver.tol)
         self.random = check_random_state(0 if solver.random_state is None else solver.random_state)
         Z: Any = objective.design.Z
@@ -120,14 +115,12 @@ class Ascent:
         self.proof = (0.0, np.zeros(objective.shape))
         self.reserve, self.n_iter = 0.0, 0
         self.damping = DAMPING
-        self.moved, self.rest = np.ones(self.problem.n, dtype=bool), np.zeros(self.problem.n)
+        self.rest = np.zeros(self.problem.n)
         self.start, self.state = start, state
         self.base = self.problem.base(start)
         self.target, self.gap, self.gap_proximal, self.charge = 0.0, np.inf, np.inf, np.inf
         self.slope = np.inf
-        # when conjugate gradients and balancing are tried again
-        self.face_pays, self.face_wait, self.face_patience, self.sweep_rate = False, 0, 2, 0.0
-        self.balance_wait, self.balance_patience = 0, 1
+        self.balance_wait, self.balance_patience = 0, 1  # when balancing is tried again
         self.level = np.inf  # the objective as far as it is known
         self.reference, self.since = np.inf, 0  # the smallest distance, and the iteration that found it
         self.cache: Any = None
@@ -191,7 +184,9 @@ class Ascent:
             self.T = self.base + problem.moments(self.cache)[1]
             return
         V = self.first_decisions(objective.C - 2.0 * objective.design.predict(self.start))
-        box = None if problem.shared or differ_little(V, self.W) else box_of(objective.region, problem.shape[0])
+        # Points have no Newton steps, without which sweeps converge slowly where there is no ridge.
+        few = problem.shared or not objective.l2.any() or differ_little(V, self.W)
+        box = None if few else box_of(objective.region, problem.shape[0])
         self.points = box is not None
         self.cache = Points(box, problem, V) if box is not None else Cache.of(problem, V)
         constant, M = problem.moments(self.cache)
@@ -206,63 +201,30 @@ class Ascent:
 
     def improve(self) -> None:
         """Move the weights of the cached decisions until little is to be gained."""
+        from .face import Face
         from .recent_steps import RecentSteps
 
         problem, cache = self.problem, self.cache
         several = cache.several
         several = several[problem.a[several] > 0]
-        costs = cache.work(problem.shape[1])
+        costs = float(cache.work(problem.shape[1])[several].sum())
         rest, recent = np.inf, RecentSteps(problem, cache, self.T)
-        for k in range(SWEEPS if self.n_iter else FULL_SWEEP):
-            full = k % FULL_SWEEP == 0
-            order = self.random.permutation(several if full else several[self.moved[several]])
-            gain = cache.sweep(problem, order, self.T, self.moved, self.rest)
-            self.work += float(costs[order].sum()) + SWEEP_WORK
-            if full:
-                rest, before = float(self.rest[order].sum()), rest
-                if rest <= self.target or not order.size:
-                    break
-                work = max(float(costs[order].sum()), 1.0)
-                self.sweep_rate = gain / work
-                # Work until the target is reached, if sweeps go on as they do.
-                slow = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
-                ahead = FULL_SWEEP * slow * work
-            elif k % FULL_SWEEP == FULL_SWEEP - 1:
-                if slow > SLOW_SWEEPS:
-                    self.T = recent.ascend(self.T)
-                if self.distance <= FACE_FROM:
-                    self.improve_face(ahead if k >= NEWTON_SWEEPS - 1 else 0.0)
+        for _ in range(SWEEPS if self.n_iter else 1):
+            cache.sweep(problem, self.random.permutation(several), self.T, self.rest)
+            self.work += costs
+            rest, before = float(self.rest[several].sum()), rest
+            if rest <= self.target or not several.size:
+                break
+            # Sweeps until the target is reached, if they go on as they do.
+            ahead = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
+            if ahead > SWEEPS:
+                self.T = recent.ascend(self.T)
+            face = Face(problem, cache)
+            work, memory = face.newton_size
+            if face.size and memory <= NEWTON_MEMORY and work <= NEWTON_WORTH * ahead * costs:
+                self.newton(face)
             if self.late():
                 break
-
-    def improve_face(self, ahead: float) -> None:
-        """Move the weights of all samples together, if it is worth the work; ``ahead`` is that of sweeps instead."""
-        from .face import Face
-
-        self.face_wait -= 1
-        if not (self.face_pays or self.face_wait <= 0 or ahead > 0.0):
-            return
-        face = Face(self.problem, self.cache)
-        if not face.size:
-            return
-        work, memory = face.newton_size
-        if memory <= NEWTON_MEMORY and work / BLAS_SPEED <= NEWTON_WORTH * ahead:
-            self.newton(face)
-        elif self.face_pays or self.face_wait <= 0:
-            gain, work = self.conjugate_gradients(face)
-            # As long as they gain more than a sweep for the same work; tried again now and then.
-            self.face_pays = gain >= self.sweep_rate * work / BLAS_SPEED
-            self.face_patience = 2 if self.face_pays else min(2 * self.face_patience, 64)
-            self.face_wait = self.face_patience
-
-    def conjugate_gradients(self, face: Any) -> tuple[float, float]:
-        """One search along a direction of conjugate gradients: increase of the dual, and work."""
-        x, steps = face.conjugate_gradients(self.T, FACE_STEPS)
-        self.T, gain, _ = face.ascend(self.T, x)
-        d, q = self.problem.shape
-        work = (steps + 2.0) * (2.0 * face.rows.size * d * q + BLAS_SPEED * self.cache.size)
-        self.work += work / BLAS_SPEED
-        return gain, work
 
     def newton(self, face: Any) -> None:
         """Damped Newton steps while they gain much."""
@@ -271,7 +233,7 @@ class Ascent:
         first = 0.0
         for _ in range(NEWTON_STEPS):
             self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
-            self.work += face.newton_size[0] / BLAS_SPEED
+            self.work += face.newton_size[0] / MATRIX_SPEED
             first = first or gain
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
             change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
@@ -285,7 +247,7 @@ class Ascent:
     def certify(self) -> tuple[np.ndarray, np.ndarray]:
         """Objective and bound; returns the oracle's decisions for all rows, and the scaled predictions."""
         clock = time.perf_counter()
-        self.work += CERTIFICATE_PASSES * pass_work(self.objective)
+        self.work += pass_work(self.objective)
         at = self.position()
         V = self.decisions_at(at)
         value = self.value_of(at, V)

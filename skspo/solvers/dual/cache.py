@@ -118,13 +118,18 @@ class Cache:
         share = np.where(merged, np.maximum(self.weight[order], 1e-300), 1.0)
         share /= np.bincount(group, share)[group]
         mean = sp.csr_array((share, (group, order)), shape=(group[-1] + 1, order.size))
-        V = mean @ sp.csr_array((self.val, self.idx, self.at), shape=(order.size, self.d))
+        V = mean @ self.decisions
         V.sort_indices()
         self.row, self.lin = self.row[order][~merged | starts], mean @ self.lin
         self.weight = np.bincount(group, self.weight[order])
         self.age = self.age[order][~merged | starts]
         self.at, self.idx, self.val = V.indptr.astype(np.int64), V.indices.astype(np.int32), V.data
         self.ptr = np.searchsorted(self.row, np.arange(self.n + 1)).astype(np.int64)
+
+    @property
+    def decisions(self) -> sp.csr_array:
+        """All decisions."""
+        return sp.csr_array((self.val, self.idx, self.at), shape=(self.row.size, self.d))
 
     @property
     def nbytes(self) -> int:
@@ -145,8 +150,8 @@ class Cache:
     def average(self, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Average decision of each sample, and of the linear parts."""
         weight = self.weight if weight is None else weight
-        V = cache_kernels.averages(self.n, self.d, self.row, weight, self.at, self.idx, self.val)
-        return V, np.add.reduceat(weight * self.lin, self.ptr[:-1])
+        mean = sp.csr_array((weight, np.arange(weight.size), self.ptr), shape=(self.n, weight.size))
+        return (mean @ self.decisions).toarray(), np.add.reduceat(weight * self.lin, self.ptr[:-1])
 
     def extend(self, problem: ScaledProblem, V: np.ndarray, predictions: np.ndarray) -> None:
         """Add the decisions V of the rows where they beat the cached ones."""
@@ -159,7 +164,8 @@ class Cache:
 
     def products(self, U: np.ndarray) -> np.ndarray:
         """v_k.u_i for each decision."""
-        return cache_kernels.products(self.row, self.at, self.idx, self.val, np.ascontiguousarray(U))
+        values = self.val * U[np.repeat(self.row, np.diff(self.at)), self.idx]
+        return np.asarray(sp.csr_array((values, self.idx, self.at), shape=(self.row.size, self.d)).sum(axis=1)).ravel()
 
     def rescale(self, factor: np.ndarray) -> None:
         """Multiply the columns of all decisions (their images, if the model is shared)."""
@@ -173,14 +179,11 @@ class Cache:
         work: np.ndarray = np.diff(self.blocks.cptr) * (2.0 * q + 2.0 * np.diff(self.ptr))
         return work
 
-    def sweep(
-        self, problem: ScaledProblem, order: np.ndarray, T: np.ndarray, moved: np.ndarray, rest: np.ndarray
-    ) -> float:
+    def sweep(self, problem: ScaledProblem, order: np.ndarray, T: np.ndarray, rest: np.ndarray) -> None:
         """Move the weights of one sample after another; see ``kernels.sweep``."""
         penalty = problem.thresholds, problem.has_l1
         rows = problem.features, problem.zz, problem.a
-        gain: float = kernels.sweep(order, self.blocks, self.weight, T, *penalty, *rows, PAIRS, moved, rest)
-        return gain
+        kernels.sweep(order, self.blocks, self.weight, T, *penalty, *rows, PAIRS, rest)
 
     def movable(self, weight: np.ndarray) -> np.ndarray:
         """Weights that can change in both directions: the positive ones of samples with several."""

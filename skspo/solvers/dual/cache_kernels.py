@@ -109,36 +109,3 @@ def differences(d: int, ptr: np.ndarray, at: np.ndarray, idx: np.ndarray, val: n
                     product += V[r, t] * V[s, t]
                 G[r, s] = G[s, r] = product
     return cols, cptr, dense, vptr, gram, gptr
-
-
-@kernel
-def averages(
-    n: int, d: int, row: np.ndarray, weight: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray
-) -> np.ndarray:
-    """Weighted sums of the decisions of each sample, shape (n, d)."""
-    V = np.zeros((n, d))
-    for r in range(row.size):
-        if weight[r] != 0.0:
-            for e in range(at[r], at[r + 1]):
-                V[row[r], idx[e]] += weight[r] * val[e]
-    return V
-
-
-@kernel
-def products(row: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """v_k.u_i for each decision and the row u_i of its sample."""
-    out = np.zeros(row.size)
-    for r in range(row.size):
-        for e in range(at[r], at[r + 1]):
-            out[r] += val[e] * U[row[r], idx[e]]
-    return out
-
-
-@kernel
-def gather(which: np.ndarray, at: np.ndarray, idx: np.ndarray, val: np.ndarray, d: int) -> np.ndarray:
-    """Some of the decisions as dense rows."""
-    V = np.zeros((which.size, d))
-    for b in range(which.size):
-        for e in range(at[which[b]], at[which[b] + 1]):
-            V[b, idx[e]] = val[e]
-    return V

@@ -2,8 +2,8 @@
 
 Sweeps move one sample at a time and converge slowly once the weights in use are right.  There the dual is a quadratic
 function of the positive weights (piecewise, with an l1 penalty).  A direction for all samples together is found from
-its second derivatives, with damping, if the weights in use are few enough for a dense matrix, else by conjugate
-gradients.  A search along its projection onto the simplices takes the best of some lengths.
+its second derivatives, with damping, if the weights in use are few enough for a dense matrix.  A search along its
+projection onto the simplices takes the best of some lengths.
 """
 
 from __future__ import annotations
@@ -12,14 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
-from ..._utils.conjugate_gradients import conjugate_gradients
-from . import cache_kernels
 from .cache import Cache
 from .points import Points
 from .problem import ScaledProblem
-
-#: conjugate gradients stop when the residual is this share of the gradient
-ACCURACY = 1e-3
 
 #: lengths that are tried: each is this share of the last one
 LENGTHS, SHORTER = 6, 0.4
@@ -61,7 +56,7 @@ class Face:
     def newton_size(self) -> tuple[float, float]:
         """Multiplications of ``newton``, and numbers that it keeps at a time."""
         if isinstance(self.cache, Points):
-            return np.inf, np.inf  # sweeps and conjugate gradients close the gap of points in less time
+            return np.inf, np.inf
         size, (d, q) = float(self.size), self.problem.shape
         work = size**2 * (size / 3.0 + (d * q if self.problem.has_l1 else d + q))
         return work, size * (2.0 * size + (2.0 * d * q if self.problem.has_l1 else 2.0 * d + q))
@@ -82,18 +77,6 @@ class Face:
         P = self.problem.predictions(-2.0 * S, self.Z)
         return self.slot * self.cache.collect(self.rows, self.used, P, lin, self.ones)
 
-    def conjugate_gradients(self, T: np.ndarray, steps: int) -> tuple[np.ndarray, int]:
-        """Approximate Newton direction, and steps taken."""
-        problem = self.problem
-        g = self.gradient(problem.soft(T), self.cache.lin)
-        seen = np.abs(T) > problem.thresholds if problem.has_l1 else None
-
-        def apply(x: np.ndarray) -> np.ndarray:
-            M = self.to_T(x)
-            return -self.gradient(M if seen is None else np.where(seen, M, 0.0), self.zeros)
-
-        return conjugate_gradients(apply, g, steps, accuracy=ACCURACY, least=1e-16)
-
     def newton(self, T: np.ndarray, damping: float) -> np.ndarray:
         """Newton direction from the matrix of second derivatives, its diagonal increased by a share ``damping``.
 
@@ -110,8 +93,7 @@ class Face:
         heaviest = order[first]
         others, sample = order[~first], cache.row[order[~first]]
         reference = heaviest[np.searchsorted(cache.row[heaviest], sample)]
-        V = cache_kernels.gather(others, cache.at, cache.idx, cache.val, cache.d)
-        V -= cache_kernels.gather(reference, cache.at, cache.idx, cache.val, cache.d)
+        V = (cache.decisions[others] - cache.decisions[reference]).toarray()
         V *= (2.0 * problem.a[sample])[:, None]
         Z = problem.scaled[sample]
         Z = Z.toarray() if sp.issparse(Z) else Z

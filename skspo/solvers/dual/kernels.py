@@ -136,17 +136,15 @@ def sweep(
     zz: np.ndarray,
     a: np.ndarray,
     most_steps: int,
-    moved: np.ndarray,
     rest: np.ndarray,
-) -> float:
+) -> None:
     """Ascend the dual in the weights of one sample after another; change ``weight`` and T in place.
 
     With x = soft(T) z_i the dual is a concave function of the sample's weights with gradient a_i score and curvature at
     most 4 a_i^2 |z_i|^2 v.v', with equality without an l1 penalty.  Weight goes from the worst decision in use to the
     best one, as far as this model improves, at most ``most_steps`` times.
 
-    Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` by how much the best decision of a
-    sample beat its average before.
+    ``rest`` says by how much the best decision of a sample beat its average before.
     """
     # Entries by their offsets: a slice for each sample would take as long as the arithmetic of a short row.
     lin, cols, val, gram = blocks.lin, blocks.cols, blocks.val, blocks.gram
@@ -154,7 +152,6 @@ def sweep(
     for i in order:
         wide, many = max(wide, blocks.cptr[i + 1] - blocks.cptr[i]), max(many, blocks.ptr[i + 1] - blocks.ptr[i])
     x, score, change = np.empty(wide), np.empty(many), np.empty(many)
-    gain = 0.0
     for i in order:
         w, k = blocks.ptr[i], blocks.ptr[i + 1] - blocks.ptr[i]
         c, m = blocks.cptr[i], blocks.cptr[i + 1] - blocks.cptr[i]
@@ -172,7 +169,7 @@ def sweep(
             if score[r] > score[best]:
                 best = r
         rest[i] = a[i] * (score[best] - mean)
-        moved[i] = False
+        moved = False
         curvature = 4.0 * a[i] * zz[i]
         for _ in range(most_steps):
             high, low = 0, -1
@@ -200,13 +197,11 @@ def sweep(
             weight[w + high] += step
             change[high] += step
             change[low] -= step
-            moved[i] = True
-            gain += a[i] * step * (rise - 0.5 * bend * step)
+            moved = True
             for r in range(k):
                 score[r] -= curvature * step * (gram[G + high * k + r] - gram[G + low * k + r])
-        if moved[i]:
+        if moved:
             add_change(T, cols[c : c + m], change[:k], val[V : V + k * m], 2.0 * a[i], Z, i)
-    return gain
 
 
 # -- points of a box with one constraint -------------------------------------------------------------------------------
@@ -327,23 +322,20 @@ def sweep_points(
     Z: Features,
     zz: np.ndarray,
     a: np.ndarray,
-    moved: np.ndarray,
     rest: np.ndarray,
-) -> float:
+) -> None:
     """Ascend the dual in the point of one sample after another; change ``value``, ``multipliers`` and T in place.
 
     With u = c_i - 2 soft(T) z_i and kappa = 4 a_i |z_i|^2 the dual is a_i (u.dv - kappa |dv|^2 / 2) for a change dv,
     at least that with an l1 penalty: its maximiser is the projection of v_i + u / kappa.
 
-    Returns the increase of the dual.  ``moved`` says which samples changed, ``rest`` is a bound of what the best
-    decision of a sample could gain along u before, in these columns.
+    ``rest`` is a bound of what the best decision of a sample could gain along u before, in these columns.
     """
     wide = 1
     for i in order:
         wide = max(wide, columns.ptr[i + 1] - columns.ptr[i])
     u, y, new = np.empty(wide), np.empty(wide), np.empty(wide)
     lower, upper, coef = np.empty(wide), np.empty(wide), np.empty(wide)
-    gain = 0.0
     for i in order:
         first = columns.ptr[i]
         m = columns.ptr[i + 1] - first
@@ -358,20 +350,16 @@ def sweep_points(
         multipliers[i] = nearest(y[:m], lower[:m], upper[:m], coef[:m], low, high, multipliers[i], new)
         price = kappa * multipliers[i]
         rest[i] = a[i] * slack(v, u[:m], lower[:m], upper[:m], coef[:m], low, high, price)
-        rise = length = size = 0.0
+        rise = size = 0.0
         for t in range(m):
             step = new[t] - v[t]
             rise += u[t] * step
-            length += step * step
             size += abs(u[t] * v[t]) + abs(u[t] * new[t])
-        moved[i] = rise > SAME_SCORE * size
-        if moved[i]:
-            gain += a[i] * (rise - 0.5 * kappa * length)
+        if rise > SAME_SCORE * size:
             for t in range(m):
                 if new[t] != v[t]:
                     add_row(T, cols[t], 2.0 * a[i] * (new[t] - v[t]), Z, i)
                     v[t] = new[t]
-    return gain
 
 
 @kernel

@@ -138,16 +138,11 @@ class Points:
         """Multiplications of a sweep, for each sample."""
         return np.diff(self.ptr) * (2.0 * q + 20.0)
 
-    def sweep(
-        self, problem: ScaledProblem, order: np.ndarray, T: np.ndarray, moved: np.ndarray, rest: np.ndarray
-    ) -> float:
+    def sweep(self, problem: ScaledProblem, order: np.ndarray, T: np.ndarray, rest: np.ndarray) -> None:
         """Move the points of one sample after another; see ``kernels.sweep_points``."""
         points = self.columns, self.weight, self.box, self.multipliers
         penalty = problem.thresholds, problem.has_l1
-        gain: float = kernels.sweep_points(
-            order, *points, T, *penalty, problem.features, problem.zz, problem.a, moved, rest
-        )
-        return gain
+        kernels.sweep_points(order, *points, T, *penalty, problem.features, problem.zz, problem.a, rest)
 
     def movable(self, value: np.ndarray) -> np.ndarray:
         """Values that can change in both directions."""

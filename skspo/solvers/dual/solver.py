@@ -3,16 +3,16 @@
 Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
 
     improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), steps in the span
-               of the last changes (``recent_steps``), Newton's method or conjugate gradients (``face``) those of all
-               samples together, until little is to be gained there
+               of the last changes (``recent_steps``) and Newton's method (``face``) those of all samples together,
+               until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
     recentre   columns without a ridge have a proximal term; once its problem is solved well enough, the centre moves:
                the method of multipliers
 
-Regions that are a box with at most one linear constraint keep one point for each sample in place of decisions, and the
-sweeps project it (``points``).
+With a ridge, regions that are a box with at most one linear constraint keep one point for each sample in place of
+decisions, and the sweeps project it (``points``).
 
 With a ridge (also with an l1 norm beside it) the coefficients are an explicit function of the weights (``problem``).
 Columns without one, that is the free intercept, all columns if alpha = 0, and those of a pure lasso, have the proximal
@@ -63,7 +63,7 @@ class DualSolver(Solver):
     tol : float, default=1e-6
         Relative duality gap.
     max_iter : int or None, default=None
-        Largest number of outer iterations, one batched argmin each; None means 1000.
+        Largest number of outer iterations, one batched argmin each; None: no limit.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in the sweeps; None means 0, so that results can be repeated.
     verbose : int, default=0
