@@ -15,6 +15,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from skspo._utils.errors import forget_warnings
+from skspo.regions import listed
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
@@ -40,3 +41,9 @@ threadpool_limits(1)
 def _warnings_of_other_tests():
     """Warnings that are given once are given again in each test."""
     forget_warnings()
+
+
+@pytest.fixture
+def unlisted(monkeypatch):
+    """Regions of integers are not listed, however few decisions they have: HiGHS solves their programs."""
+    monkeypatch.setattr(listed, "MOST_POINTS", 0)

@@ -99,6 +99,15 @@ def permutations(n):
     return model
 
 
+def tours(n):
+    """All tours, by the orders of the nodes."""
+    pairs, found = list(itertools.combinations(range(n), 2)), set()
+    for order in itertools.permutations(range(1, n)):
+        steps = {frozenset(step) for step in itertools.pairwise((0, *order, 0))}
+        found.add(tuple(float(frozenset(pair) in steps) for pair in pairs))
+    return np.array(sorted(found))
+
+
 def portfolio(risk, equal=True):
     return lambda w: [w >= 0, cp.sum(w) == 1 if equal else cp.sum(w) <= 1, cp.quad_form(w, COVARIANCE) <= risk]
 
@@ -202,6 +211,8 @@ REGIONS = [
     Case("knapsack-two", sk.Knapsack(W3, [12, 8], sense="min"), 5, packings(W3, [12, 8])),
     Case("knapsack-fractional", sk.Knapsack(W1, 16, integer=False), 6, fractions(W1, 16)),
     Case("knapsack-fractional-two", sk.Knapsack(W3, [12, 8], integer=False), 5, fractions(W3, [12, 8])),
+    Case("tour", sk.TravellingSalesman(5), 10, tours(5)),
+    Case("tour-max", sk.TravellingSalesman(4, sense="max"), 6, tours(4)),
     Case("assignment", sk.Assignment(3), 9, permutations(3)),
     Case("assignment-2x3", sk.Assignment(2, 3), 6, partial_permutations(2, 3)),
     Case("assignment-3x2", sk.Assignment(n_tasks=2, sense="max"), 6, partial_permutations(3, 2)),

@@ -126,7 +126,7 @@ def test_ties_by_hand(region, truth, prediction, oracle, worst):
     ids=lambda region: type(region).__name__,
 )
 @pytest.mark.parametrize("metric", [sk.spo_loss, sk.normalized_spo_loss])
-def test_regions_without_worst_argmin_raise(region, metric):
+def test_regions_without_worst_argmin_raise(region, metric, unlisted):
     costs = np.ones((2, 4))
     with pytest.raises(ValueError, match=f"{type(region).__name__} cannot compute"):
         metric(costs, costs, region, ties="worst")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._training.fitted import check_frames, decision_names, fitted_region
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_existing
-from ..regions import Assignment, Knapsack, ShortestPath, Simplex
+from ..regions import Assignment, Knapsack, ShortestPath, Simplex, TravellingSalesman
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._common import COLORS, axes_for, check_sample, legend_above, pyplot
@@ -35,7 +35,7 @@ class DecisionDisplay:
     What is drawn depends on the region:
 
     - ``Simplex``: how often each alternative was chosen when each was best, over all samples;
-    - ``ShortestPath``: the two paths of one sample, on a map of the true costs;
+    - ``ShortestPath``, ``TravellingSalesman``: the two paths or tours of one sample, on a map of the true costs;
     - ``Assignment``: the pairs of one sample, on the matrix of the true costs;
     - ``Knapsack``: the items of one sample in the order of their value per weight, with both choices;
     - any other region: the two decisions of one sample as bars.
@@ -213,8 +213,9 @@ class DecisionDisplay:
         names = np.array([str(j) for j in range(d)] if labels is None else [str(x) for x in np.asarray(labels)])
         if names.shape != (d,):
             raise ValueError(f"labels must be {d} names, one per decision variable, got {names.size}.")
-        graph = GraphPositions.of(self.region, pos) if isinstance(self.region, ShortestPath) else None
-        square = isinstance(self.region, (Simplex, ShortestPath, Assignment))
+        on_map = isinstance(self.region, (ShortestPath, TravellingSalesman))
+        graph = GraphPositions.of(self.region, pos) if on_map else None
+        square = on_map or isinstance(self.region, (Simplex, Assignment))
         ax = axes_for(self, ax, (5.5, 5.0) if square else (7.0, 4.0))
         if isinstance(self.region, Simplex):
             self._counts(ax, names, cmap, colorbar)
@@ -407,14 +408,11 @@ class GraphPositions(NamedTuple):
     named: bool  # whether the nodes need names: where they are does not say which they are
 
     @classmethod
-    def of(cls, region: ShortestPath, pos: Mapping[Hashable, ArrayLike] | None) -> GraphPositions:
+    def of(cls, region: ShortestPath | TravellingSalesman, pos: Mapping[Hashable, ArrayLike] | None) -> GraphPositions:
         """Positions that are given, those of the nodes, of a grid, or of the spring layout."""
-        edges, named = region.edges, True
-        if hasattr(edges, "is_directed"):  # a networkx graph
-            if pos is None:
-                pos = {node: data["pos"] for node, data in edges.nodes(data=True) if "pos" in data}
-            edges = list(edges.edges())
-        pairs = edges.tolist() if isinstance(edges, np.ndarray) else [tuple(edge) for edge in edges]
+        pairs, named = region._pairs(), True
+        if pos is None and isinstance(region, ShortestPath) and hasattr(region.edges, "is_directed"):  # networkx
+            pos = {node: data["pos"] for node, data in region.edges.nodes(data=True) if "pos" in data}
         if not pos:
             pos = _grid_positions(pairs)
             named = not pos
@@ -429,7 +427,7 @@ class GraphPositions(NamedTuple):
         return cls(nodes, ends, named)
 
 
-def _spring_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
+def _spring_positions(pairs: Sequence[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
     """Positions by springs between connected nodes, always the same."""
     try:
         import networkx as nx
@@ -441,7 +439,7 @@ def _spring_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLi
     return found
 
 
-def _grid_positions(pairs: list[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
+def _grid_positions(pairs: Sequence[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
     """Positions of ``ShortestPath.grid``, with nodes numbered row by row; empty for any other graph."""
     steps = {head - tail for tail, head in pairs if isinstance(head, int) and isinstance(tail, int)}
     last = max((head for _, head in pairs if isinstance(head, int)), default=0)

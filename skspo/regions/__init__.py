@@ -14,6 +14,7 @@ from .polyhedron import Polyhedron
 from .product import Product
 from .read import read_region
 from .simplex import Box, Simplex, TopK
+from .tours import TravellingSalesman
 from .user import CvxpyRegion, OracleRegion
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Simplex",
     "StrongConvexity",
     "TopK",
+    "TravellingSalesman",
     "check_region",
     "read_region",
     "row_params",

@@ -160,7 +160,7 @@ class MixedInteger(IntegerRegion, ConstrainedRegion):
 
     def _argmin(self, C: np.ndarray, data: _Constraints) -> np.ndarray:
         if (points := self._points(C.shape[1])) is not None:
-            return points.argmin(C, replace(data.form, **data.rows))
+            return points.argmin(C, data.rows)
         options: Any = {"integrality": data.integers, "n_jobs": self.n_jobs, "time_limit": self.time_limit}
         return solve_rows(data.form, C, rows=data.rows, **options)
 
@@ -306,7 +306,7 @@ class Knapsack(IntegerRegion):
         if data.method == "ratio":
             return _pack_fractions(C, data.weights[0], data.capacity)
         if (points := self._points(C.shape[1])) is not None:
-            W = points.argmin(C, self._constraints(C.shape[1]))
+            W = points.argmin(C, self._constraints(C.shape[1]).varying())
         else:
             integers = np.ones(C.shape[1], dtype=bool) if data.method == "search" else None
             W = solve_rows(data.form, C, integrality=integers, n_jobs=self.n_jobs, rows=data.rows)

@@ -12,7 +12,7 @@ those of its decisions that are feasible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
 from .._utils.limits import check_time
-from ._oracles.highs import worst_rows
+from ._oracles.highs import NOTHING, worst_rows
 from ._row_names import row_error
 from .capabilities import RANK
 from .forms import InequalityForm, StandardForm
@@ -63,31 +63,30 @@ class PointList:
         values, vectors = np.linalg.eigh(centered.T @ centered)
         return vectors[:, values <= RANK * max(float(values[-1]), 1.0)].T
 
-    def argmin(self, C: np.ndarray, form: InequalityForm) -> np.ndarray:
-        """Cheapest decision of each row; ``form`` has the vectors that vary by sample."""
+    def argmin(self, C: np.ndarray, sides: Mapping[str, np.ndarray] = NOTHING) -> np.ndarray:
+        """Cheapest decision of each row; ``sides`` are the vectors of the form that vary by sample."""
         W = np.empty_like(C)
-        for rows, best in self._best(C, form):
+        for rows, best in self._best(C, sides):
             W[rows] = self.V[best.argmax(axis=1)]
         return W
 
-    def worst(self, C: np.ndarray, C_true: np.ndarray, form: InequalityForm) -> np.ndarray:
+    def worst(self, C: np.ndarray, C_true: np.ndarray, sides: Mapping[str, np.ndarray] = NOTHING) -> np.ndarray:
         """Among the cheapest decisions of each row the one that costs most under ``C_true``."""
         W = np.empty_like(C)
-        for rows, best in self._best(C, form):
+        for rows, best in self._best(C, sides):
             W[rows] = self.V[np.where(best, C_true[rows] @ self.columns, -np.inf).argmax(axis=1)]
         return W
 
-    def _best(self, C: np.ndarray, form: InequalityForm) -> Iterator[tuple[slice, np.ndarray]]:
+    def _best(self, C: np.ndarray, sides: Mapping[str, np.ndarray]) -> Iterator[tuple[slice, np.ndarray]]:
         """Which decisions are cheapest, for blocks of rows."""
-        varying = form.varying()
         step = max(BLOCK_NUMBERS // len(self.V), 16)
         rounding = TIED * (np.abs(C) @ self.size)
         for start in range(0, len(C), step):
             check_time()
             rows = slice(start, start + step)
             S = C[rows] @ self.columns
-            if varying:
-                S[~self._feasible({name: vector[rows] for name, vector in varying.items()})] = np.inf
+            if sides:
+                S[~self._feasible({name: vector[rows] for name, vector in sides.items()})] = np.inf
             least = S.min(axis=1)
             if np.isinf(least).any():
                 text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
@@ -185,8 +184,12 @@ class IntegerRegion(PolyhedralRegion):
         entry = self._entry(d)
         kept = self._cache if self._rows is None else self._rows.cache
         if "points" not in kept or kept["points"][0] is not entry:
-            kept["points"] = [entry, list_points(self._constraints(d))]
+            kept["points"] = [entry, self._list(d)]
         return kept["points"][1]
+
+    def _list(self, d: int) -> PointList | None:
+        """Search for all decisions."""
+        return list_points(self._constraints(d))
 
     def _all_integers(self, d: int) -> bool:
         """Whether all decisions are integers."""
@@ -226,7 +229,7 @@ class IntegerRegion(PolyhedralRegion):
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         form, points = self._constraints(C.shape[1]), self._points(C.shape[1])
         if points is not None:
-            return points.worst(C, C_true, form)
+            return points.worst(C, C_true, form.varying())
         return worst_rows(self._data(C.shape[1]).form, C, C_true, n_jobs=self.n_jobs, rows=form.varying())
 
 

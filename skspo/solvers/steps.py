@@ -92,9 +92,12 @@ def fit_relaxation(objective: LinearObjective, run: Run, options: SolverOptions,
         return []
     if run.derived.relaxation is None:
         try:
-            run.derived.relaxation = check_region(region.relaxation(), objective.C.shape[1]), Derived()
+            easier_region = region.relaxation()
         except TypeError:  # there is none
             return []
+        if easier_region is region:
+            return []
+        run.derived.relaxation = check_region(easier_region, objective.C.shape[1]), Derived()
     relaxed, derived = run.derived.relaxation
     easier, part = objective.with_loss(SPOPlusLoss(relaxed), relaxed), Run(run.deadline.share(FOR_START), derived)
     if least_work(easier, part) > least_work(objective, run):

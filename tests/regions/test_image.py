@@ -491,7 +491,7 @@ def test_capabilities_follow_the_inner_region():
             "wide markowitz": sk.LinearImage(SMOOTH["markowitz"].region, SQUARE[:1]), "tall": SMOOTH["tall"],
         }.items()
     }  # fmt: skip
-    assert offers["integer"] == set()
+    assert offers["integer"] == offers["fractional"]  # a list of decisions has a convex hull
     assert offers["fractional"] == {"standard_form", "support_epigraph", "repair"}
     assert offers["markowitz"] == {"quadratic_form", "support_epigraph", "repair", "derivative"}
     assert offers["wide markowitz"] == {"support_epigraph", "derivative"}

@@ -13,7 +13,6 @@ from sklearn.base import clone
 
 import skspo as sk
 from skspo.calibration import diameter, relative_width
-from skspo.regions import listed
 from skspo.regions._oracles import mixed_integer
 from skspo.regions._oracles.highs import solve_rows
 from skspo.regions.capabilities import CAPABILITIES, missing
@@ -149,10 +148,9 @@ def test_mixed_integer_against_milp(seed):
 
 
 @pytest.mark.parametrize("nodes", [0, 3, 200])
-def test_search_and_branch_and_bound_agree_with_all_points(nodes, monkeypatch):
+def test_search_and_branch_and_bound_agree_with_all_points(nodes, monkeypatch, unlisted):
     """Rows that the short search solves, and rows that it leaves to HiGHS, have the least cost of all points."""
     monkeypatch.setattr(mixed_integer, "NODES", nodes)
-    monkeypatch.setattr(listed, "MOST_POINTS", 0)
     left = []
     solve = mixed_integer._BranchAndBound.solve
     monkeypatch.setattr(mixed_integer._BranchAndBound, "solve", lambda *args: left.append(1) or solve(*args))

@@ -15,6 +15,8 @@ from skspo import (
 )
 from skspo.regions._oracles import mixed_integer
 
+pytestmark = pytest.mark.usefixtures("unlisted")
+
 RealHighs = highspy.Highs
 
 

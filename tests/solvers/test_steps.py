@@ -18,6 +18,8 @@ from skspo.solvers.auto import SolverOptions
 from skspo.solvers.driver import minimize
 from skspo.solvers.steps import fit_relaxation
 
+pytestmark = pytest.mark.usefixtures("unlisted")
+
 
 def program(d, n, seed, p=3):
     """Random 0-1 program with several constraints, features and values."""

@@ -453,7 +453,7 @@ def test_bad_row_params():
             row_params(**bad)
 
 
-def test_view_without_worst_argmin_raises():
+def test_view_without_worst_argmin_raises(unlisted):
     _, C = data()
     region, params, _ = CASES["knapsack"]
     with pytest.raises(ValueError, match="Knapsack that varies by sample"):
