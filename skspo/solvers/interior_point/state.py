@@ -235,7 +235,6 @@ class State:
         width = part.packed.size if part.dual is None else part.dual.entries
         sums = FeatureSums(self.q, width)
         for block, (D, F) in zip(self.blocks, scalings, strict=True):
-            check_time()
             block.add_to(sums, D, F)
         if not np.isfinite(sums.sums).all():
             return False
@@ -358,7 +357,6 @@ class State:
         self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
     ) -> _Move:
         """Newton direction for the blocks' complementarity targets and those of the l1 part."""
-        check_time()
         rhs: Any = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
         rhs = rhs - self.pull
         if feasibility:
