@@ -13,8 +13,8 @@ name               what it asks of a region                   when to use it
 ``sgd``            nothing but ``argmin``                     approximate; everything else
 =================  =========================================  ==========================================
 
-With ``auto`` they take turns, in the order of their estimates (``skspo.solvers.turns``).  Products of regions are split
-before, whatever the solver (``skspo.solvers.product``).
+With ``auto`` they take turns, in the order of their estimates (``skspo.solvers.driver``).  Products of regions are
+split before, whatever the solver (``skspo.solvers.product``).
 """
 
 from .auto import SOLVERS, choose_solvers, make_solvers

@@ -74,7 +74,7 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
 
     They are those that can minimise the objective, that fit into memory, and that fit into ``time_limit``.  Data in
     chunks or on a cluster are loaded into memory for solvers that do not read them where they are.  Solvers take
-    turns until the duality gap is closed (see ``skspo.solvers.turns``), so that the order is not decisive.  ``sgd`` is
+    turns until the duality gap is closed (see ``skspo.solvers.driver``), so that the order is not decisive.  ``sgd`` is
     used if there is no other.  It is also added if the oracle may be a heuristic
     (``OracleRegion(on_suboptimal="warn")``), but then it runs only if the oracle was found not to be optimal, because
     the other solvers need exact decisions.

@@ -15,8 +15,7 @@ from skspo.datasets import make_shortest_path
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver, InteriorPointSolver, Solver, Status
 from skspo.solvers.base import STEP, Estimate
-from skspo.solvers.driver import SolverOptions, minimize
-from skspo.solvers.turns import FIRST_TURN, TOO_LARGE, closing, take_turns
+from skspo.solvers.driver import FIRST_TURN, TOO_LARGE, SolverOptions, closing, minimize, take_turns
 
 
 @pytest.fixture(scope="module")

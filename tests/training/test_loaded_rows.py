@@ -97,7 +97,7 @@ def test_rows_are_loaded_once_and_only_if_needed(far_away, monkeypatch):
     SPOPlusRegressor(Simplex(), solver="bundle", alpha=1.0).fit_chunks(data)
     assert not loads
     # Turns of solvers that pause and go on.
-    monkeypatch.setattr("skspo.solvers.turns.FIRST_TURN", 0.1)
+    monkeypatch.setattr("skspo.solvers.driver.FIRST_TURN", 0.1)
     model = SPOPlusRegressor(Simplex(), tol=1e-4).fit_chunks(data)
     assert model.duality_gap_ <= 1e-4
     assert loads == [1500]
