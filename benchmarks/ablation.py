@@ -177,7 +177,7 @@ SWITCHES: dict[str, Switch] = {
     ),
     # interior point
     "planar graphs": Switch(
-        {f"{IP}.state.cycle_basis": nothing, f"{IP}.solver.cycle_basis": nothing},
+        {f"{IP}.state.cycle_basis": nothing},
         [
             Case("paths", "interior-point", (500, 2000), (3, 8), (5, 7)),
             Case("paths", "auto", (500, 2000), (3, 8), (5, 7)),
@@ -260,16 +260,6 @@ SWITCHES: dict[str, Switch] = {
         "lbfgs.py: LBFGSSolver",
     ),
     # bundle
-    "undecided rows": Switch(
-        {f"{BUNDLE}.solver.ends_with_undecided_rows": no},
-        [
-            Case("simplex", "bundle", LARGE, (5, 20), (5, 12)),
-            Case("simplex", "auto", LARGE, (5, 20), (5, 12)),
-            Case("paths", "bundle", LARGE, (3, 6), (4, 5)),
-            Case("paths", "auto", LARGE, (3, 6), (4, 5)),
-        ],
-        "undecided_rows.py",
-    ),
     "balanced cuts": Switch(
         {f"{BUNDLE}.cut_model.CutModel._balanced": lambda self, multipliers, *args: multipliers},
         [

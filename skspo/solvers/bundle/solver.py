@@ -18,10 +18,6 @@ bound holds far away or rounding errors stop it.  ``polish``: a shorter step, fo
 conditioned, gives a better centre, from which the proof is tried again.
 
 With many groups few passes are needed, but the quadratic program takes longer.
-
-Many samples.  Where the interior-point method can be used, it closes the last part of the gap on the few rows whose
-decisions differ between the last points (``undecided_rows``).  Without a ridge, and with an optimum far away from least
-squares, the slope of averaged cuts is too large for a proof there: cuts are sums over many rows.
 """
 
 from __future__ import annotations
@@ -35,12 +31,9 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
-from ..interior_point.solver import is_simple
-from ..undecided_rows import can_finish, finish_with_undecided_rows
 from .cut_model import BALANCE_FROM, NUMBERS, CutModel, Moments, groups_for, program_work
 
-#: passes that the fits of benchmarks/auto.py needed: a number, and one more for so many unknowns, unless undecided
-#: rows close the gap
+#: passes that the fits of benchmarks/auto.py needed: a number, and one more for so many unknowns
 PASSES, UNKNOWNS = 30.0, 5.0
 
 #: largest proximal step; subgradients and coefficients are of order one
@@ -48,19 +41,6 @@ MAX_STEP = 1e9
 
 #: largest number of polished centres
 POLISHED = 5
-
-#: number of samples from which on undecided rows close the gap, and how many of the last points are compared
-FINISH_FROM, LAST = 20_000, 8
-
-#: undecided rows are tried after FIRST_TRY passes, after TRY_AGAIN more as long as there are too many of them, after
-#: twice as many passes if they did not close the gap, and when the gap is FINISH_AT; first after LATE_TRY passes if
-#: their iterations take longer than programs, which have fewer than MANY_COLUMNS unknowns
-FIRST_TRY, TRY_AGAIN, LATE_TRY, FINISH_AT, MANY_COLUMNS = 12, 4, 48, 1e-2, 200
-
-
-def ends_with_undecided_rows(objective: LinearObjective) -> bool:
-    """Whether there are so many samples that the undecided ones, by the interior-point method, close the gap."""
-    return objective.n_samples >= FINISH_FROM and can_finish(objective)
 
 
 class Phase(Enum):
@@ -122,7 +102,7 @@ class BundleSolver(Solver):
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Passes over the data, and a program of one unknown for each visible coefficient in each of them."""
         columns = (objective.shape[0] - objective.normals.shape[0]) * objective.shape[1]
-        passes = PASSES if ends_with_undecided_rows(objective) else PASSES + columns / UNKNOWNS
+        passes = PASSES + columns / UNKNOWNS
         work = passes * (pass_work(objective) + program_work(3.0 * groups_for(objective, columns), columns))
         return Estimate(work, 8.0 * NUMBERS)
 
@@ -143,7 +123,7 @@ class BundleSolver(Solver):
             try:
                 while search.gap() > self.tol:
                     search.solve_program()
-                    if search.gap() <= self.tol or search.finish_early():
+                    if search.gap() <= self.tol:
                         break
                     if not search.solve_again():
                         search.call_oracle()
@@ -152,7 +132,6 @@ class BundleSolver(Solver):
                         break
             except Stop as stop:
                 status, message = stop.status, str(stop)
-                search.finish()
             except TimeIsUp:
                 status, message = Status.TIME_LIMIT, run.deadline.message
             if status is not Status.CONVERGED:
@@ -183,12 +162,6 @@ class BundleSearch:
         self.polished = 0
         self.proved = -np.inf  # best bound of this proof
         self.balanced = True  # whether the last multipliers were balanced for the bound
-        self.last: list[np.ndarray] = []  # where the oracle was called last
-        self.can_finish = ends_with_undecided_rows(self.objective)
-        fast = self.can_finish and is_simple(self.objective.region, self.objective.normals.shape[1])
-        # Number of passes after which undecided rows are tried.
-        self.next_try = FIRST_TRY if fast or model.A.shape[1] >= MANY_COLUMNS else LATE_TRY
-        self.tried_close = False  # whether they were tried with a gap of FINISH_AT
 
     def begin(self, start: np.ndarray | None) -> None:
         """Call the oracle at the start and at least squares."""
@@ -281,7 +254,6 @@ class BundleSearch:
             raise Stop(Status.ITERATION_LIMIT, f"max_iter={self.limit} passes were used up")
         new, n_cuts = self.model.add(self.trial)
         self.n_iter += 1
-        self.last = [*self.last[1 - LAST :], self.trial]
         proving = self.phase is not Phase.DESCEND
         if not proving and n_cuts == 0 and new >= self.value:
             raise Stop(Status.NUMERICAL_LIMIT, "the quadratic program reached machine precision")
@@ -300,27 +272,3 @@ class BundleSearch:
         """Improve the bound by the last multipliers, if they have not been balanced yet."""
         if not self.balanced:
             self.bound = max(self.bound, self.objective.dual_value_from_moments(*self.balance(True), self.center))
-
-    def finish_early(self) -> bool:
-        """Whether undecided rows close the gap: tried after some passes, and when it is not too large."""
-        close = not self.tried_close and self.gap() <= FINISH_AT
-        if self.n_iter < self.next_try and not close:
-            return False
-        self.tried_close, self.next_try = self.tried_close or close, self.n_iter + TRY_AGAIN
-        # So early, more rounds than one are often in vain.
-        return self.finish(1 if self.n_iter <= FIRST_TRY and not close else None)
-
-    def finish(self, rounds: int | None = None) -> bool:
-        """Minimise over the rows whose decisions differ between the last points; whether the gap is closed."""
-        if not self.can_finish or not self.last:
-            return False
-        Thetas = [self.center, *self.last]
-        found = finish_with_undecided_rows(self.objective, self.model.run, Thetas, self.value, self.tol, rounds)
-        if found is None:
-            return False
-        self.next_try = 2 * self.n_iter
-        if not self.objective.relative_gap(found[1], found[2].value) < self.gap():
-            return False
-        self.center, self.value, self.bound = found
-        self.balanced = True  # nothing more to gain
-        return self.gap() <= self.tol

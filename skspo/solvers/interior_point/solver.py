@@ -37,8 +37,6 @@ The final decisions w_i are feasible and match the moments, so they prove the lo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._training.certificate import ZERO_BOUND
@@ -63,11 +61,6 @@ LEAST_ITERATIONS = 20
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
 SHORT, FAR = 0.6, 300.0
-
-
-def is_simple(region: Any, d: int) -> bool:
-    """Whether the matrix of a sample is diagonal, or diagonal minus rank one: iterations take little time then."""
-    return has(region, "standard_form") and region.standard_form(d).A.shape[0] <= 1
 
 
 class InteriorPointSolver(Solver):
