@@ -2,7 +2,7 @@
 
 from ._classifier import CostSensitiveClassifier
 from ._cv import SPOPlusRegressorCV
-from ._decide import cross_val_decide, decide
+from ._decide import chosen, cross_val_decide, decide
 from ._estimated_cost import EstimatedCost, estimated_cost
 from ._feedback import PartialFeedbackRegressor
 from ._held_out import HeldOutRisk, held_out_risk
@@ -27,6 +27,7 @@ __all__ = [
     "SPORegressorCV",
     "SPOStackingRegressor",
     "TwoStageRegressor",
+    "chosen",
     "cross_val_decide",
     "decide",
     "decision_report",

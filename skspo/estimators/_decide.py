@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,21 +16,28 @@ from .._training.fitted import (
     check_frames,
     check_metadata,
     deciding_model,
+    decision_names,
+    fitted_region,
     innermost,
     innermost_features,
     metadata_checked,
 )
 from .._training.inputs import check_ndim
+from .._utils.errors import import_pandas
 from .._utils.limits import count_workers
 from .._utils.params import N_JOBS
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_offset, check_weight
+from ..regions._names import default_names
 from ..regions._row_params import repeat_single, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin
 from ._compose import check_same, find_model, fit_with, predicts_labels, with_region
 from ._folds import Splitter, cv_splits, take_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def decide(
@@ -40,7 +47,8 @@ def decide(
     region: Region | None = None,
     offset: ArrayLike | None = None,
     region_params: RegionParams | None = None,
-) -> np.ndarray:
+    as_frame: bool = False,
+) -> np.ndarray | pd.DataFrame:
     """Decisions of any fitted model of costs: an estimator of skspo, a pipeline, a search, or another regressor.
 
     scikit-learn's pipelines and searches have no method ``decide``.  This function finds the model inside, and its
@@ -59,14 +67,17 @@ def decide(
         Known part of the costs: the cost is the offset plus what the model predicts.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+    as_frame : bool, default=False
+        Return a pandas DataFrame, with the names of the decision variables as columns and the index of ``X``.
 
     Returns
     -------
-    W : ndarray of shape (n_samples, d)
+    W : ndarray or DataFrame of shape (n_samples, d)
         One feasible decision per sample.
 
     See Also
     --------
+    chosen : Decisions in words.
     cross_val_decide : Decisions for samples that were held out.
 
     Examples
@@ -87,6 +98,21 @@ def decide(
     >>> decide(forest, X, region=region).shape == C.shape
     True
     """
+    W = _decide(estimator, X, region, offset, region_params)
+    if not as_frame:
+        return W
+    names = decision_names(estimator, fitted_region(estimator, region), W.shape[1])
+    columns = default_names(W.shape[1]) if names is None else names
+    return import_pandas().DataFrame(W, columns=columns, index=getattr(X, "index", None))
+
+
+def _decide(
+    estimator: Predictor,
+    X: ArrayLike,
+    region: Region | None,
+    offset: ArrayLike | None,
+    region_params: RegionParams | None,
+) -> np.ndarray:
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)
     if predicts_labels(estimator):
@@ -123,6 +149,49 @@ def decide(
     known = check_offset(offset, C_hat.shape)
     view = check_region(region, n_dim=C_hat.shape[1]).with_rows(region_params, *C_hat.shape)
     return view.decide(C_hat if known is None else C_hat + known)
+
+
+def chosen(
+    estimator: Predictor,
+    X: ArrayLike,
+    *,
+    region: Region | None = None,
+    offset: ArrayLike | None = None,
+    region_params: RegionParams | None = None,
+) -> list[Any]:
+    """Decisions of any fitted model of costs in words.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        As in :func:`decide`.
+    X : array-like of shape (n_samples, n_features)
+        Features, as ``estimator.predict`` takes them.
+    region : Region or None, default=None
+        Where decisions are made, for regressors that have no region.  None means that of the model inside.
+    offset : array-like of shape (n_samples, d) or (d,), optional
+        Known part of the costs: the cost is the offset plus what the model predicts.
+    region_params : dict of array-like, or the like, optional
+        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+    Returns
+    -------
+    words : list of length n_samples
+        What was chosen for each sample; see :meth:`Region.describe`.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skspo import ShortestPath, SPOPlusRegressor, chosen
+    >>> from skspo.datasets import make_shortest_path
+    >>> X, C = make_shortest_path(60, grid=(2, 2), random_state=0)
+    >>> chosen(make_pipeline(StandardScaler(), SPOPlusRegressor(ShortestPath.grid(2, 2))).fit(X, C), X[:2])
+    [[0, 2, 3], [0, 2, 3]]
+    """
+    W = decide(estimator, X, region=region, offset=offset, region_params=region_params)
+    found = check_region(fitted_region(estimator, region), n_dim=W.shape[1])
+    return found.with_rows(region_params, *W.shape).describe(W, decision_names(estimator, found, W.shape[1]))
 
 
 def cross_val_decide(
@@ -243,8 +312,7 @@ def _fit_and_decide(
         for rows in (train, test)
     )
     fitted = fit_with(clone(model), take_rows(X, train), take_rows(C, train), **fit)
-    del later["sample_weight"]
-    return decide(fitted, take_rows(X, test), **later)
+    return _decide(fitted, take_rows(X, test), None, later["offset"], later["region_params"])
 
 
 def _check_routing(model: object, known: dict[str, Any]) -> None:

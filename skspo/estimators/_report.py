@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from .._training.fitted import (
 )
 from .._training.inputs import existing_costs, say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
+from .._utils.errors import import_pandas
 from .._utils.params import number
 from .._utils.scaling import SMALLEST
 from .._utils.types import Predictor, RegionParams
@@ -29,8 +30,12 @@ from ..metrics import _prepare, _regrets
 from ..regions.base import Region
 from ..regions.check import check_region
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: columns of the table: key, title, format
 COLUMNS = (
+    ("cost", "cost", "{:.4g}"),
     ("spo_loss", "regret", "{:.4g}"),
     ("normalized_spo_loss", "of best cost", "{:.2%}"),
     ("share_optimal", "optimal", "{:.1%}"),
@@ -49,6 +54,9 @@ UNLIKE = 2.0
 
 #: decision variables that are printed
 MOST_CHOSEN = 5
+
+#: relative gain over the best decision from which on a decision cannot belong to the region
+BETTER = 1e-6
 
 #: resamples of each bootstrap
 N_RESAMPLES = 2000
@@ -126,6 +134,19 @@ class DecisionReport:
             "training_share": self.training_share,
         }
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table with all digits.
+
+        Returns
+        -------
+        table : DataFrame
+            One row for each model, one column for each figure.
+        """
+        return import_pandas().DataFrame.from_dict(self.rows, orient="index")
+
+    def _titles(self) -> list[str]:
+        return ["value" if title == "cost" and self.region.sense == "max" else title for _, title, _ in COLUMNS]
+
     def _table(self) -> list[tuple[str, list[str]]]:
         return [
             (name, ["-" if np.isnan(row[key]) else form.format(row[key]) for key, _, form in COLUMNS])
@@ -138,11 +159,11 @@ class DecisionReport:
         own = self.rows[name]["spo_loss"]
         ratios = [
             f"{own / self.rows[other]['spo_loss']:.2f} times that of {other}" + self._ends(other, " ({})", "{:.2f}")
-            for other in (LEAST_SQUARES, CONSTANT)
-            if other in self.rows and self.rows[other]["spo_loss"] > 0
+            for other in self.rows
+            if other in self.intervals and self.rows[other]["spo_loss"] > 0
         ]
         if ratios:
-            remarks.append(f"Its regret is {' and '.join(ratios)}.")
+            remarks.append(f"Its regret is {', '.join(ratios[:-1])}{' and ' * (len(ratios) > 1)}{ratios[-1]}.")
         ends = self._ends("spo_loss", "regret {}") + self._ends("normalized_spo_loss", ", {} of best cost", "{:.2%}")
         if ends:
             brackets = ", and in brackets" if any(other in self.intervals for other in self.rows) else ""
@@ -179,16 +200,16 @@ class DecisionReport:
     def __str__(self) -> str:
         table = self._table()
         width = max(len(name) for name in self.rows)
-        widths = [max(len(t), *(len(cells[k]) for _, cells in table)) for k, (_, t, _) in enumerate(COLUMNS)]
+        widths = [max(len(t), *(len(cells[k]) for _, cells in table)) for k, t in enumerate(self._titles())]
         lines = [self._title(), ""]
-        for name, cells in [("", [title for _, title, _ in COLUMNS]), *table]:
+        for name, cells in [("", self._titles()), *table]:
             lines.append(f"{name:<{width}}  " + "  ".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True)))
         return "\n".join([*lines, "", *self._remarks()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(title)}</th>" for title in ("", *(title for _, title, _ in COLUMNS)))
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in ("", *self._titles()))
         body = "".join(
             f"<tr><th style='text-align: left'>{html.escape(name)}</th>"
             + "".join(f"<td style='text-align: right'>{html.escape(cell)}</td>" for cell in cells)
@@ -218,6 +239,7 @@ def decision_report(
     region_params: RegionParams | None = None,
     region_params_train: RegionParams | None = None,
     groups: ArrayLike | None = None,
+    baselines: Mapping[str, Any] | None = None,
     level: float = 0.95,
 ) -> DecisionReport:
     """Report on the decisions of a fitted model, compared with least squares and a constant prediction.
@@ -249,13 +271,16 @@ def decision_report(
         training data say which costs of ``C_train`` exist.
     groups : array-like of shape (n_samples,), optional
         Labels of samples that depend on each other, such as those of one day: intervals are computed by drawing groups.
+    baselines : dict of str to array-like of shape (n_samples, d) or fitted estimator, optional
+        What else to compare with, by name: decisions, such as those of the past or of today's rule, or another model.
     level : float, default=0.95
         Level of the intervals.
 
     Returns
     -------
     report : DecisionReport
-        Prints as a table.  For each model: the mean regret (SPO loss), its ratio to the mean best cost (normalized SPO
+        Prints as a table.  For each model: the mean cost of its decisions (value, if the region maximizes), the mean
+        regret (SPO loss), its ratio to the mean best cost (normalized SPO
         loss), the share of samples with an optimal decision, the root mean squared error of the predicted costs, and
         the size of the predictions relative to that of the costs (root mean squares).  For a model that is trained for
         its decisions the last two may be large: its predictions are scores (see ``predict_rescaled``).  The intervals
@@ -277,7 +302,7 @@ def decision_report(
     >>> print(report)
     Decisions on 100 samples, ShortestPath, 12 variables
     <BLANKLINE>
-                         regret  of best cost  optimal  RMSE   size
+                         cost  regret  of best cost  optimal  RMSE   size
     SPOPlusRegressor ...
     least squares ...
     constant prediction ...
@@ -287,7 +312,14 @@ def decision_report(
     The baselines were fitted to the same data as the model.
     Fit: interior-point, objective ..., lower bound ..., relative gap ...
     >>> sorted(report.to_dict()["models"]["least squares"])
-    ['normalized_spo_loss', 'rmse', 'share_optimal', 'size', 'spo_loss']
+    ['cost', 'normalized_spo_loss', 'rmse', 'share_optimal', 'size', 'spo_loss']
+
+    Beside a rule of one's own, here the same path every day:
+
+    >>> import numpy as np
+    >>> rule = np.tile(model.region_.argmin(C[:200].mean(axis=0)), (100, 1))
+    >>> decision_report(model, X[200:], C[200:], baselines={"our rule": rule}).to_frame().loc["our rule", "cost"]
+    np.float64(...)
     """
     if (X_train is None) != (C_train is None):
         raise ValueError("X_train and C_train must be given together.")
@@ -316,13 +348,13 @@ def decision_report(
     # Names that are only numbers, such as those of the edges of a grid, would say little.
     named = hasattr(inner, "cost_names_in_") or "variable_names" in region.get_params(deep=False)
     names = decision_names(estimator, region, d) if named else None
-    baselines: Baselines | None
+    fitted: Baselines | None
     if X_train is not None and C_train is not None:
         given = {"C_train": C_train, "offset_train": offset_train, "sample_weight": sample_weight_train}
         check_frames(estimator, region, X=X_train, region_params=region_params_train, **given)
         C_fit = np.asarray(C_train, dtype=np.float64).reshape(len(np.asarray(C_train)), -1)
         C_fit, possible = existing_costs(C_fit, region.with_rows(region_params_train, *C_fit.shape))
-        baselines = fit_baselines(
+        fitted = fit_baselines(
             innermost_features(estimator, X_train),
             C_fit,
             check_weight(sample_weight_train, C_fit),
@@ -333,21 +365,40 @@ def decision_report(
         )
         note = "The baselines were fitted to the training data given."
     else:
-        baselines = getattr(inner, "_baselines", None)
+        fitted = getattr(inner, "_baselines", None)
         note = "The baselines were fitted to the same data as the model."
-    if baselines is None:
+    if fitted is None:
         note = (
             "There is nothing to compare with, because this model does not keep baselines. Pass X_train and C_train, "
             "the data that it was fitted to."
         )
     else:
-        if baselines.coef is None:
-            note += f" No least squares: {baselines.why}"
+        if fitted.coef is None:
+            note += f" No least squares: {fitted.why}"
             if X_train is None:
                 note += " X_train and C_train, the data that the model was fitted to, are another way to get it."
         else:
-            add(LEAST_SQUARES, baselines.least_squares(innermost_features(estimator, X)))
-        add(CONSTANT, np.broadcast_to(baselines.mean, samples.C.shape))
+            add(LEAST_SQUARES, fitted.least_squares(innermost_features(estimator, X)))
+        add(CONSTANT, np.broadcast_to(fitted.mean, samples.C.shape))
+    for other, rule in (baselines or {}).items():
+        if other in rows:
+            raise ValueError(f"There is already a row {other!r} in the report: choose another name in baselines.")
+        if hasattr(rule, "predict"):
+            others = Samples.of(
+                [rule],
+                X,
+                C,
+                "report",
+                region,
+                sample_weight=sample_weight,
+                groups=groups,
+                offset=offset,
+                region_params=region_params,
+            )
+            add(other, others.predicted[0])
+        else:
+            figures, losses[other] = samples.figures_of_rule(other, rule)
+            rows[other] = {key: figures.get(key, np.nan) for key, _, _ in COLUMNS}
     return DecisionReport(
         rows,
         n_samples=len(samples.C),
@@ -408,20 +459,44 @@ class Samples(NamedTuple):
         view, C_min, C_hat_min = _prepare(self.C, C_hat, self.region, self.offset, self.region_params)
         C, possible = view.to_min(C_min), view.possible(*self.C.shape)  # 0 where no cost exists
         W_hat, W = view._decide_min(C_hat_min), view.solve_min(C_min)
-        loss, z = _regrets(C_min, W_hat, W)
+        figures, loss, size = self._figures_of_decisions(C_min, W_hat, W)
         C_hat = C_hat if self.offset is None else C_hat + self.offset
+        own = _rmse(C, self.weight, possible)
+        figures["rmse"] = _rmse(C_hat - C, self.weight, possible)
+        figures["size"] = _rmse(C_hat, self.weight, possible) / own if own > 0 else np.nan
+        return figures, loss, size, np.average(np.stack([W_hat, W]), axis=1, weights=self.weight)
+
+    def figures_of_rule(self, name: str, decisions: ArrayLike) -> tuple[dict[str, float], np.ndarray]:
+        """Figures and regrets of decisions that were not made by a model."""
+        _, W_rule = check_costs(self.C, decisions, may_miss=True)
+        view, C_min, _ = _prepare(self.C, W_rule, self.region, None, self.region_params)
+        W = view.solve_min(C_min)
+        terms = (np.abs(C_min) * (np.abs(W_rule) + np.abs(W))).sum(axis=1)
+        better = np.einsum("ij,ij->i", C_min, W_rule - W) < -BETTER * terms
+        if better.any():
+            raise ValueError(
+                f"baselines[{name!r}]: decision {int(np.argmax(better))} is better than all decisions of the region "
+                f"({describe_region(view)}), so it does not belong to it. Check its order, units and region_params."
+            )
+        return self._figures_of_decisions(C_min, W_rule, W)[:2]
+
+    def _figures_of_decisions(
+        self, C_min: np.ndarray, W_hat: np.ndarray, W: np.ndarray
+    ) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
+        """Figures of decisions, their regret, and the absolute best cost of each sample; ``W`` are the best ones."""
+        loss, z = _regrets(C_min, W_hat, W)
         size = np.average(np.abs(z), weights=self.weight)
         # Costs of two equal decisions differ by rounding.
-        optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C).max(axis=1))
-        mean, own = np.average(loss, weights=self.weight), _rmse(C, self.weight, possible)
+        optimal = loss <= 1e-9 * np.maximum(np.abs(z), np.abs(C_min).max(axis=1))
+        mean = np.average(loss, weights=self.weight)
+        cost = np.average(np.einsum("ij,ij->i", C_min, W_hat), weights=self.weight)
         figures = {
+            "cost": float(-cost if self.region.sense == "max" else cost),
             "spo_loss": float(mean),
             "normalized_spo_loss": float(mean / size) if size > 0 else np.nan,
             "share_optimal": float(np.average(optimal, weights=self.weight)),
-            "rmse": _rmse(C_hat - C, self.weight, possible),
-            "size": _rmse(C_hat, self.weight, possible) / own if own > 0 else np.nan,
         }
-        return figures, loss, np.abs(z), np.average(np.stack([W_hat, W]), axis=1, weights=self.weight)
+        return figures, loss, np.abs(z)
 
     def terms(self, *columns: np.ndarray) -> np.ndarray:
         """Weights and weighted figures of samples, or of groups."""

@@ -1,8 +1,8 @@
-"""DecisionDisplay: decisions, compared with the best ones in hindsight."""
+"""DecisionDisplay: decisions, also compared with the best ones in hindsight."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ MOST_NODES, MOST_ROWS = 30, 20
 
 
 class DecisionDisplay:
-    """Decisions made with predicted costs, compared with the best ones in hindsight.
+    """Decisions made with predicted costs, compared with the best ones in hindsight if the true costs are known.
 
     What is drawn depends on the region:
 
@@ -40,29 +40,33 @@ class DecisionDisplay:
     - ``Knapsack``: the items of one sample in the order of their value per weight, with both choices;
     - any other region: the two decisions of one sample as bars.
 
+    If the true costs are not known yet, the decisions are drawn alone, on a map of the predicted costs.
+
     Parameters
     ----------
     region : Region
         Where decisions are made.
     C : ndarray of shape (n_samples, d)
-        True costs.
+        True costs; predicted ones if ``predicted``.
     W : ndarray of shape (n_samples, d)
         Decisions made.
     region_params : dict of array-like, or the like, optional
         Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
     names : list of str, optional
         Names of the decision variables; None means those of the region.
+    predicted : bool, default=False
+        Whether ``C`` are predictions, so that nothing is known in hindsight.
 
     Attributes
     ----------
-    W_best : ndarray of shape (n_samples, d)
+    W_best : ndarray of shape (n_samples, d) or None
         Best decisions in hindsight.
-    regret : ndarray of shape (n_samples,)
+    regret : ndarray of shape (n_samples,) or None
         Cost of the decisions minus that of the best ones.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     chosen_, best_ : artists
-        Of the decision made and of the best one.  For the simplex both are the image.
+        Of the decision made and of the best one, None if it is not known.  For the simplex both are the image.
 
     See Also
     --------
@@ -78,10 +82,14 @@ class DecisionDisplay:
     >>> display = DecisionDisplay.from_estimator(model, X, C, sample=3)
     >>> display.W.shape
     (100, 24)
+
+    Tomorrow's routes:
+
+    >>> display = DecisionDisplay.from_estimator(model, X[:5], sample=3)
     """
 
     chosen_: AxesImage | LineCollection | PathCollection | BarContainer
-    best_: AxesImage | LineCollection | PathCollection | BarContainer
+    best_: AxesImage | LineCollection | PathCollection | BarContainer | None
 
     def __init__(
         self,
@@ -91,23 +99,28 @@ class DecisionDisplay:
         W: ArrayLike,
         region_params: RegionParams | None = None,
         names: ArrayLike | None = None,
+        predicted: bool = False,
     ) -> None:
         check_frames(None, region, C=C, W=W, region_params=region_params)
         self.C, self.W = check_costs(C, W, may_miss=True)
         self.region = check_region(region, n_dim=self.C.shape[1])
         self.names = self.region.names(self.C.shape[1]) if names is None else np.asarray(names)
         rows = self.region.with_rows(region_params, *self.C.shape)
-        self.C = check_existing(self.C, rows, name="C")[0]
+        self.predicted = predicted
         self.possible = rows.possible(*self.C.shape)
-        self.W_best = rows.argmin(self.C)
-        self.regret = np.einsum("ij,ij->i", self.region.to_min(self.C), self.W - self.W_best)
+        self.W_best: np.ndarray | None = None
+        self.regret: np.ndarray | None = None
+        if not predicted:
+            self.C = check_existing(self.C, rows, name="C")[0]
+            self.W_best = rows.argmin(self.C)
+            self.regret = np.einsum("ij,ij->i", self.region.to_min(self.C), self.W - self.W_best)
 
     @classmethod
     def from_estimator(
         cls,
         estimator: Predictor,
         X: ArrayLike,
-        C: ArrayLike,
+        C: ArrayLike | None = None,
         *,
         region: Region | None = None,
         region_params: RegionParams | None = None,
@@ -120,8 +133,8 @@ class DecisionDisplay:
         estimator : fitted estimator
         X : array-like of shape (n_samples, n_features)
             Features.
-        C : array-like of shape (n_samples, d)
-            True costs.
+        C : array-like of shape (n_samples, d) or None, default=None
+            True costs; None if they are not known yet.
         region : Region or None, default=None
             Where decisions are made; None means the estimator's own ``region_``.
         region_params : dict of array-like, or the like, optional
@@ -135,14 +148,14 @@ class DecisionDisplay:
         """
         check_frames(estimator, region, X=X, C=C, region_params=region_params)
         found, C_hat = fitted_region(estimator, region), estimator.predict(X)
-        names = decision_names(estimator, found, np.shape(C)[-1])
+        names = decision_names(estimator, found, np.shape(C_hat)[-1])
         return cls.from_predictions(C_hat, C, found, region_params=region_params, names=names, **kwargs)
 
     @classmethod
     def from_predictions(
         cls,
         C_hat: ArrayLike,
-        C: ArrayLike,
+        C: ArrayLike | None = None,
         region: Region | None = None,
         *,
         region_params: RegionParams | None = None,
@@ -153,8 +166,10 @@ class DecisionDisplay:
 
         Parameters
         ----------
-        C_hat, C : array-like of shape (n_samples, d)
-            Predicted and true costs.
+        C_hat : array-like of shape (n_samples, d)
+            Predicted costs.
+        C : array-like of shape (n_samples, d) or None, default=None
+            True costs; None if they are not known yet.
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
         region_params : dict of array-like, or the like, optional
@@ -170,10 +185,12 @@ class DecisionDisplay:
         """
         pyplot(cls.__name__)
         check_frames(None, region, C=C, C_hat=C_hat, region_params=region_params)
-        C, C_hat = check_costs(C, C_hat, may_miss=True)
+        predicted = C is None
+        C, C_hat = check_costs(C_hat if C is None else C, C_hat, may_miss=True)
         region = check_region(region, n_dim=C.shape[1])
         W = region.with_rows(region_params, *C.shape).decide(C_hat)
-        return cls(region=region, C=C, W=W, region_params=region_params, names=names).plot(**kwargs)
+        display = cls(region=region, C=C, W=W, region_params=region_params, names=names, predicted=predicted)
+        return display.plot(**kwargs)
 
     def plot(
         self,
@@ -230,14 +247,26 @@ class DecisionDisplay:
         return self
 
     def _summary(self, i: int) -> str:
-        what = "value" if self.region.sense == "max" else "cost"
-        return f"sample {i}: {what} {self.C[i] @ self.W[i]:.3g}, in hindsight {self.C[i] @ self.W_best[i]:.3g}"
+        text = f"sample {i}: {self._what('predicted ')} {self.C[i] @ self.W[i]:.3g}"
+        return text if self.W_best is None else f"{text}, in hindsight {self.C[i] @ self.W_best[i]:.3g}"
+
+    def _what(self, if_predicted: str, if_true: str = "") -> str:
+        """Name of the numbers in ``C``."""
+        return (if_predicted if self.predicted else if_true) + ("value" if self.region.sense == "max" else "cost")
+
+    def _decisions(self, i: int) -> list[tuple[np.ndarray, bool]]:
+        """The decision made for a sample and, if it is known, the best one; and whether it is the best one."""
+        return [(self.W[i], False)] + ([] if self.W_best is None else [(self.W_best[i], True)])
 
     def _add_colorbar(self, ax: Axes, artist: Any, one: str) -> None:
-        what = "value" if self.region.sense == "max" else "cost"
-        ax.figure.colorbar(artist, ax=ax, label=f"true {what} of {one}", shrink=0.8)
+        ax.figure.colorbar(artist, ax=ax, label=f"{self._what('predicted ', 'true ')} of {one}", shrink=0.8)
 
     def _counts(self, ax: Axes, names: np.ndarray, cmap: str | Colormap | None, colorbar: bool) -> None:
+        if self.W_best is None or self.regret is None:
+            self.chosen_, self.best_ = ax.bar(range(len(names)), self.W.sum(axis=0), color=CHOSEN), None
+            _name_columns(ax, names)
+            ax.set(xlabel="chosen", ylabel="samples", title=f"all {len(self.C)} samples")
+            return
         d = len(names)
         counts = np.zeros((d, d), dtype=int)
         np.add.at(counts, (self.W_best.argmax(axis=1), self.W.argmax(axis=1)), 1)
@@ -267,21 +296,17 @@ class DecisionDisplay:
         image = ax.imshow(costs, cmap=_shades(cmap, 0.05, 0.75), aspect="equal")
         ax.set_facecolor("white")
         size = 15.0 * min(1.0, 14.0 / max(shape))  # the side of a mark in points
-        for W, color, marker, label in (
-            (self.W[i], CHOSEN, "s", "chosen"),
-            (self.W_best[i], BEST, "o", "best in hindsight"),
-        ):
+        self.best_ = None
+        for W, best in self._decisions(i):
             rows, columns = np.divmod(np.flatnonzero(W > 1e-6), shape[1])
             share = W[W > 1e-6]
-            if color == CHOSEN:
-                style: dict[str, Any] = {"facecolors": "none", "edgecolors": color, "linewidths": 0.22 * size}
-                self.chosen_ = ax.scatter(
-                    columns, rows, s=(1.3 * size) ** 2 * share, marker=marker, label=label, **style
-                )
+            if best:
+                area = (0.6 * size) ** 2 * share
+                self.best_ = ax.scatter(columns, rows, s=area, marker="o", label="best in hindsight", color=BEST)
             else:
-                self.best_ = ax.scatter(
-                    columns, rows, s=(0.6 * size) ** 2 * share, marker=marker, label=label, color=color
-                )
+                style: dict[str, Any] = {"facecolors": "none", "edgecolors": CHOSEN, "linewidths": 0.22 * size}
+                area = (1.3 * size) ** 2 * share
+                self.chosen_ = ax.scatter(columns, rows, s=area, marker="s", label="chosen", **style)
         workers, tasks = _sides(names, shape)
         if max(shape) <= MOST_ROWS:
             _name_columns(ax, tasks)
@@ -302,25 +327,23 @@ class DecisionDisplay:
         roads = LineCollection(list(lanes), cmap=_shades(cmap, 0.25, 1.0), linewidths=2.5, zorder=1, capstyle="round")
         roads.set_array(self.C[i])
         ax.add_collection(roads)
-        for W, color, width, style, name, order in (
-            (self.W[i], CHOSEN, 7.0, "solid", "chosen", 2),
-            (self.W_best[i], BEST, 2.5, (0, (2, 1)), "best in hindsight", 3),
-        ):
+        self.best_ = None
+        for W, best in self._decisions(i):
             taken = W > 1e-6
             lines = LineCollection(
                 list(lanes[taken]),
-                colors=color,
-                linewidths=width * np.minimum(W[taken], 1.0),
-                linestyles=[style],
-                alpha=0.6 if color == CHOSEN else 1.0,
-                label=name,
-                zorder=order,
+                colors=BEST if best else CHOSEN,
+                linewidths=(2.5 if best else 7.0) * np.minimum(W[taken], 1.0),
+                linestyles=[(0, (2, 1)) if best else "solid"],
+                alpha=1.0 if best else 0.6,
+                label="best in hindsight" if best else "chosen",
+                zorder=3 if best else 2,
             )
             ax.add_collection(lines)
-            if color == CHOSEN:
-                self.chosen_ = lines
-            else:
+            if best:
                 self.best_ = lines
+            else:
+                self.chosen_ = lines
         nodes = np.array(list(graph.pos.values()), dtype=np.float64)
         named = graph.named and len(nodes) <= MOST_NODES
         ax.scatter(
@@ -348,26 +371,33 @@ class DecisionDisplay:
         value = self.C[i]
         if len(weights) == 1:
             order = np.argsort(-value / np.maximum(weights[0], 1e-12), kind="stable")
-            xlabel = "items, by true value per weight"
+            xlabel = f"items, by {self._what('predicted ', 'true ')} per weight"
         else:
             order = np.argsort(-value, kind="stable")
-            xlabel = "items, by true value"
-        W, W_best = self.W[i][order], self.W_best[i][order]
+            xlabel = f"items, by {self._what('predicted ', 'true ')}"
         at = np.arange(len(order))
         ax.bar(at, value[order], width=0.9, color="0.9", label="left behind")
-        # Each choice fills half of the bar.
-        self.chosen_ = ax.bar(at - 0.225, W * value[order], width=0.45, color=CHOSEN, label="chosen")
-        self.best_ = ax.bar(at + 0.225, W_best * value[order], width=0.45, color=BEST, label="best in hindsight")
-        ax.set(xlabel=xlabel, ylabel="true value")
+        self._pairs_of_bars(ax, i, lambda W: (W * value)[order], 0.45)
+        ax.set(xlabel=xlabel, ylabel=self._what("predicted ", "true "))
         self._finish_bars(ax, i, names[order])
 
     def _bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
-        at = np.arange(len(names))
-        self.chosen_ = ax.bar(at - 0.2, self.W[i], width=0.4, color=CHOSEN, label="chosen")
-        self.best_ = ax.bar(at + 0.2, self.W_best[i], width=0.4, color=BEST, label="best in hindsight")
+        self._pairs_of_bars(ax, i, lambda W: W, 0.4)
         ax.axhline(0.0, color="0.4", linewidth=0.6)
         ax.set(xlabel="decision variable", ylabel="decision")
         self._finish_bars(ax, i, names)
+
+    def _pairs_of_bars(self, ax: Axes, i: int, height: Callable[[np.ndarray], np.ndarray], width: float) -> None:
+        """Bars of the decision made and of the best one, side by side."""
+        at, self.best_ = np.arange(self.C.shape[1]), None
+        for W, best in self._decisions(i):
+            shift = 0.0 if self.W_best is None else 0.5 * width if best else -0.5 * width
+            color, label = (BEST, "best in hindsight") if best else (CHOSEN, "chosen")
+            bars = ax.bar(at + shift, height(W), width=width, color=color, label=label)
+            if best:
+                self.best_ = bars
+            else:
+                self.chosen_ = bars
 
     def _finish_bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
         shown = names if len(names) <= 40 else names[:0]

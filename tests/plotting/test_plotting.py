@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skspo import (
     Assignment,
+    Box,
     EntropySimplex,
     Knapsack,
     ShortestPath,
@@ -316,3 +317,25 @@ def test_error_names_the_extra(display):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install skspo[plot]" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("region", "d"),
+    [
+        (Simplex(), 4),
+        (ShortestPath.grid(3, 3), 12),
+        (Assignment(3), 9),
+        (Knapsack([1, 2, 3], 4), 3),
+        (Box(0, 1), 3),
+    ],
+    ids=repr,
+)
+def test_decisions_before_the_costs_are_known(region, d):
+    C_hat = np.random.default_rng(0).uniform(1, 2, (5, d))
+    display = DecisionDisplay.from_predictions(C_hat, region=region, sample=2)
+    np.testing.assert_array_equal(display.W, region.decide(C_hat))
+    assert display.best_ is None and display.W_best is None and display.regret is None
+    texts = [text.get_text() for text in display.figure_.findobj(lambda artist: hasattr(artist, "get_text"))]
+    assert not any("hindsight" in text or "true" in text for text in texts)
+    if not isinstance(region, Simplex):
+        assert any(f"predicted {'value' if region.sense == 'max' else 'cost'}" in text for text in texts)
