@@ -337,11 +337,15 @@ def _(region: Simplex, n_dim: int) -> CertifiedFloat:
 @diameter.register
 def _(region: TopK, n_dim: int) -> CertifiedFloat:
     k = int(region._data(n_dim).k)
+    if region.at_most:  # two disjoint choices of k, if there are so many
+        return CertifiedFloat(float(np.sqrt(min(2 * k, n_dim))))
     return CertifiedFloat(float(np.sqrt(2.0 * min(k, n_dim - k))))
 
 
 @relative_width.register
 def _(region: TopK, n_dim: int) -> CertifiedFloat:
+    if region.at_most:
+        return _polyhedral_width(region, n_dim)
     # With m = min(k, d - k), the differences of two decisions are the x with sum zero, |x_j| <= 1 and, for all sets P,
     # sum_{j in P} x_j <= m.  Every facet of this set has as normal the projection of the indicator of some P.  With p
     # elements of P the extent is min(p, d - p, m) / sqrt(p (d - p) / d), smallest for p = 1 or p = d // 2.

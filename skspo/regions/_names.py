@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from .._utils.frames import Known, check_columns, check_values, column_labels, index_of
+from .._utils.shown import shown
 
 if TYPE_CHECKING:
     from .base import Region
@@ -77,6 +78,21 @@ def number_names(names: Sequence[str]) -> list[str]:
         taken.add(own)
         found.append(own)
     return found
+
+
+def read_labels(what: str, labels: Any) -> list[Hashable]:
+    """Return distinct labels of any kind as a list."""
+    if isinstance(labels, str) or not isinstance(labels, Sequence | np.ndarray):
+        raise TypeError(f"{what} must be a list of labels, got {shown(labels)}.")
+    listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    try:
+        count = dict.fromkeys(listed, 0)
+    except TypeError:
+        raise TypeError(f"{what} must be hashable, such as strings or numbers, got {shown(labels)}.") from None
+    if len(count) < len(listed):
+        twice = next(label for label in listed if listed.count(label) > 1)
+        raise ValueError(f"{what} must be distinct, but {twice!r} is there {listed.count(twice)} times.")
+    return listed
 
 
 def default_names(d: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import isqrt
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from .._utils.errors import InfeasibleRegionError
 from .._utils.limits import check_time
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from ._names import Names, ones_of
+from ._names import Names, number_names, ones_of, read_labels
 from ._oracles.highs import map_rows, worst_rows
 from ._row_names import row_error
 from .forms import InequalityForm
@@ -26,6 +27,12 @@ class _Shape(NamedTuple):
     workers: int
     tasks: int
     available: np.ndarray | None = None  # (n, d); None means that all pairs are possible
+
+    def present(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which workers and which tasks have an available pair in each sample."""
+        assert self.available is not None
+        pairs = self.available.reshape(-1, self.workers, self.tasks)
+        return np.asarray(pairs.any(axis=2)), np.asarray(pairs.any(axis=1))
 
 
 class Assignment(PolyhedralRegion):
@@ -42,6 +49,9 @@ class Assignment(PolyhedralRegion):
         it follows from the number of costs.
     n_tasks : int, default=None
         Number of tasks; None means as many as workers.
+    workers, tasks : list of labels, default=None
+        Names of the workers and of the tasks, instead of ``n`` and ``n_tasks``.  Costs are then those of "worker ->
+        task", and the columns of data frames are compared with these names.
     n_jobs : int, default=None
         Number of threads.
     sense : {"min", "max"}, default="min"
@@ -52,7 +62,9 @@ class Assignment(PolyhedralRegion):
     Notes
     -----
     Not all pairs may be possible for every sample: ``region_params={"available": ...}``, a boolean array of shape
-    (n_samples, n * n_tasks), in the methods of an estimator.
+    (n_samples, n * n_tasks), in the methods of an estimator.  Workers and tasks without any available pair are absent.
+    They have no partner, and the others are assigned as if they did not exist: everyone of the side that is smaller
+    among those present has a partner.  If that is not possible, there is an error.
 
     Examples
     --------
@@ -64,6 +76,13 @@ class Assignment(PolyhedralRegion):
 
     >>> Assignment(2, 3).chosen([[1.0, 2.0, 3.0, 1.0, 4.0, 5.0]])
     [[(0, 1), (1, 0)]]
+
+    The second one is absent today:
+
+    >>> crews = Assignment(workers=["Ann", "Bob", "Cem"], tasks=["roof", "wall"])
+    >>> today = crews.with_rows({"available": [[True, True, False, False, True, True]]}, 1, 6)
+    >>> today.chosen([[5.0, 9.0, 1.0, 1.0, 4.0, 2.0]])
+    [[('Ann', 'roof'), ('Cem', 'wall')]]
     """
 
     n_tasks: int | None = None  # regions that were pickled by version 0.3 have no such parameter
@@ -73,41 +92,66 @@ class Assignment(PolyhedralRegion):
         n: int | None = None,
         n_tasks: int | None = None,
         *,
+        workers: Sequence[Hashable] | None = None,
+        tasks: Sequence[Hashable] | None = None,
         n_jobs: int | None = None,
         sense: str = "min",
         cost_bounds: CostBounds = None,
     ) -> None:
         self.n = n
         self.n_tasks = n_tasks
+        self.workers = workers
+        self.tasks = tasks
         self.n_jobs = n_jobs
         self.sense = sense
         self.cost_bounds = cost_bounds
 
     @property
     def n_dim(self) -> int | None:
-        """Number of pairs; None if n is to be inferred."""
-        for name in ("n", "n_tasks"):
-            value = getattr(self, name)
-            integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if value is not None and not (integer and value >= 1):
-                raise ValueError(f"Assignment: {name} must be a positive integer or None, got {shown(value)}.")
-        if self.n is None:
+        """Number of pairs; None if a number is to be inferred."""
+        workers, tasks = self._sizes()
+        if workers is None or (tasks is None and self.tasks is None and self.workers is not None):
             return None
-        return int(self.n) * int(self.n if self.n_tasks is None else self.n_tasks)
+        return workers * (workers if tasks is None else tasks)
+
+    def _sizes(self) -> tuple[int | None, int | None]:
+        """Numbers of workers and of tasks that are given."""
+        found = []
+        for number, names in (("n", "workers"), ("n_tasks", "tasks")):
+            size, labels = getattr(self, number), getattr(self, names)
+            integer = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+            if size is not None and not (integer and size >= 1):
+                raise ValueError(f"Assignment: {number} must be a positive integer or None, got {shown(size)}.")
+            if labels is not None:
+                listed = read_labels(f"Assignment: {names}", labels)
+                if size not in (None, len(listed)):
+                    raise ValueError(
+                        f"Assignment: {number}={size}, but there are {len(listed)} {names}; omit {number}."
+                    )
+                size = len(listed)
+            found.append(None if size is None else int(size))
+        return found[0], found[1]
 
     @property
     def variable_names(self) -> Names:  # type: ignore[override]
-        """Names "worker -> task" of the pairs, by their numbers; None if n is to be inferred."""
+        """Names "worker -> task" of the pairs, by their labels or numbers; None if a number is to be inferred."""
         return None if self.n_dim is None else self._names(self.n_dim)
 
-    def _names(self, d: int) -> Names:
+    def _labels(self, d: int) -> tuple[list[Hashable], list[Hashable]]:
+        """Labels of workers and tasks, or their numbers."""
         workers, tasks, _ = self._data(d)
-        return [f"{i} -> {j}" for i in range(workers) for j in range(tasks)]
+        return (
+            list(range(workers) if self.workers is None else self.workers),
+            list(range(tasks) if self.tasks is None else self.tasks),
+        )
+
+    def _names(self, d: int) -> Names:
+        workers, tasks = self._labels(d)
+        return number_names([f"{i} -> {j}" for i in workers for j in tasks])
 
     def _prepare(self, d: int) -> _Shape:
-        if self.n is not None:
-            return _Shape(int(self.n), d // int(self.n))
-        if self.n_tasks is None:
+        workers, tasks = self._sizes()
+        if workers is None and tasks is None:
             n = isqrt(d)
             if n * n != d:
                 raise ValueError(
@@ -115,9 +159,13 @@ class Assignment(PolyhedralRegion):
                     "n_tasks, if there are more workers than tasks or the other way round."
                 )
             return _Shape(n, n)
-        if d % int(self.n_tasks):
-            raise ValueError(f"Assignment: the number of costs must be a multiple of n_tasks={self.n_tasks}, got {d}.")
-        return _Shape(d // int(self.n_tasks), int(self.n_tasks))
+        known, name = (tasks, "tasks") if workers is None else (workers, "workers")
+        assert known is not None
+        if d % known:
+            raise ValueError(
+                f"Assignment: the number of costs must be a multiple of the number of {name}, {known}; got {d}."
+            )
+        return _Shape(d // known, known) if workers is None else _Shape(known, d // known)
 
     def _argmin(self, C: np.ndarray, data: _Shape) -> np.ndarray:
         return _assign(forbid(C, data.available), data[:2], self.n_jobs)
@@ -131,28 +179,36 @@ class Assignment(PolyhedralRegion):
         return rows
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        (_, tasks, _), taken = self._data(W.shape[1]), ones_of(W)
+        (workers, tasks), taken = self._labels(W.shape[1]), ones_of(W)
         if taken is None:  # a mixture of assignments
             return super()._describe(W, names)
-        return [[divmod(int(e), tasks) for e in own] for own in taken]
+        pairs = [(worker, task) for worker in workers for task in tasks]
+        return [[pairs[e] for e in own] for own in taken]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         form = self.inequality_form(C.shape[1])
-        plain = replace(form, upper=np.full(C.shape[1], np.inf))
+        plain = replace(form, upper=np.full(C.shape[1], np.inf), b_eq=np.atleast_2d(form.b_eq)[0])
         return worst_rows(plain, C, C_true, n_jobs=self.n_jobs, rows=form.varying())
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
-        """Return {w >= 0, sums of rows and columns 1}; sums of the larger side at most 1."""
+        """Return {w >= 0, sums of rows and columns 1}; sums of the larger side at most 1.
+
+        If pairs are available by sample, all sums are at most 1, and the number of pairs is given.
+        """
         d = self.resolve_dim(n_dim)
-        workers, tasks, available = self._data(d)
-        upper = np.inf if available is None else np.where(available, np.inf, 0.0)
+        workers, tasks, available = shape = self._data(d)
         by_worker = sp.kron(sp.eye_array(workers, format="csr"), np.ones((1, tasks)), format="csr")
         by_task = sp.kron(np.ones((1, workers)), sp.eye_array(tasks, format="csr"), format="csr")
+        both = sp.vstack([by_worker, by_task])
+        if available is not None:
+            pairs = np.minimum(*(present.sum(axis=1) for present in shape.present()))[:, None]
+            upper = np.where(available, np.inf, 0.0)
+            return InequalityForm.build(d, both, np.ones(both.shape[0]), np.ones((1, d)), pairs, upper=upper)
         if workers == tasks:
-            return InequalityForm.build(d, A_eq=sp.vstack([by_worker, by_task]), b_eq=np.ones(2 * tasks), upper=upper)
+            return InequalityForm.build(d, A_eq=both, b_eq=np.ones(2 * tasks))
         few, many = (by_worker, by_task) if workers < tasks else (by_task, by_worker)
-        return InequalityForm.build(d, many, np.ones(many.shape[0]), few, np.ones(few.shape[0]), upper=upper)
+        return InequalityForm.build(d, many, np.ones(many.shape[0]), few, np.ones(few.shape[0]))
 
 
 def _assign(C: np.ndarray, shape: tuple[int, int], n_jobs: int | None) -> np.ndarray:
@@ -162,12 +218,15 @@ def _assign(C: np.ndarray, shape: tuple[int, int], n_jobs: int | None) -> np.nda
         W = np.zeros((C.shape[0], *shape))
         for i, (w, c) in enumerate(zip(W, C.reshape(-1, *shape), strict=True)):
             check_time()
+            possible = np.isfinite(c)
+            rows, columns = possible.any(axis=1).nonzero()[0], possible.any(axis=0).nonzero()[0]  # those present
             try:
-                w[linear_sum_assignment(c)] = 1.0
+                i_rows, i_columns = linear_sum_assignment(c if possible.all() else c[np.ix_(rows, columns)])
+                w[rows[i_rows], columns[i_columns]] = 1.0
             except ValueError:
                 text = (
                     "Assignment: the region of {row} is empty, its available pairs (region_params) have no assignment "
-                    f"of all {min(shape)} of the smaller side."
+                    f"of all {min(rows.size, columns.size)} of the smaller side."
                 )
                 raise row_error(InfeasibleRegionError, first + i, text) from None
         return W.reshape(C.shape)

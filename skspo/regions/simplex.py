@@ -208,7 +208,7 @@ class _Choices(NamedTuple):
 
 
 class TopK(PolyhedralRegion):
-    r"""Choose exactly k of d, :math:`\{0 \le w \le 1, \; \sum_j w_j = k\}`.
+    r"""Choose exactly k of d, :math:`\{0 \le w \le 1, \; \sum_j w_j = k\}`, or at most k.
 
     Parameters
     ----------
@@ -216,6 +216,8 @@ class TopK(PolyhedralRegion):
         How many to choose, between 0 and d.  It may vary by sample, with ``region_params={"k": ...}`` in the methods of
         an estimator, and so may what there is to choose from: ``region_params={"available": ...}``, a boolean array
         of shape (n_samples, d).
+    at_most : bool, default=False
+        Whether fewer may be chosen: those whose costs are negative, or whose values are positive with ``sense="max"``.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
     cost_bounds : tuple (lower, upper), default=None
@@ -226,10 +228,15 @@ class TopK(PolyhedralRegion):
     >>> from skspo import TopK
     >>> TopK(2, sense="max").argmin([[3.0, 1.0, 2.0, 2.0]])
     array([[1., 0., 1., 0.]])
+    >>> TopK(2, at_most=True, sense="max").argmin([[3.0, -1.0, -2.0, 0.0]])
+    array([[1., 0., 0., 0.]])
     """
 
-    def __init__(self, k: int = 1, *, sense: str = "min", cost_bounds: CostBounds = None) -> None:
+    def __init__(
+        self, k: int = 1, *, at_most: bool = False, sense: str = "min", cost_bounds: CostBounds = None
+    ) -> None:
         self.k = k
+        self.at_most = at_most
         self.sense = sense
         self.cost_bounds = cost_bounds
 
@@ -237,6 +244,8 @@ class TopK(PolyhedralRegion):
         k = self.k
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 0 <= k <= d:
             raise ValueError(f"TopK: k must be an integer between 0 and the number of costs {d}, got {shown(k)}.")
+        if not isinstance(self.at_most, bool | np.bool_):
+            raise TypeError(f"TopK: at_most must be True or False, got {shown(self.at_most)}.")
         return _Choices(np.array(int(k)))
 
     def _argmin(self, C: np.ndarray, data: _Choices) -> np.ndarray:
@@ -253,7 +262,7 @@ class TopK(PolyhedralRegion):
             # Among equal costs the lowest indices are chosen.
             places = tied[rows].sum(axis=1) - surplus[rows]
             W[rows] = np.where(tied[rows] & (np.cumsum(tied[rows], axis=1) > places[:, None]), 0.0, W[rows])
-        return W
+        return np.where(C < 0, W, 0.0) if self.at_most else W
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """How many to choose, and of what."""
@@ -267,7 +276,8 @@ class TopK(PolyhedralRegion):
             text = f"TopK: k must be an integer between 0 and the number of costs {d}, got {k[row]:g} in {{row}}."
             raise row_error(ValueError, row, text)
         available = rows_like(rows, "available", True, (d,))
-        check_available("TopK", available, k, "k is")
+        if not self.at_most:
+            check_available("TopK", available, k, "k is")
         return {"k": k.astype(np.int64), "available": available}
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
@@ -277,14 +287,17 @@ class TopK(PolyhedralRegion):
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
         k, available = self._data(C.shape[1])
-        W = np.zeros_like(C)
+        C, W = forbid(C, available), np.zeros_like(C)
         first = np.broadcast_to(np.arange(C.shape[1]) < k[..., None], C.shape)
-        np.put_along_axis(W, np.lexsort((-C_true, forbid(C, available)), axis=1), first.astype(float), axis=1)
-        return W
+        np.put_along_axis(W, np.lexsort((-C_true, C), axis=1), first.astype(float), axis=1)
+        return np.where((C < 0) | ((C == 0) & (C_true > 0)), W, 0.0) if self.at_most else W
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
-        """Return {0 <= w <= 1, sum w = k}."""
+        """Return {0 <= w <= 1, sum w = k}, or at most k."""
         d = self.resolve_dim(n_dim)
         k, available = self._data(d)
         upper = 1.0 if available is None else available.astype(float)
-        return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=k[..., None].astype(float), upper=upper)
+        total, number = np.ones((1, d)), k[..., None].astype(float)
+        if self.at_most:
+            return self._tight(InequalityForm.build(d, total, number, upper=upper))
+        return InequalityForm.build(d, A_eq=total, b_eq=number, upper=upper)

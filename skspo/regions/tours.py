@@ -11,7 +11,7 @@ import numpy as np
 from .._utils.shown import shown
 from . import listed
 from ._cost_bounds import CostBounds
-from ._names import Names, number_names, ones_of
+from ._names import Names, number_names, ones_of, read_labels
 from ._oracles.highs import map_rows
 from ._oracles.tours import degree_form, list_tours, pairs_of, solve_tours
 from .forms import InequalityForm
@@ -70,20 +70,10 @@ class TravellingSalesman(IntegerRegion):
     def _labels(self) -> list[Node]:
         nodes: Any = self.nodes
         if isinstance(nodes, (int, np.integer)) and not isinstance(nodes, bool):
-            labels: list[Node] = list(range(int(nodes)))
-        elif isinstance(nodes, (list, tuple, np.ndarray)):
-            labels = list(np.asarray(nodes).tolist() if isinstance(nodes, np.ndarray) else nodes)
-        else:
-            raise TypeError(f"TravellingSalesman: nodes must be a number or a list of labels, got {shown(nodes)}.")
+            nodes = range(int(nodes))
+        labels = read_labels("TravellingSalesman: nodes, if not a number,", nodes)
         if len(labels) < 3:
-            raise ValueError(f"TravellingSalesman: a tour needs at least 3 nodes, got {shown(nodes)}.")
-        try:
-            twice = len(set(labels)) < len(labels)
-        except TypeError:
-            raise TypeError(f"TravellingSalesman: labels of nodes must be hashable, got {shown(nodes)}.") from None
-        if twice:
-            node = next(node for node in labels if labels.count(node) > 1)
-            raise ValueError(f"TravellingSalesman: labels of nodes must be distinct, {node!r} is there twice or more.")
+            raise ValueError(f"TravellingSalesman: a tour needs at least 3 nodes, got {shown(self.nodes)}.")
         return labels
 
     @property

@@ -153,11 +153,11 @@ def test_a_picture_of_tours():
     ("nodes", "kind", "match"),
     [
         (2, ValueError, "at least 3 nodes"),
-        (True, TypeError, "a number or a list"),
-        (4.0, TypeError, "a number or a list"),
-        ("abcd", TypeError, "a number or a list"),
+        (True, TypeError, "must be a list of labels"),
+        (4.0, TypeError, "must be a list of labels"),
+        ("abcd", TypeError, "must be a list of labels"),
         (["a", "b"], ValueError, "at least 3 nodes"),
-        (["a", "b", "a", "c"], ValueError, "'a' is there twice"),
+        (["a", "b", "a", "c"], ValueError, "'a' is there 2 times"),
         ([["a"], ["b"], ["c"]], TypeError, "hashable"),
     ],
 )
