@@ -77,7 +77,7 @@ MATRIX_SPEED = 30.0
 #: linear programs, for conic programs, and for others, which search
 SORT, LINEAR, CONIC, SEARCH = 10.0, 1.5e3, 7e3, 1e5
 
-#: work of the interpreter in a step of any solver: about a millisecond
+#: work of the interpreter in a step that solves equations or a program, however small: about a millisecond
 STEP = 1e6
 
 #: passes over the data that a certificate takes: values, decisions, and moves of decisions into the region
@@ -94,7 +94,7 @@ def oracle_cost(region: Region) -> float:
 def pass_work(objective: LinearObjective) -> float:
     """Work of predictions and decisions for all rows, and of the moments of the decisions."""
     d = objective.normals.shape[1]
-    return STEP + objective.n_samples * d * (2.0 * features_per_row(objective) + oracle_cost(objective.region))
+    return objective.n_samples * d * (2.0 * features_per_row(objective) + oracle_cost(objective.region))
 
 
 def features_per_row(objective: LinearObjective) -> float:

@@ -32,14 +32,12 @@ from .exact_zeros import with_exact_zeros
 #: relative difference below which values are equal
 SAME = 1e-12
 
-#: relative difference above which a bound that is larger than a known value is wrong; less is rounding
-WRONG = 1e-9
+#: relative difference up to which a bound above a known value is rounding, and the size, in units of the typical cost,
+#: up to which a negative objective or one that changes is
+ROUNDED = 1e-9
 
 #: an oracle is not optimal if the objective is negative, or changes when it is evaluated again, by more than this share
 REPEATED = 1e-6
-
-#: a negative objective of at most this size, in units of the typical cost, is rounding
-ROUNDED = 1e-9
 
 #: number of evaluations of candidates that are averaged if the oracle is random
 REPEATS = 5
@@ -203,7 +201,8 @@ def guarded(objective: LinearObjective, result: Result, references: Iterable[Ref
         if known < value and not value - known <= SAME * abs(value):
             best, value = Theta, known
     bound, radius, wrong = result.lower_bound, result.radius, result.wrong_bound
-    if objective.loss.has_dual_bound and bound > value + WRONG * max(abs(value), GAP_FLOOR * objective.trivial_value()):
+    size = max(abs(value), GAP_FLOOR * objective.trivial_value())
+    if objective.loss.has_dual_bound and bound > value + ROUNDED * size:
         (bound, radius), wrong = ZERO_BOUND, True
     status = Status.FAILED if wrong else result.status
     result = result._replace(coef=best, objective=value, lower_bound=bound, radius=radius, status=status)

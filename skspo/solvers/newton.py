@@ -26,7 +26,7 @@ from .._training.objective import GAP_FLOOR, LinearObjective
 from .._training.run import Run
 from .._utils.limits import BLOCK_ELEMENTS, Deadline, TimeIsUp, check_time, one_blas_thread
 from ..regions.capabilities import has
-from .base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, pass_work, rows_of
+from .base import MATRIX_SPEED, STEP, Estimate, Progress, Result, Solver, Status, pass_work, rows_of
 
 #: steps that the fits of benchmarks/auto.py needed, typically, and operations on each entry of smoothed decisions
 STEPS, SMOOTHED = 20.0, 300.0
@@ -54,7 +54,7 @@ def predicted_work(objective: LinearObjective) -> float:
 def step_work(objective: LinearObjective) -> float:
     """Work of one step."""
     decisions = SMOOTHED * objective.n_samples * objective.normals.shape[1]
-    return predicted_work(objective) / MATRIX_SPEED + 2.0 * pass_work(objective) + decisions
+    return STEP + predicted_work(objective) / MATRIX_SPEED + 2.0 * pass_work(objective) + decisions
 
 
 class NewtonSolver(Solver):

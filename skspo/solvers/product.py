@@ -27,14 +27,11 @@ from .._utils.progress import Activity
 from ..regions.capabilities import has
 from .auto import SOLVERS, SolverOptions
 from .base import Progress, Result, Solver, Status
-from .steps import Fit
+from .steps import FOR_SEARCH, Fit
 
 #: share of the tolerance that factors are given.  The gap of the sum is relative to the larger one of two sums, its
 #: value and a share of the zero model's, and those of the factors are relative to the larger one of two terms each.
 TOLERANCE = 0.5
-
-#: share of the remaining time for the factors; the rest is for the evaluation of the whole
-TIME = 0.9
 
 
 def factors_of(objective: LinearObjective) -> list[tuple[np.ndarray, InMemoryObjective]]:
@@ -69,7 +66,7 @@ def fit_factors(
     Theta = (objective.least_squares if start is None else start).copy()
     values = np.array([factor.value(Theta[rows]) for rows, factor in factors])
     progress = Progress("product", objective, run, verbose, tol=tol)
-    deadline = run.deadline.share(TIME)
+    deadline = run.deadline.share(FOR_SEARCH)
     bounds, solvers, n_iter = [ZERO_BOUND] * len(factors), [], 0
     status, message = Status.NUMERICAL_LIMIT, ""
     for b, (rows, factor) in enumerate(factors):

@@ -55,7 +55,7 @@ LEFT_OUT = 0.1
 #: searches on some of the rows at most, before one on all of them
 SEARCHES = 5
 
-#: share of the time that is left for the search without these rows; the rest is for the evaluation on all rows
+#: share of the time that is left for searches on parts of a problem; the rest is for the evaluation of the whole
 FOR_SEARCH = 0.9
 
 

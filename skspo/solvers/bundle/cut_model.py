@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
-from ..base import MATRIX_SPEED, pass_work
+from ..base import MATRIX_SPEED, STEP, pass_work
 from .program import minimize_highest
 
 #: a cut whose multiplier is below IDLE for PATIENCE iterations is dropped
@@ -42,7 +42,7 @@ def groups_for(objective: LinearObjective, columns: int) -> int:
 def program_work(cuts: float, columns: int) -> float:
     """Work of one solution of the program."""
     least, most = min(cuts, columns), max(cuts, columns)
-    return PROGRAM_ITERATIONS * (least**2 * most / MATRIX_SPEED + cuts * columns)
+    return STEP + PROGRAM_ITERATIONS * (least**2 * most / MATRIX_SPEED + cuts * columns)
 
 
 class CutModel:
