@@ -85,8 +85,6 @@ class Assignment(PolyhedralRegion):
     [[('Ann', 'roof'), ('Cem', 'wall')]]
     """
 
-    n_tasks: int | None = None  # regions that were pickled by version 0.3 have no such parameter
-
     def __init__(
         self,
         n: int | None = None,

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_array
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
 from ._contents import Content, contents_of
-from ._cost_bounds import ClipsPredictions
+from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import RowData, read_names, read_rows
@@ -65,7 +65,7 @@ class Smoothed(NamedTuple):
     M: np.ndarray | None  # (n, d, d) minus the derivative of W in the costs: symmetric, positive semidefinite
 
 
-class Region(ClipsPredictions, VersionedState, BaseEstimator):
+class Region(VersionedState, BaseEstimator):
     """Base class of all feasible regions.
 
     ``__init__`` of subclasses stores the parameters unchanged; they are validated on first use.  With ``sense="max"``
@@ -73,6 +73,9 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
     """
 
     sense: str = "min"
+
+    #: (lower, upper), in the user's sense: ``decide`` clips costs to them; None if costs may be anything
+    cost_bounds: CostBounds = None
 
     #: one name for each decision variable; None if they have none
     variable_names: Names = None
@@ -272,6 +275,65 @@ class Region(ClipsPredictions, VersionedState, BaseEstimator):
             f"{self.label} has no relaxation: nothing but its oracle is known. Pass an easier region that contains it, "
             "for example a Polyhedron, as surrogate_region."
         )
+
+    # -- decisions with predicted costs, which are clipped -------------------------------------------------------------
+
+    def decide(self, C: ArrayLike) -> np.ndarray:
+        """Decision for each row of predicted costs, which are clipped to ``cost_bounds`` first.
+
+        Estimators and metrics decide with this method.  Training uses ``argmin``, which does not clip.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_samples, d) or (d,)
+            Predicted costs (``sense="min"``) or values (``sense="max"``).
+
+        Returns
+        -------
+        W : ndarray of the same shape
+            The decision of ``argmin`` for the clipped costs.
+
+        Examples
+        --------
+        Going back and forth between two places would pay, if the prediction below zero were true:
+
+        >>> from skspo import ShortestPath
+        >>> streets = [("a", "b"), ("b", "a"), ("a", "c"), ("b", "c")]
+        >>> region = ShortestPath(streets, "a", "c", cost_bounds=(0.1, None))
+        >>> region.argmin([1.0, -2.0, 1.0, 1.0]), region.decide([1.0, -2.0, 1.0, 1.0])
+        (array([1., 1., 1., 0.]), array([0., 0., 1., 0.]))
+        """
+        return self._of_rows(C, self._decide_min)
+
+    def _decide_min(self, C: np.ndarray) -> np.ndarray:
+        """``decide`` for an already validated float64 array of costs to be minimised."""
+        return self.solve_min(clip(C, self._limits(C.shape[1])))
+
+    def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
+        """``worst_argmin`` for predicted costs ``C``, which are clipped to ``cost_bounds`` first."""
+        region: Any = self
+        W: np.ndarray = region.worst_argmin(clip(C, self._limits(C.shape[1])), C_true)
+        return W
+
+    def _limits(self, d: int) -> Limits | None:
+        """Validated ``cost_bounds`` of ``d`` costs to be minimised."""
+        if isinstance(self.cost_bounds, (tuple, list)):  # ends that are series may have names
+            check_variables(self, **{f"cost_bounds[{i}]": end for i, end in enumerate(self.cost_bounds)})
+        return read_bounds(self.cost_bounds, d, self.sense, self.label)
+
+    def _clips(self, d: int) -> bool:
+        """Whether ``decide`` clips some of ``d`` costs."""
+        return self._limits(d) is not None
+
+    def _learn_bounds(self, C: np.ndarray, mean: np.ndarray) -> Region:
+        """Region whose ``cost_bounds`` are numbers, if they are to be learned from true costs (``cost_bounds="auto"``).
+
+        ``C`` has the true costs, in the user's sense, and ``mean`` their means over samples.
+        """
+        return self
+
+    def _check_true_costs(self, C: np.ndarray) -> None:
+        """Warn about true costs, to be minimised, that the region is not meant for."""
 
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConicRegion(Region):
     """Base class of regions in cone form; ``_conic(n_dim)`` returns the :class:`ConicSet`."""
 
-    n_jobs: int | None = None
+    n_jobs: int | None
 
     @property
     def oracle_is_solver(self) -> bool:

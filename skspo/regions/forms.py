@@ -83,25 +83,12 @@ class InequalityForm:
         upper: ArrayLike = np.inf,
     ) -> InequalityForm:
         """Use defaults for what is missing; matrices become sparse, vectors float64."""
-
-        def rows(A: Matrix | None) -> sp.csr_array:
-            return sp.csr_array((0, d)) if A is None else sp.csr_array(A, dtype=np.float64)
-
-        def vector(b: ArrayLike | None) -> np.ndarray:
-            return np.zeros(0) if b is None else np.atleast_1d(np.asarray(b, dtype=np.float64))
-
-        def bound(b: ArrayLike) -> np.ndarray:
-            given = np.asarray(b, dtype=np.float64)
-            return np.array(np.broadcast_to(given, np.broadcast_shapes(given.shape, (d,))))
-
-        return InequalityForm(
-            rows(A_ub),
-            vector(b_ub),
-            rows(A_eq),
-            vector(b_eq),
-            bound(lower),
-            bound(upper),
-        )
+        none = np.zeros(0)
+        A_ub, A_eq = (sp.csr_array((0, d) if A is None else A, dtype=np.float64) for A in (A_ub, A_eq))
+        b_ub, b_eq = (none if b is None else np.atleast_1d(np.asarray(b, dtype=np.float64)) for b in (b_ub, b_eq))
+        ends = [np.asarray(end, dtype=np.float64) for end in (lower, upper)]
+        low, high = (np.array(np.broadcast_to(end, np.broadcast_shapes(end.shape, (d,)))) for end in ends)
+        return InequalityForm(A_ub, b_ub, A_eq, b_eq, low, high)
 
     def varying(self) -> dict[str, np.ndarray]:
         """Vectors that have one row for each sample."""

@@ -492,10 +492,10 @@ class LinearImage(Region):
             sp.csr_array(form.A @ sp.diags_array(1.0 / units)), form.b, ends.min(axis=0), ends.max(axis=0)
         )
 
-    @available_if(_inner_has("interior"))
-    def interior(self) -> Any:
+    @available_if(_inner_has("_interior"))
+    def _interior(self) -> Any:
         """Interior points of the inner standard forms, if they vary by sample."""
-        return self.region.interior()
+        return self.region._interior()
 
     @available_if(_keeps_quadratic)
     def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:

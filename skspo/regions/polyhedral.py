@@ -76,7 +76,7 @@ class PolyhedralRegion(Region):
         return self.inequality_form(n_dim).standard()
 
     @available_if(lambda region: region._rows is not None and region._is_polyhedron)
-    def interior(self) -> Interior:
+    def _interior(self) -> Interior:
         """Points inside the standard form of each sample, if parameters vary by sample (cached)."""
         assert self._rows is not None
         if "interior" not in self._rows.cache:
@@ -127,7 +127,7 @@ class PolyhedralRegion(Region):
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Move nearly feasible decisions into the region: project on the affine hull, shrink towards the interior."""
         if self._rows is not None:
-            return repair_rows(self.inequality_form(W.shape[1]), self.interior, W)
+            return repair_rows(self.inequality_form(W.shape[1]), self._interior, W)
         geo = self._geometry(W.shape[1])
         M, q = self.inequality_form(W.shape[1]).inequalities()
         M, q = M[geo.strict], q[geo.strict]

@@ -176,7 +176,7 @@ def test_blocks_of_rows(monkeypatch):
     rng = np.random.default_rng(0)
     region, C = Markowitz(np.eye(6) + 0.2, 0.5), rng.normal(size=(50, 6))
     W = region.argmin(C)
-    monkeypatch.setattr(portfolio, "BLOCK_ENTRIES", 1)
+    monkeypatch.setattr(portfolio, "BLOCK_ELEMENTS", 1)
     assert_array_equal(region.argmin(C), W)
 
 

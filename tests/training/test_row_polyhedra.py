@@ -109,7 +109,7 @@ def test_standard_form_and_interior(name):
         assert name == "available-items"
         return
     d = each[0].shape[1]
-    form, (center, is_open) = view.standard_form(d), view.interior()
+    form, (center, is_open) = view.standard_form(d), view._interior()
     assert form.varies
     np.testing.assert_allclose(center @ form.A.toarray().T, form.b, atol=1e-13)
     assert (np.minimum(center - form.lower, form.upper - center)[is_open] > 1e-9).all()
@@ -227,11 +227,11 @@ def test_few_linear_programs(monkeypatch):
     rng = np.random.default_rng(0)
     rows = {"b_ub": rng.uniform(4, 5, 300), "b_eq": rng.uniform(1.8, 2, 300), "upper": rng.uniform(2, 3, (300, 3))}
     view = region.with_rows(rows, 300, 3)
-    view.interior()
+    view._interior()
     assert len(calls) <= 3
     calls.clear()
-    view.interior()
-    view.take(np.arange(5)).interior()
+    view._interior()
+    view.take(np.arange(5))._interior()
     assert not calls
 
 

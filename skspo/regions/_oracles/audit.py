@@ -15,13 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._utils.limits import BLOCK_ELEMENTS
 from .._row_names import RowNames
 
 #: different decisions that are kept
 BANK = 32
-
-#: largest number of entries of the arrays that are kept
-ELEMENTS = 2**22
 
 #: a decision is not optimal if its excess cost, relative to the terms of the cost, is larger
 EXCESS = 1e-6
@@ -87,7 +85,7 @@ class Witnesses:
         return found
 
     def _remember(self, C: np.ndarray, W: np.ndarray, names: RowNames) -> None:
-        rows = max(1, ELEMENTS // W.shape[1])
+        rows = max(1, BLOCK_ELEMENTS // W.shape[1])
         self.previous = W[:rows].copy()
         if self.first is None:
             self.first = C[:rows].copy(), self.previous, names

@@ -32,10 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._utils.limits import check_time
-
-#: entries of the matrices of the rows that are worked on at a time
-BLOCK_ENTRIES = 2**20
+from ..._utils.limits import BLOCK_ELEMENTS, check_time
 
 #: iterations, and those without progress after which assets change one at a time
 ITERATIONS, PATIENCE = 30, 5
@@ -213,7 +210,7 @@ def _systems(Q: np.ndarray, face: Face) -> Iterator[tuple[np.ndarray, np.ndarray
     order = np.argsort(count, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(count[order])) + 1) if len(count) else ():
         k = int(count[group[0]])
-        block = max(BLOCK_ENTRIES // (k + 1) ** 2, 1)
+        block = max(BLOCK_ELEMENTS // (k + 1) ** 2, 1)
         for first in range(0, group.size, block):
             check_time()
             rows = group[first : first + block]

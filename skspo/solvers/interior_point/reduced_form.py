@@ -92,7 +92,7 @@ def reduce_form(standard: StandardForm, d: int) -> ReducedForm:
 def reduce_rows(region: Any, d: int) -> Iterator[ReducedForm]:
     """Reduced forms of a region that varies by sample, one for each set of variables that are fixed together."""
     standard: StandardForm = region.standard_form(d)
-    interior = region.interior()
+    interior = region._interior()
     lower, upper, A = standard.lower, standard.upper, standard.A.toarray()
     E = np.eye(d, lower.shape[1]) if standard.project is None else standard.project.toarray()
     # Directions that are constant in some samples only are left to the penalty and the proximal term.
