@@ -263,7 +263,7 @@ def bounding_box(region: Region, n_dim: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _vertices(region: Region, d: int) -> np.ndarray | None:
     """All vertices of a polyhedron, one per row; None if there may be too many."""
-    if not isinstance(region, PolyhedralRegion) or not has(region, "standard_form"):
+    if not (isinstance(region, PolyhedralRegion) and region._is_polyhedron and has(region, "standard_form")):
         return None
     geo = region._geometry(d)
     M, q = region.inequality_form(d).inequalities()
@@ -449,9 +449,7 @@ def _(region: EntropySimplex | LogBarrierSimplex, n_dim: int) -> CertifiedFloat:
         return CertifiedFloat(0.0 if n_dim == 1 else np.sqrt(2.0) * (largest - smallest))
 
     def square(a: float) -> float:
-        if isinstance(region, EntropySimplex):
-            return 8.0 * a * (r - region._floor(a, n_dim))
-        return 8.0 * a * a * (r - region._floor(float(np.log(a) - np.log1p(-a)), n_dim))
+        return 8.0 * a**region._power * (r - region._floor(a, 1.0 - a, n_dim))
 
     curved = _largest(square, 1.0 / n_dim, min(largest, 1.0 - 1e-16))
     # For any two decisions w.w' >= min w and w.w <= max w.

@@ -170,20 +170,24 @@ class Region(VersionedState, BaseEstimator):
         """
         return self.describe(np.atleast_2d(self.decide(C)), names)
 
+    def _inside(self) -> list[Region]:
+        """Regions that the decisions consist of."""
+        return []
+
     @property
     def oracle_is_solver(self) -> bool:
         """Whether the oracle calls a solver for every row of costs, so that many rows take long."""
-        return False
+        return any(region.oracle_is_solver for region in self._inside())
 
     @property
     def _may_be_inexact(self) -> bool:
         """Whether the oracle is allowed to return decisions that are not optimal."""
-        return False
+        return any(region._may_be_inexact for region in self._inside())
 
     @property
     def _fault(self) -> str | None:
         """Reason why the oracle is known not to be optimal; None if there is none."""
-        return None
+        return next((region._fault for region in self._inside() if region._fault is not None), None)
 
     # -- to be written by each region ----------------------------------------------------------------------------------
 
@@ -558,6 +562,18 @@ class Region(VersionedState, BaseEstimator):
             del cache["data"]
             raise
         return entry
+
+    def _derived_from(self, d: int) -> tuple[Entry, ...]:
+        """What derived data depend on."""
+        return (self._entry(d),)
+
+    def _derived(self, name: str, d: int, compute: Callable[[], Any]) -> Any:
+        """What follows from the parameters and takes long to compute, kept until one of them changes."""
+        entries = self._derived_from(d)
+        kept = self._cache.get(name)  # read once: another thread may replace it
+        if kept is None or any(a is not b for a, b in zip(kept[0], entries, strict=True)):
+            kept = self._cache[name] = (entries, compute())
+        return kept[1]
 
     def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())

@@ -34,7 +34,7 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._linear_map import Directions, Maps, analyze, lift_rows, rows_of_blocks
 from ._names import Names, names_of_rows, with_ones
-from .base import Region, Smoothed, StrongConvexity
+from .base import Entry, Region, Smoothed, StrongConvexity
 from .capabilities import Memory, equalities_of, has
 from .forms import Matrix, QuadraticForm, StandardForm
 from .polyhedron import read_numbers
@@ -242,8 +242,8 @@ class LinearImage(Region):
         self.region._data(m)  # checks its parameters
         return Maps.of(M, known)
 
-    def _inner(self) -> tuple[Region, int]:
-        """Inner region and the number of its variables."""
+    def _inner(self) -> tuple[Any, int]:
+        """Inner region, whose capabilities are not known before, and the number of its variables."""
         return self.region, int(self._data(self.resolve_dim()).full.shape[1])
 
     def _pull(self, C: np.ndarray) -> np.ndarray:
@@ -261,20 +261,14 @@ class LinearImage(Region):
             return np.ascontiguousarray((maps.full @ Z.T).T)
         return np.column_stack([(maps.matrix @ Z.T).T, np.einsum("ij,ij->i", maps.known_cost, Z)])
 
-    def _cached(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return what depends on the parameters, also on those of the inner region, and is kept until one changes."""
+    def _derived_from(self, d: int) -> tuple[Entry, ...]:
         inner, m = self._inner()
-        entries = (self._entry(self.resolve_dim()), inner._entry(m))
-        cached = self._cache.get(name)  # read once: another thread may replace it
-        if cached is None or any(a is not b for a, b in zip(cached[0], entries, strict=True)):
-            cached = (entries, compute())
-            self._cache[name] = cached
-        return cached[1]
+        return self._entry(d), inner._entry(m)
 
     def _directions(self) -> Directions:
         """Singular values and constant directions."""
         inner, m = self._inner()
-        return self._cached("directions", lambda: self._directions_for(equalities_of(inner, m)))
+        return self._derived("directions", self.resolve_dim(), lambda: self._directions_for(equalities_of(inner, m)))
 
     def _directions_for(self, E: np.ndarray) -> Directions:
         maps = self._data(self.resolve_dim())
@@ -286,20 +280,8 @@ class LinearImage(Region):
 
     # -- the oracle ----------------------------------------------------------------------------------------------------
 
-    @property
-    def oracle_is_solver(self) -> bool:
-        """Whether that of the inner region is."""
-        return self.region.oracle_is_solver
-
-    @property
-    def _may_be_inexact(self) -> bool:
-        """Whether the oracle of the inner region may be."""
-        return self.region._may_be_inexact
-
-    @property
-    def _fault(self) -> str | None:
-        """What showed that the oracle of the inner region is not optimal."""
-        return self.region._fault
+    def _inside(self) -> list[Region]:
+        return [self.region]
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         return self._argmin_again(C, data, {})
@@ -342,12 +324,10 @@ class LinearImage(Region):
     # -- decisions with predicted costs: those of u are clipped, and then those of z -----------------------------------
 
     def _limits(self, d: int) -> Limits | None:
-        limits = super()._limits(d) if self.known_cost is None else None
-        if self.known_cost is not None:
-            limits = read_bounds(self.cost_bounds, d - 1, self.sense, self.label)
-            if limits is not None:  # the known cost is not clipped
-                limits = np.append(limits[0], -np.inf), np.append(limits[1], np.inf)
-        return limits
+        if self.known_cost is None:
+            return super()._limits(d)
+        limits = read_bounds(self.cost_bounds, d - 1, self.sense, self.label)
+        return None if limits is None else (np.append(limits[0], -np.inf), np.append(limits[1], np.inf))
 
     def _clipped(self, C: np.ndarray) -> np.ndarray:
         """Costs of z for predicted costs, clipped to ``cost_bounds``."""
@@ -441,14 +421,12 @@ class LinearImage(Region):
     def blocks(self, n_dim: int | None = None) -> list[tuple[np.ndarray, Region]]:
         """Images of the factors of the inner region, if no row of the matrix has entries for several of them."""
         K, rows = self._data(self.resolve_dim(n_dim)).full, self._rows_of_blocks()
-        inner: Any
         inner, m = self._inner()
         assert rows is not None
         factors = zip(rows, inner.blocks(m), strict=True)
         return [(own, LinearImage(factor, K[own][:, columns])) for own, (columns, factor) in factors if own.size]
 
     def _rows_of_blocks(self) -> list[np.ndarray] | None:
-        inner: Any
         inner, m = self._inner()
         if not has(inner, "blocks") or self._varies:
             return None
@@ -469,10 +447,9 @@ class LinearImage(Region):
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
         """Standard form of the inner region, and the map from it to z."""
-        return self._cached("inner form", self._inner_form_and_map)
+        return self._derived("inner form", self.resolve_dim(), self._inner_form_and_map)
 
     def _inner_form_and_map(self) -> tuple[StandardForm, sp.csr_array]:
-        inner: Any
         inner, m = self._inner()
         form: StandardForm = inner.standard_form(m)
         project = sp.eye_array(m, form.A.shape[1], format="csr") if form.project is None else form.project
@@ -500,7 +477,6 @@ class LinearImage(Region):
     @available_if(_keeps_quadratic)
     def quadratic_form(self, n_dim: int | None = None) -> QuadraticForm:
         """Return that of the inner region: z is a linear function of the decision."""
-        inner: Any
         inner, m = self._inner()
         K = self._data(self.resolve_dim(n_dim)).full
         form: QuadraticForm = inner.quadratic_form(m)
@@ -513,7 +489,7 @@ class LinearImage(Region):
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function: that of the inner region at K^T v."""
         maps = self._data(V.shape[1])
-        inner: Any = self.region
+        inner = self._inner()[0]
         if maps.known_cost is None:
             return inner.support_epigraph(V @ maps.full)
         import cvxpy as cp
@@ -524,19 +500,19 @@ class LinearImage(Region):
     @available_if(_inner_has("worst_argmin"))
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        inner: Any = self.region
+        inner = self._inner()[0]
         return self._push(inner.worst_argmin(self._pull(C), self._pull(C_true)))
 
     @available_if(_inner_has("derivative"))
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` along each row of ``direction`` (both minimised)."""
-        inner: Any = self.region
+        inner = self._inner()[0]
         return self._push(inner.derivative(self._pull(C), self._pull(direction)))
 
     @available_if(_inner_has("smoothed"))
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
         """Minimise c.u + mu f(z), f being the level function of the inner region."""
-        inner: Any = self.region
+        inner = self._inner()[0]
         found: Smoothed = inner.smoothed(self._pull(C), mu, memory, curvature)
         M = found.M
         if M is not None:
@@ -551,7 +527,6 @@ class LinearImage(Region):
     @available_if(_inner_has("strong_convexity"))
     def strong_convexity(self, n_dim: int | None = None) -> StrongConvexity:
         r"""Constants of :math:`\min f(z)` over z with image u, f being the level function of the inner region."""
-        inner: Any
         inner, m = self._inner()
         self.resolve_dim(n_dim)
         found, constants = self._directions(), inner.strong_convexity(m)
@@ -560,13 +535,11 @@ class LinearImage(Region):
     @available_if(_inner_has("audit"))
     def audit(self, n_dim: int) -> None:
         """Check the oracle of the inner region."""
-        inner: Any
         inner, m = self._inner()
         inner.audit(m)
 
     @available_if(_inner_has("distrust"))
     def distrust(self, why: str, n_dim: int) -> None:
         """Record that the oracle of the inner region is not optimal."""
-        inner: Any
         inner, m = self._inner()
         inner.distrust(why, m)

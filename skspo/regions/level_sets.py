@@ -148,6 +148,10 @@ class _SimplexLevelSet(LevelSet):
             L, mu = np.array(self._extremes(d)) ** -self._power
         return StrongConvexity(float(mu), float(L), r, self._f_min(d))
 
+    def _floor(self, a: float, rest: float, d: int) -> float:
+        """Smallest f with one coordinate ``a``, the others, which are equal then, adding up to ``rest``."""
+        return float(self._value(np.append(a, np.full(d - 1, rest / (d - 1.0)))[None])[0])
+
     def _extremes(self, d: int) -> tuple[float, float]:
         """Smallest and largest coordinate of any decision; the other coordinates are then equal."""
         r = self._data(d)
@@ -155,8 +159,7 @@ class _SimplexLevelSet(LevelSet):
             return 1.0, 1.0
 
         def excess(x: float) -> float:
-            a, rest = expit([x, -x])  # the coordinate, and the sum of the others
-            return float(self._value(np.append(a, np.full(d - 1, rest / (d - 1.0)))[None])[0]) - r
+            return self._floor(float(expit(x)), float(expit(-x)), d) - r
 
         # f increases from the uniform point on, in both directions.
         equal = -np.log(d - 1.0)

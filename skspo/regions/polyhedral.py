@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -89,15 +89,13 @@ class PolyhedralRegion(Region):
     def _geometry(self, n_dim: int | None = None) -> PolyhedralGeometry:
         """Relative interior point and affine hull (cached until a parameter is replaced)."""
         d = self.resolve_dim(n_dim)
-        entry = self._entry(d)
-        cached = self._cache.get("geometry")
-        if cached is None or cached[0] is not entry:
-            form = self.inequality_form(d)
-            geometry = polyhedral_geometry(form)
-            self._check_implied(form, geometry)
-            cached = (entry, geometry)
-            self._cache["geometry"] = cached
-        return cached[1]
+        return cast("PolyhedralGeometry", self._derived("geometry", d, lambda: self._find_geometry(d)))
+
+    def _find_geometry(self, d: int) -> PolyhedralGeometry:
+        form = self.inequality_form(d)
+        geometry = polyhedral_geometry(form)
+        self._check_implied(form, geometry)
+        return geometry
 
     def _check_implied(self, form: InequalityForm, geometry: PolyhedralGeometry) -> None:
         """Check with the oracle that the implied equalities hold for decisions in both directions."""

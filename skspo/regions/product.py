@@ -87,20 +87,8 @@ class Product(Region):
         parts = [(k.start, region._known_costs(k.stop - k.start)) for k, region in self._data(d)]
         return [start + j for start, known in parts for j in known]
 
-    @property
-    def oracle_is_solver(self) -> bool:
-        """Whether that of a region is."""
-        return any(region.oracle_is_solver for region in self.regions)
-
-    @property
-    def _may_be_inexact(self) -> bool:
-        """Whether an oracle of a region may be."""
-        return any(region._may_be_inexact for region in self.regions)
-
-    @property
-    def _fault(self) -> str | None:
-        """What showed that an oracle is not optimal."""
-        return next((region._fault for region in self.regions if region._fault is not None), None)
+    def _inside(self) -> list[Region]:
+        return list(self.regions)
 
     def _prepare(self, d: int) -> list[tuple[slice, Region]]:
         regions = list(self.regions)
