@@ -259,7 +259,7 @@ def test_path_descent_and_network(ticking):
     assert last(ticking).startswith("spo_plus_path: 3 alphas, largest gap ")
     sk.SPORegressorCV(sk.Simplex(), n_alphas=3, cv=2, max_iter=2, random_state=0, verbose=1).fit(X, C)
     assert "is chosen, with a mean held-out SPO loss of" in last(ticking)
-    assert "SPORegressorCV: 0 of 3 fits | SPOPlusRegressorCV: " in ticking.getvalue()
+    assert "steps, penalty | SPOPlusRegressorCV: " in ticking.getvalue()
     with pytest.warns(match="still improving"):
         sk.SPOMLPRegressor(sk.Simplex(), max_iter=2, random_state=0, verbose=1).fit(X, C)
     assert last(ticking).startswith("SPOMLPRegressor: 2 epochs, training loss ")
