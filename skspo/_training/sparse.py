@@ -13,16 +13,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, lsqr
+from sklearn import get_config
 
-from .._utils.limits import time_left
+from .._utils.limits import BLOCK_ELEMENTS, time_left
 from .._utils.scaling import power_of_two, powers_of_two
 from .design import LinearDesign, Standardization
-
-#: numbers of a dense X up to which sparse features are made dense, so that all solvers can be used: 16 MB
-DENSE_ELEMENTS = 2**21
-
-#: numbers of a dense X above which sparse features are refused where they would have to be made dense: 1 GB
-MOST_DENSE_ELEMENTS = 2**27
 
 #: relative accuracy of least squares by LSQR
 LSQR_TOL = 1e-12
@@ -37,17 +32,18 @@ def as_csr(X: sp.sparray | sp.spmatrix) -> sp.csr_array:
 
 
 def is_small(X: sp.sparray) -> bool:
-    """Whether X is small enough to be made dense."""
-    return X.shape[0] * X.shape[1] <= DENSE_ELEMENTS
+    """Whether X is small enough to be made dense, so that all solvers can be used."""
+    return X.shape[0] * X.shape[1] <= BLOCK_ELEMENTS
 
 
 def to_dense(X: sp.csr_array, name: str) -> np.ndarray:
     """Return X as an array, for an estimator that needs one; an error if it is too large."""
-    if X.shape[0] * X.shape[1] > MOST_DENSE_ELEMENTS:
+    megabytes = X.shape[0] * X.shape[1] * 8 / 2**20
+    if megabytes > get_config()["working_memory"]:
         raise ValueError(
             f"X is sparse, and {name} needs dense features here: an array of shape {X.shape} takes "
-            f"{X.shape[0] * X.shape[1] * 8 / 2**30:.1f} GB. SPOPlusRegressor and SPOPlusRegressorCV keep X sparse, "
-            "with shared=False."
+            f"{megabytes / 1024:.1f} GB, more than scikit-learn's working_memory. SPOPlusRegressor and "
+            "SPOPlusRegressorCV keep X sparse, with shared=False."
         )
     return X.toarray()
 

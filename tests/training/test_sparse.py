@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 
 import skspo as sk
@@ -13,7 +14,7 @@ from skspo._training.merge import merge_rows
 
 @pytest.fixture
 def stay_sparse(monkeypatch):
-    monkeypatch.setattr(sparse, "DENSE_ELEMENTS", 0)
+    monkeypatch.setattr(sparse, "BLOCK_ELEMENTS", 0)
 
 
 def one_hot(n=300, levels=(6, 4), d=4, seed=0):
@@ -105,12 +106,11 @@ def test_small_features_are_made_dense_and_large_ones_refused_where_they_would_h
     X, C = one_hot(40)
     with pytest.raises(ValueError, match=r"solver='interior-point' needs dense features.*'bundle'"):
         sk.SPOPlusRegressor(sk.Simplex(), solver="interior-point").fit(sp.csr_array(X), C)
-    monkeypatch.setattr(sparse, "MOST_DENSE_ELEMENTS", 10)
     for model in (sk.SPORegressor(sk.Simplex()), sk.SPOPlusRegressor(sk.Simplex(), shared=True)):
         features = X[:, :4] if isinstance(model, sk.SPOPlusRegressor) else X
-        with pytest.raises(ValueError, match=r"X is sparse.*GB"):
+        with pytest.raises(ValueError, match=r"X is sparse.*GB"), sklearn.config_context(working_memory=1e-4):
             model.fit(sp.csr_array(features), C)
-    monkeypatch.setattr(sparse, "DENSE_ELEMENTS", 10**6)
+    monkeypatch.setattr(sparse, "BLOCK_ELEMENTS", 10**6)
     model = sk.SPOPlusRegressor(sk.Simplex(), solver="interior-point").fit(sp.csr_array(X), C)
     assert model.duality_gap_ <= 1e-6
 
