@@ -36,11 +36,9 @@ class DecisionMixin(VersionedState):
     def predict_rescaled(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predictions in the size of the costs, for reading: ``predict`` times one positive number.
 
-        Training for decisions does not determine the size of predictions: multiplied by a positive number they have the
-        same decisions.  The number here is ``prediction_factor_``, for which the predictions of the training data are
-        nearest to the costs, in least squares.  The component that changes no decision (see
-        :meth:`Region.visible_costs`) stays as it is: it is that of least squares.  Decisions are made with ``predict``,
-        in particular if the region has bounds of costs.
+        Training for decisions does not determine the size of predictions.  The number, ``prediction_factor_``, is that
+        for which the predictions of the training data are nearest to the costs, in least squares.  The component that
+        changes no decision (see :meth:`Region.visible_costs`) stays as it is.  Decisions are made with ``predict``.
 
         Parameters
         ----------
@@ -137,9 +135,8 @@ class DecisionMixin(VersionedState):
         Returns
         -------
         words : list of length n_samples
-            What was chosen for each sample: the nodes of a route, the selected items, the pairs of an assignment, or
-            a dict of the variables that are not zero; see :meth:`skspo.Region.describe`.  Variables have the names
-            of the columns of ``decide(X, as_frame=True)``.
+            What was chosen for each sample: the nodes of a route, the selected items, the pairs of an assignment, or a
+            dict of the variables that are not zero; see :meth:`skspo.Region.describe`.
         """
         check_frames(self, X=X, offset=offset, region_params=region_params)
         check_metadata(self, "chosen", offset=offset, region_params=region_params)
@@ -169,9 +166,8 @@ class DecisionMixin(VersionedState):
     ) -> float:
         """Minus the normalized SPO loss: 0 is as good as knowing the costs.
 
-        It is a number without units, also if all best costs are zero (see :func:`normalized_spo_loss`).  Larger is
-        better for both senses of the region: with ``sense="max"``, which is the default of :class:`Knapsack` and of no
-        other region, predictions and ``y`` are values, and decisions maximize them.
+        It has no units (see :func:`normalized_spo_loss`).  Larger is better for both senses of the region: with
+        ``sense="max"``, the default of :class:`Knapsack` only, predictions and ``y`` are values to be maximized.
 
         Parameters
         ----------

@@ -29,8 +29,9 @@ from .._utils.shown import shown
 from .._utils.versioning import VersionedState
 from ..losses import check_weight
 from ..metrics import mean_cost
+from ..regions.check import same_value
 from ..regions.simplex import Simplex
-from ._compose import find_model, fit_with, is_same, with_region
+from ._compose import find_model, fit_with, with_region
 from ._cv import SPOPlusRegressorCV
 from ._folds import N_FOLDS, Splits, Splitter
 
@@ -80,10 +81,9 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
     -----
     ``score`` is minus the mean cost, so that searches choose by cost.  Use ``scoring="accuracy"`` for the accuracy.
 
-    The SPO+ loss of a :class:`Simplex` with costs 0 and 1 is a multi-class hinge loss.  It compares decisions and does
-    not estimate probabilities.  Well-calibrated probabilities, for which a classifier is passed as ``estimator``, are
-    often better if costs are a matrix: ``benchmarks/classifier.py`` compares both.  If costs vary by sample, a model of
-    costs needs no formula for them.
+    The SPO+ loss of a :class:`Simplex` with costs 0 and 1 is a multi-class hinge loss.  Well-calibrated probabilities,
+    for which a classifier is passed as ``estimator``, are often better if costs are a matrix
+    (``benchmarks/classifier.py``).  If costs vary by sample, a model of costs needs no formula for them.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
             model, target = clone(given), labels
         else:
             own = find_model(given)
-            if own is not None and own.region is not None and not is_same(own.region, Simplex()):
+            if own is not None and own.region is not None and not same_value(own.region, Simplex()):
                 raise ValueError(
                     f"estimator must decide in Simplex(), one variable per class, but its region is {own.region!r}."
                 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from .._utils.shown import shown
 from ..regions.base import Region
+from ..regions.check import same_value
 from ._base import DecisionMixin
 from ._two_stage import TwoStageRegressor
 
@@ -30,25 +30,9 @@ def predicts_labels(estimator: object) -> bool:
     return hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator)
 
 
-def is_same(one: Region, other: Region) -> bool:
-    """Whether two regions are of the same class and have equal parameters."""
-    mine, yours = (region.get_params(deep=False) for region in (one, other))
-    ignored = {"n_jobs"} | ({"cost_bounds"} if isinstance(one.cost_bounds, str) else set())  # "auto": learned by fit
-    return type(one) is type(other) and all(
-        mine[name] is yours[name] or _hash(mine[name]) == _hash(yours[name]) for name in mine if name not in ignored
-    )
-
-
-def _hash(value: object) -> object:
-    try:
-        return joblib.hash(value)
-    except Exception:  # not every object can be pickled
-        return id(value)
-
-
 def check_same(given: Region | None, own: Region, name: str) -> None:
     """Raise an error if a region was given, but the model has another one."""
-    if given is not None and not (isinstance(given, Region) and is_same(given, own)):
+    if given is not None and not (isinstance(given, Region) and same_value(given, own)):
         raise ValueError(
             f"region={given!r} was given, but {name} has a region of its own, {own!r}. Leave region out. For decisions "
             "in another region use region.decide(estimator.predict(X))."

@@ -1,36 +1,10 @@
-"""The regularisation path of SPO+, and the choice of the penalty by cross-validation.
+"""Choice of the penalty of SPO+ by cross-validation.
 
-Conventions
------------
-    z_k = (x_k - mean_k) / s_k   standardised features      Theta (d, q)   coefficients of z in units of ``cost_scale``
-
-    min_Theta  mean_i l+(Theta z_i, c_i / cost_scale) + alpha ( l1_ratio |Theta - Theta0|_1
-                                                               + (1 - l1_ratio)/2 |Theta - Theta0|_F^2 )
-
-A penalty on the coefficients of features as given would depend on their units.  Here alpha is in standardised units:
-neither the units of costs nor the units or the origin of a feature change a decision.
-The same model is ``SPOPlusRegressor(alpha=alpha)`` fitted to standardised features and costs divided by ``cost_scale``.
-
-The automatic grid.  With G the gradient of the loss at the model that an infinite alpha gives, a ridge moves that model
-by about |G| / alpha in units of the typical cost.  The grid goes from ``LARGEST`` |G|, where almost no decision
-changes, to ``SMALLEST`` |G|, where the penalty is negligible; with a lasso it starts at max |G_jk| / l1_ratio, where
-the first coefficient moves.  Unless ``prior="zero"``, the first candidate is alpha = infinity: the prior.
-
-The criterion.  The held-out SPO loss is the goal, but it is noisy: it depends on a few held-out decisions.  The
-held-out SPO+ loss bounds it, is convex in the predictions, and chooses better models from few samples, measured by the
-SPO loss on new data: on 5x5 shortest paths with n = 100 (12 draws, 10 at degree 8, that the benchmark does not use),
-relative to least squares,
-
-    degree                    1                 4                 6                 8
-    by SPO loss        1.014 (1.111)     0.917 (1.023)     0.746 (0.968)     0.608 (0.852)     mean (worst draw)
-    by SPO+ loss       1.001 (1.006)     0.902 (0.973)     0.705 (0.876)     0.605 (0.837)
-
-Ties go to the larger alpha.  A one-standard-error rule on the SPO loss helped at degree 1 and hurt elsewhere.
-
-Asymmetric costs.  If the noise of costs is skewed, and more so for some decisions than for others, the minimiser of the
-SPO+ loss has worse decisions than the conditional mean, for any number of samples (``benchmarks/skewed.py``).  The SPO+
-loss then chooses a small alpha with confidence.  Therefore the default takes the candidate with the lowest SPO loss
-instead, if it is better by more than ``SIGNIFICANT`` standard errors of the difference.
+Penalties are in standardized units: neither the units of costs nor the units or the origin of a feature change a
+decision.  The held-out SPO loss is the goal, but it is noisy.  The held-out SPO+ loss bounds it, varies smoothly with
+the penalty, and chooses models with a lower SPO loss on new data (``benchmarks/small_data.py``).  With skewed costs it
+may choose worse decisions with confidence (``benchmarks/skewed.py``), so that the default takes the candidate with the
+lowest SPO loss if that is significantly lower.
 """
 
 from __future__ import annotations
@@ -80,7 +54,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Train on this region instead; held-out decisions and scores still use ``region``.  "relaxation" is
         ``region.relaxation()``, the region without integrality.
     alphas : array-like or None, default=None
-        Candidates, at least 0, in standardised units (see Notes); infinity is the prior itself, unless
+        Candidates, at least 0, in standardized units (see Notes); infinity is the prior itself, unless
         ``prior="zero"``.  None means an automatic grid.
     n_alphas : int, default=20
         Length of the automatic grid, infinity included.
@@ -98,11 +72,10 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.  With ``groups`` in
         ``fit``, None and numbers mean folds of whole groups.
     scoring : {"spo_plus_loss", "spo_loss"}, scorer name, callable or None, default=None
-        The criterion.  "spo_plus_loss" is the total SPO+ loss of the held-out samples of all folds; "spo_loss" is their
-        total SPO loss: the goal, but noisier (see Notes).  None means "spo_plus_loss", unless the SPO loss of another
-        candidate is lower by more than two standard errors, as happens with skewed costs; and "spo_loss" if the
-        region's oracle is found not to be optimal (see :class:`OracleRegion`).  Any other scikit-learn scorer, also
-        ``make_spo_scorer(region)``, is averaged over folds.
+        The criterion: the total SPO+ or SPO loss of the held-out samples of all folds.  None means "spo_plus_loss",
+        unless the SPO loss of another candidate is lower by more than two standard errors, as happens with skewed
+        costs; and "spo_loss" if the region's oracle is found not to be optimal (see :class:`OracleRegion`).  Any other
+        scikit-learn scorer, also ``make_spo_scorer(region)``, is averaged over folds.
     solver : {"auto", "lbfgs", "newton", "intervals", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
         As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
@@ -110,19 +83,17 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     max_iter : int or None, default=None
         Iteration limit of each fit; None leaves the solver's own.
     cv_tol : float or None, default=None
-        Relative duality gap of the fits on folds, which are only compared by their held-out losses.  None means the
-        larger of ``tol`` and 1e-3.  It does not apply if ``solver`` is an instance.
+        Relative duality gap of the fits on folds, unless ``solver`` is an instance.  None means the larger of ``tol``
+        and 1e-3.
     patience : int or None, default=3
         The path ends after this many candidates in a row that are worse than the best one so far, both by their score
-        and by their held-out SPO+ loss, by more than the standard error of the difference over folds.  The remaining
-        candidates, which have smaller penalties, are not fitted: in ``cv_results_`` their scores and losses are NaN.
-        None means that all candidates are fitted.
+        and by their held-out SPO+ loss, by more than the standard error of the difference over folds.  None means that
+        all candidates are fitted.
     store_cv_predictions : bool, default=False
         Whether to store the held-out predictions of the chosen candidate in ``cv_predictions_``.
     time_limit : float or None, default=None
         Seconds for the whole ``fit``: folds, candidates and the fit to all data get equal shares of the remaining time.
-        A fit that does not converge in its share is the best found, with a warning.  If the shares are too short for a
-        fit, some models are copied to the next smaller candidates.
+        If that is too short for a fit, some models are copied to the next smaller candidates.
     n_jobs : int or None, default=None
         Number of folds fitted at the same time; None means 1, and -1 as many as there are cores.
     random_state : int, RandomState instance or None, default=None
@@ -133,18 +104,17 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     Attributes
     ----------
     alpha_ : float
-        The chosen penalty, in standardised units; infinity if the prior, such as least squares, was chosen.
+        The chosen penalty, in standardized units; infinity if the prior, such as least squares, was chosen.
     alphas_ : ndarray of shape (n_alphas,)
         Candidates, in decreasing order.
     cv_results_ : dict of ndarrays of shape (n_alphas,)
         "alpha"; "split0_test_score", ... one per fold: minus the mean loss, or the value of the scorer;
         "mean_test_score", over all held-out samples together (a scorer: over folds); "std_test_score", over folds;
-        "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss", over all held-out samples together,
-        for every ``scoring``.  NaN after the end of the path (see ``patience``), and the last rank.
+        "rank_test_score"; "mean_test_spo_loss" and "mean_test_spo_plus_loss".  NaN after the end of the path.
     cv_predictions_ : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        Held-out predictions of the chosen alpha, offset included: each sample is predicted by the model that was fitted
-        without its fold, but has helped to choose alpha.  The mean if the sample is held out more than once, NaN if it
-        is never held out.  Only if ``store_cv_predictions=True``.
+        Held-out predictions of the chosen alpha, offset included: of models that were fitted without the fold of the
+        sample, which has helped to choose alpha.  The mean if a sample is held out more than once, NaN if it never is.
+        Only if ``store_cv_predictions=True``.
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients for features and costs as given.
     intercept_ : ndarray of shape (d,), or float if shared
@@ -165,8 +135,7 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
     cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
-        other names, or with these in another order.
+        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
@@ -175,12 +144,11 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
 
     Notes
     -----
-    Penalties are in standardised units, so that changing the units of costs or features changes no decision: with
-    features centred (if there is an intercept) and divided by ``feature_scale_``, and costs divided by ``cost_scale_``,
-    ``SPOPlusRegressor(alpha=alpha_)`` is the same model.  In each fold both scales are those of its training part.
+    Penalties are in standardized units: with features centered (if there is an intercept) and divided by
+    ``feature_scale_``, and costs divided by ``cost_scale_``, ``SPOPlusRegressor(alpha=alpha_)`` is the same model.  In
+    each fold both scales are those of its training part.
 
-    The SPO loss of a hundred held-out decisions is a noisy criterion.  Their SPO+ loss varies smoothly with alpha, and
-    in the study of ``benchmarks/small_data.py`` it chooses models with a lower SPO loss on new data.
+    The automatic grid goes from a penalty with which almost no decision changes to a negligible one.
 
     Examples
     --------

@@ -1,17 +1,9 @@
 """Risk of a fitted model, from samples that were not used for training: proved bounds and bootstrap intervals.
 
-Conventions
------------
-    l_i regret (SPO loss) of sample i, or the smaller of it and a cap b      a_i weights, sum 1      0 <= l_i <= b
-    risk = sum_i a_i E[l_i]; without weights, and for samples of one distribution, it is the expected regret
-
-    1 - delta = level      risk <= upper bound of sum_i a_i l_i                         with probability 1 - delta
-    D_i = l_i - l'_i of two models, -b <= D_i <= b: one bound on each side, each with probability 1 - delta / 2
-
-Groups.  The mean regret of a group is between 0 and b, and groups are independent, so that the bounds hold for its
-expectation: l_i is the mean of group i, and a_i = 1 / number of groups.  The expected regret of a sample is
-E[sum of regrets of a group] / E[size].  It is another number if the size depends on the regrets, and it has no bound
-from few groups: a group that is large and rare may be missing.
+With regrets l_i between 0 and b and weights a_i that add up to 1, the risk is sum_i a_i E[l_i]; it is at most an upper
+bound of sum_i a_i l_i with probability ``level``.  For the difference of two models, which is between -b and b, each of
+two bounds holds with half of the remaining probability.  With groups, l_i is the mean regret of group i and
+a_i = 1 / number of groups: the bounds are those of its expectation.
 """
 
 from __future__ import annotations
@@ -237,17 +229,13 @@ def held_out_risk(
     Notes
     -----
     "betting" inverts a weighted mean, over fixed shares :math:`s`, of
-
-    .. math:: \prod_i \left(1 - s + s \, \frac{b - \ell_i}{b - r}\right)
-
-    whose expectation is at most 1; :math:`b` is the bound or the cap, :math:`\ell_i` the regret, :math:`r` the risk
-    (Waudby-Smith & Ramdas, 2024).  "bernstein" is Theorem 11 of Maurer & Pontil (2009).  Its last term,
-    :math:`7 b \log(2 / \delta) / (3 (n - 1))` with :math:`\delta` = 1 - ``level``, is large if typical regrets are far
-    below :math:`b`.  Both hold for independent samples or groups that are not identically distributed.
+    :math:`\prod_i (1 - s + s (b - \ell_i) / (b - r))`, whose expectation is at most 1; :math:`b` is the bound or the
+    cap, :math:`\ell_i` the regret, :math:`r` the risk (Waudby-Smith & Ramdas, 2024).  "bernstein" is Theorem 11 of
+    Maurer & Pontil (2009); its last term is large if typical regrets are far below :math:`b`.  Both hold for
+    independent samples or groups that are not identically distributed.
 
     The bootstrap draws samples or groups with replacement, the same ones for both models, and corrects for bias and
-    skewness (BCa).  More than 5,000 samples or groups are first added up at random to 5,000 sums.  It covers too rarely
-    if few samples determine the mean, that is if large regrets are rare.
+    skewness (BCa).  It covers too rarely if large regrets are rare.
 
     Examples
     --------

@@ -123,8 +123,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
     cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.  ``score``, ``report`` and ``partial_fit`` refuse
-        a frame with other names, or with these in another order.
+        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
@@ -212,13 +211,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         -------
         self : SPOMLPRegressor
         """
-        check_params(self)
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
-        plain = self._check_region(data.C.shape[1])
-        region = plain.with_rows(region_params, *data.C.shape)
-        data = data.within(region)
-        plain = data.learn_bounds(plain, region)
-        region, data = self._merge(region, data)
+        plain, region, data = self._check_data(X, y, sample_weight, offset, region_params, None)
         rng = check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
             stopped = self._train(plain, region, data, rng)
@@ -301,20 +294,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         -------
         self : SPOMLPRegressor
         """
-        check_params(self)
         first = not hasattr(self, "coefs_")
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
-        n_costs = 0 if first else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
-        if not first and data.C.shape[1] != n_costs:
-            raise ValueError(
-                f"y has {data.C.shape[1]} columns, but the network so far has {n_costs} costs: every "
-                "chunk must have the same ones. To start again, use fit or a new estimator."
-            )
-        plain = self._check_region(data.C.shape[1])
-        region = plain.with_rows(region_params, *data.C.shape)
-        data = data.within(region)
-        plain = data.learn_bounds(plain, region, None if first else self)
-        region, data = self._merge(region, data)
+        plain, region, data = self._check_data(X, y, sample_weight, offset, region_params, None if first else self)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
             network = _Network(self, region, data, rng, None if first else self)
@@ -385,21 +366,40 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         "validation_fraction": number(above=0.0, below=1.0),
     }
 
-    def _check_region(self, d: int) -> Region:
-        region = check_region(self.region, n_dim=d)
-        if isinstance(self._loss_on(None), SPOLoss) and not has(region, "derivative"):
+    def _check_data(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
+        previous: SPOMLPRegressor | None,
+    ) -> tuple[Region, Region, TrainingData]:
+        """Region to be stored, region of the samples, and the samples; equal ones are merged.
+
+        ``previous`` is the network so far in ``partial_fit``.
+        """
+        check_params(self)
+        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=previous is None)
+        n, d = data.C.shape
+        n_costs = d if previous is None else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
+        if d != n_costs:
+            raise ValueError(
+                f"y has {d} columns, but the network so far has {n_costs} costs: every chunk must have the same ones. "
+                "To start again, use fit or a new estimator."
+            )
+        plain = check_region(self.region, n_dim=d)
+        if isinstance(self._loss_on(None), SPOLoss) and not has(plain, "derivative"):
             raise ValueError(
                 f"loss='spo' needs decisions that depend smoothly on the costs, which is not so on "
-                f"{type(region).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
+                f"{type(plain).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
                 "LogBarrierSimplex, Ellipsoid, LqBall, Markowitz), or the linear SPORegressor."
             )
-        return region
-
-    @staticmethod
-    def _merge(region: Region, data: TrainingData) -> tuple[Region, TrainingData]:
-        """Merge equal samples: a weight of two is a repeated row."""
-        rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region._row_table(data.X.shape[0]))
-        return region.take(rows), data.take(rows)._replace(weight=weight)
+        region = plain.with_rows(region_params, n, d)
+        data = data.within(region)
+        plain = data.learn_bounds(plain, region, previous)
+        rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region._row_table(n))
+        return plain, region.take(rows), data.take(rows)._replace(weight=weight)
 
     def _split(self, n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows to train on and rows to hold out."""

@@ -24,14 +24,12 @@ from ..solvers.checks import check_decided, check_oracle, unknown, without_bound
 from ..solvers.driver import minimize
 from ._linear import remedy
 
-#: first finite alpha of the automatic grid, in units of the norm of the gradient at the prior: no decision changes yet
+#: First finite alpha of the automatic grid, in units of |G|, the norm of the gradient at the prior.  A ridge moves
+#: the prior by about |G| / alpha typical costs: almost no decision changes yet.
 LARGEST = 1e2
 
-#: last alpha of the automatic grid, in the same units: the penalty is negligible
+#: Last alpha of the automatic grid, in units of |G|: the penalty is negligible.
 SMALLEST = 1e-3
-
-#: a fit gets at least this multiple of the seconds by which earlier fits exceeded their share of the time
-SHARE_OF_OVERHEAD = 4.0
 
 
 class Outcome(NamedTuple):
@@ -104,8 +102,8 @@ class PenaltyPath:
     def __init__(self, objective: InMemoryObjective, run: Run, l1_ratio: float, options: SolverOptions) -> None:
         self.objective, self.run, self.l1_ratio, self.options = objective, run, l1_ratio, options
         self.points: list[PathPoint] = []
-        # seconds by which a fit exceeded its share; number of next alphas without a fit
-        self._overhead, self._skip = 0.0, 0.0
+        # seconds by which a fit exceeded its time, and by which all fits so far exceeded their shares
+        self._overhead, self._debt = 0.0, 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the caches of oracles, which may be handles of back-ends, and all models but the last."""
@@ -149,25 +147,25 @@ class PenaltyPath:
     def _add(self, alpha: float, deadline: Deadline, n_left: int, judge: Callable[[PathPoint], None]) -> None:
         """Fit one model; ``n_left`` is the number of alphas until the deadline, with this one."""
         left = deadline.left()
+        share = left / n_left
         penalty = (0.0, 0.0) if np.isinf(alpha) else (alpha, self.l1_ratio)
         problem = self.objective.with_penalty(*penalty)
-        if self.points and (self._skip >= 1 or left <= self._overhead) and not np.isinf(alpha):
-            self._skip -= 1
-            self.points.append(_not_fitted(problem, self.points[-1], deadline, self.options))
-            judge(self.points[-1])
-            return
-        share = left / n_left
-        seconds = max(share, SHARE_OF_OVERHEAD * self._overhead)
-        own = self.run.with_deadline(deadline.share(min(seconds / left, 1.0) if 0 < left < np.inf else 1.0))
-        if np.isinf(alpha):
-            self.points.append(_prior(problem, own))
+        if self.points and not np.isinf(alpha) and (left <= 0 or self._debt >= share):
+            self._debt -= share
+            point = _not_fitted(problem, self.points[-1], deadline, self.options)
         else:
+            # Half of the time at least is for progress.
+            seconds = max(share, 2.0 * self._overhead)
+            part = seconds / left if 0 < left < np.inf else 1.0
+            own = self.run.with_deadline(deadline.share(min(part, 1.0)))
             start = self.points[-1].result.coef if self.points else None
-            self.points.append(_fitted(problem, own, self.options, start))
-        judge(self.points[-1])
-        if left < np.inf:
-            self._overhead = max(self._overhead, left - deadline.left() - seconds)
-            self._skip += (seconds - share) / max(share, 1e-300)
+            point = _prior(problem, own) if np.isinf(alpha) else _fitted(problem, own, self.options, start)
+        self.points.append(point)
+        judge(point)
+        if point.fitted and left < np.inf:
+            spent = left - deadline.left()
+            self._overhead = max(self._overhead, spent - seconds)
+            self._debt = max(self._debt + spent - share, 0.0)
 
 
 def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> PathPoint:

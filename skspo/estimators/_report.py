@@ -78,17 +78,15 @@ class DecisionReport:
     note : str
         What the baselines were fitted to.
     intervals : dict of str to (float, float)
-        Bootstrap intervals of the model reported on: "spo_loss" and "normalized_spo_loss", and the ratio of its regret
-        to that of each baseline, by the name of the baseline.  They are approximate (see
-        :func:`~skspo.held_out_risk`).  NaN where there is none.
+        Bootstrap intervals of the model reported on: "spo_loss", "normalized_spo_loss", and the ratio of its regret to
+        that of each baseline, by its name.  NaN where there is none.
     level : float
         Level of these intervals.
     training_share : float
         Share of samples that the model was fitted to, as far as features and costs show it; NaN if it is not known.
     chosen : dict of str to (float, float)
-        Mean of each decision variable over the samples, in the decisions of the model and in the best ones in
-        hindsight, by its name; empty if neither the costs of ``fit`` nor the region were given names.  The largest
-        ones are printed.
+        Mean of each decision variable in the decisions of the model and in the best ones in hindsight, by its name;
+        empty if there are no names.  The largest ones are printed.
     """
 
     def __init__(
@@ -282,10 +280,9 @@ def decision_report(
         Prints as a table.  For each model: the mean cost of its decisions (value, if the region maximizes), the mean
         regret (SPO loss), its ratio to the mean best cost (normalized SPO
         loss), the share of samples with an optimal decision, the root mean squared error of the predicted costs, and
-        the size of the predictions relative to that of the costs (root mean squares).  For a model that is trained for
-        its decisions the last two may be large: its predictions are scores (see ``predict_rescaled``).  The intervals
-        of the regret of the model, and of its ratio to that of the baselines, are BCa bootstrap intervals with a fixed
-        seed.  They are approximate and assume samples that were not used for fitting; ten samples or groups are needed.
+        the size of the predictions relative to that of the costs.  For a model that is trained for its decisions the
+        last two may be large: its predictions are scores.  Intervals are BCa bootstrap intervals with a fixed seed:
+        approximate, for samples that were not used for fitting, and with at least ten samples or groups.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""``SPORegressor``: a linear model that minimises the SPO loss."""
+"""``SPORegressor``: a linear model that minimizes the SPO loss."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INITS = ("spo+", "least_squares", "absolute_error")
 
 
 class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Linear model of costs that minimises the SPO loss: what its decisions cost beyond the best ones.
+    """Linear model of costs that minimizes the SPO loss: what its decisions cost beyond the best ones.
 
     The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit.  The objective is at
     most that of the start, of least squares and of the zero model.
@@ -45,13 +45,11 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, and ``fit`` warns.
     solver : {"auto", "lbfgs", "line-search", "perturbation", "milp"} or Solver, default="auto"
-        "lbfgs" needs decisions that vary smoothly with the costs (``EntropySimplex``, ``LogBarrierSimplex``,
-        ``Ellipsoid``, ``LqBall``, ``Markowitz``).  Two solvers need only ``argmin`` and are for polyhedra and integer
-        regions: "line-search" has the lower loss on the training data; "perturbation", a descent of a smoother loss
-        (Huang and Gupta, 2024), is many times faster, and often better on new data.  "milp" finds the best model of
-        small problems over polyhedra with few vertices, among those whose decisions are unique by a margin (1e-3, if
-        features have unit variance and the largest coefficient is one).  "auto" is "lbfgs" if the region allows it,
-        else "line-search".
+        "lbfgs" needs decisions that vary smoothly with the costs, as on ``EntropySimplex`` or ``Ellipsoid``.  Two
+        solvers need only ``argmin``: "line-search" has the lower loss on the training data; "perturbation", a descent
+        of a smoother loss (Huang and Gupta, 2024), is many times faster, and often better on new data.  "milp" finds
+        the best model of small problems over polyhedra with few vertices, among those whose decisions are unique by a
+        margin.  "auto" is "lbfgs" if the region allows it, else "line-search".
     init : {"spo+", "least_squares", "absolute_error"}, default="spo+"
         The start.
     n_restarts : int or None, default=None
@@ -91,8 +89,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     intercept_ : ndarray of shape (d,), or float if shared
         Intercept.
     objective_ : float
-        Mean SPO loss of the training data plus the penalty, of decisions with predictions clipped to ``cost_bounds``,
-        as ``decide`` makes them.  The search for coefficients does not clip; the best of its candidates does.
+        Mean SPO loss of the training data, of decisions as ``decide`` makes them, plus the penalty.
     lower_bound_ : float
         0, a bound of every SPO loss.  -inf if the region's oracle was found not to be optimal (see
         :class:`OracleRegion`): the loss may then be negative.
@@ -101,10 +98,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction).  Usually 1.
     status_ : str
-        Why the solver stopped: "converged" if it met its own rule (see ``tol``), "iteration limit", "time limit",
-        "numerical limit" if no more progress was possible, "interrupted", or "failed".  With solver="milp",
-        "converged" means that no model whose decisions are unique by the margin is better by more than ``tol``; models
-        with ties or a smaller margin may be.
+        Why the solver stopped: "converged" if it met its own rule (see ``tol``), otherwise as in
+        :class:`SPOPlusRegressor`.  With solver="milp", "converged" means that no model whose decisions are unique by
+        the margin is better by more than ``tol``.
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
@@ -120,8 +116,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
     cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
-        other names, or with these in another order.
+        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------

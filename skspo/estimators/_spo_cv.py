@@ -1,14 +1,7 @@
 """``SPORegressorCV``: a linear model between the SPO+ fit and the SPO fit, chosen by held-out decisions.
 
-Conventions
------------
-    Theta0   the SPO+ model, its penalty chosen by cross-validation        the start
-    Theta1   where the descent of the SPO loss from Theta0 ends            the same norm
-    Theta(s) = Theta0 + s (Theta1 - Theta0)                                0 <= s <= 1, the step
-
-Theta1 has the lowest regret on the training data, but it follows noise.  Decisions depend on the direction of
-predictions only, so a mixture is between the two models in every decision, and the whole line costs one descent.  The
-other way to stay near Theta0, a penalty alpha/2 |Theta - Theta0|^2, needs a descent for each alpha.
+The end of the descent of the SPO loss has the lowest regret on the training data, but it follows noise.  All models on
+the line from the start to the end cost one descent; a penalty on the distance from the start needs one for each value.
 """
 
 from __future__ import annotations
@@ -74,8 +67,8 @@ class _Line(NamedTuple):
 class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear model of costs between the SPO+ fit and the SPO fit, chosen by held-out decisions.
 
-    :class:`SPORegressor` minimises the regret of the training data.  With few samples it overfits.  This estimator
-    starts at the SPO+ model, whose penalty is chosen as in :class:`SPOPlusRegressorCV`, minimises the regret from
+    :class:`SPORegressor` minimizes the regret of the training data.  With few samples it overfits.  This estimator
+    starts at the SPO+ model, whose penalty is chosen as in :class:`SPOPlusRegressorCV`, minimizes the regret from
     there, and goes only a part of the way to the result: ``coef_ = start + step_ (end - start)``.  The step is the
     smallest one whose regret on held-out samples is within two standard errors of the lowest; 0 is the start.
 
@@ -120,11 +113,10 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
     steps_ : ndarray of shape (n_steps,)
         Candidates, in increasing order.
     alpha_ : float
-        Penalty of the SPO+ model at the start, in standardised units; infinity if the start is least squares.
+        Penalty of the SPO+ model at the start, in standardized units; infinity if the start is least squares.
     cv_results_ : dict of ndarrays of shape (n_steps,)
-        "step"; "split0_test_score", ... one per fold: minus the mean regret; "mean_test_score", over all held-out
-        samples together; "std_test_score", over folds; "rank_test_score"; "mean_test_spo_loss"; "standard_error", of
-        the difference to the step with the lowest regret.
+        As in :class:`SPOPlusRegressorCV`, with "step" instead of "alpha" and scores that are minus the mean regret;
+        "standard_error", of the difference to the step with the lowest regret.
     coef_ : ndarray of shape (d, n_features), or (q,) if shared
         Coefficients for features and costs as given.
     intercept_ : ndarray of shape (d,), or float if shared
@@ -142,8 +134,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
     cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
-        other names, or with these in another order.
+        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------

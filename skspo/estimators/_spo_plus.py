@@ -39,7 +39,7 @@ from ._path import PenaltyPath, alpha_grid, warn_about
 class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Linear model of costs, trained for good decisions by exact minimisation of the SPO+ loss.
 
-    Minimises, over coefficients :math:`B` and intercept :math:`b`,
+    Minimizes, over coefficients :math:`B` and intercept :math:`b`,
 
     .. math:: \frac{1}{n} \sum_i \ell_+(B x_i + b, c_i)
         + \alpha \left(\rho \lVert B - B_0\rVert_1 + \frac{1 - \rho}{2} \lVert B - B_0\rVert_F^2\right)
@@ -54,7 +54,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Train on this region instead; decisions and scores still use ``region``.  "relaxation" is
         ``region.relaxation()``, the region without integrality.
     loss : Loss or None, default=None
-        Loss to minimise instead of the SPO+ loss, such as one of your own (see the guide, "Add a loss").  There is no
+        Loss to minimize instead of the SPO+ loss, such as one of your own (see the guide, "Add a loss").  There is no
         bound for it: ``lower_bound_`` is -inf.
     alpha : float, default=0.0
         Strength of the penalty.
@@ -62,7 +62,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
     prior : {"zero", "least_squares", "ridge"}, default="zero"
         :math:`B_0 = 0` with an intercept without penalty, or :math:`B_0` is the least-squares fit, intercept included,
-        so that a large ``alpha`` gives least squares.  "ridge" is the same with a ridge regression on standardised
+        so that a large ``alpha`` gives least squares.  "ridge" is the same with a ridge regression on standardized
         features, whose penalty has the lowest leave-one-out error: for many features.  It needs all rows in memory.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
@@ -77,17 +77,14 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     max_iter : int or None, default=None
         Iteration limit (bundle, dual: passes, sgd: epochs); None leaves the solver's own.
     time_limit : float or None, default=None
-        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  Steps that would take
-        longer than the remaining time are not started, and "auto" takes the limit into account.  ``fit`` may take ten
+        Seconds after which ``fit`` ends with the best model so far, its bound and a warning.  ``fit`` may take ten
         percent longer plus half a second; a call of a user's oracle, or a pass over data in chunks, is not interrupted.
-        If the limit is too short to find the optimal decisions of all samples, the model is least squares, and
-        ``objective_`` is infinite.
+        Without time for the optimal decisions of all samples the model is least squares, and ``objective_`` infinite.
     warm_start : bool, default=False
         Start from the previous fit, where the solver can use a start.
     n_jobs : int or None, default=None
-        Number of jobs of the region's oracle; None means 1, and -1 all cores.  Regions with a parameter ``n_jobs``,
-        whose oracle is a solver, use it if they do not set their own; others gain nothing by threads.  The model does
-        not depend on it.
+        Number of jobs of the region's oracle, if it is a solver and the region does not set its own; None means 1, and
+        -1 all cores.  The model does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Order of the samples in sgd and dual.
     verbose : int, default=0
@@ -106,23 +103,21 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         the region's oracle was found not to be optimal (see :class:`OracleRegion`).
     certificate_radius_ : float
         ``lower_bound_`` holds for every model whose coefficients, times the spread of their features, differ from least
-        squares by at most this many typical costs (in the Frobenius norm; intercepts at the mean of the features).  It
-        is at least 10,000 and twice the distance of the model itself; infinite if the bound holds for every linear
-        model, as with a ridge on all coefficients; NaN if there is no bound.
+        squares by at most this many typical costs (Frobenius norm).  It is at least 10,000 and twice the distance of
+        the model itself; infinite if the bound holds for every linear model; NaN if there is no bound.
     duality_gap_ : float
         (objective_ - lower_bound_) / max(objective_, 1 % of the loss of the zero prediction); inf if there is no bound.
     prediction_factor_ : float
         Positive number by which ``predict_rescaled`` multiplies predictions, so that those of the training data are
-        nearest to the costs, in least squares; after ``partial_fit`` that of the last chunk.  1 if there is none.
+        nearest to the costs, in least squares; after ``partial_fit`` that of the last chunk.
     status_ : str
         Why the solver stopped: "converged" if ``duality_gap_`` is at most ``tol``, "iteration limit", "time limit",
         "numerical limit" if no more progress was possible, "interrupted", or "failed".
     n_iter_ : int
         Iterations of the solver.
     history_ : dict of ndarrays
-        Progress of the fit: "time" in seconds, "n_iter", "objective", "lower_bound", "duality_gap", and "step": the
-        solver, or the fit to an easier problem that it starts from.  NaN is what was not evaluated.  For
-        :class:`skspo.plotting.ConvergenceDisplay`.  Empty after ``partial_fit``.
+        Progress of the fit: "time" in seconds, "n_iter", "objective", "lower_bound", "duality_gap", and "step", the
+        solver.  NaN is what was not evaluated.  For :class:`skspo.plotting.ConvergenceDisplay`.
     solver_ : str
         Name of the solver used.
     region_ : Region
@@ -132,8 +127,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
     cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.  ``score``, ``report`` and ``partial_fit`` refuse
-        a frame with other names, or with these in another order.
+        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
@@ -252,10 +246,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk.
 
-        "bundle" and "lbfgs" read the data once per pass, in bounded memory, and four times before the first pass: for
-        means and least squares, for optimal decisions, which are stored in a temporary file (see ``tempfile``), for the
-        loss of the zero prediction, and for a sample, whose fit is the warm start.  Other solvers load all rows into
-        memory.  "auto" lets them take turns with the former if half of the memory of the computer is enough.
+        "bundle" and "lbfgs" read the data once per pass, in bounded memory, and four times before the first pass; the
+        optimal decisions are stored in a temporary file.  Other solvers load all rows into memory; "auto" lets them
+        take turns with the former if half of the memory of the computer is enough.
 
         Parameters
         ----------
@@ -303,14 +296,14 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             raise ValueError(f"loss={shown(loss)} {what}. Bounds are proved for the SPO+ loss only.")
         if self.solver != "auto" and not isinstance(self.solver, Solver):
             raise ValueError(
-                f"solver must be 'auto' or a Solver with a loss of your own, got {shown(self.solver)}, which minimises "
+                f"solver must be 'auto' or a Solver with a loss of your own, got {shown(self.solver)}, which minimizes "
                 "the SPO+ loss."
             )
         return loss.on(region)
 
     def _check_spo_plus(self, what: str) -> None:
         if self.loss is not None and type(self.loss) is not SPOPlusLoss:
-            raise ValueError(f"{what} minimise the SPO+ loss only. Use fit with arrays, or loss=None.")
+            raise ValueError(f"{what} minimize the SPO+ loss only. Use fit with arrays, or loss=None.")
 
     def _fit_rows(self, rows: Rows, input_attributes: Attributes, deadline: Deadline) -> SPOPlusRegressor:
         self._check_spo_plus("Chunks and dask collections")
@@ -497,7 +490,7 @@ def spo_plus_path(
     l1_ratio, prior, fit_intercept, shared
         As in :class:`SPOPlusRegressor`.
     standardize : bool, default=True
-        Whether ``alphas`` refer to standardised features and normalised costs (see :class:`SPOPlusRegressorCV`), or,
+        Whether ``alphas`` refer to standardized features and normalized costs (see :class:`SPOPlusRegressorCV`), or,
         as in :class:`SPOPlusRegressor`, to the data as given.
     sample_weight : array-like of shape (n_samples,), optional
         Nonnegative weights of the samples.

@@ -68,16 +68,15 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         held out, as in ``TimeSeriesSplit``, do not take part in the choice of weights.
     guard : bool, default=True
         Whether to mix the stack with the best member that was not trained for decisions.  The share of the stack is the
-        confidence level at which its regret on held-out samples is smaller: 0 if it is not smaller, 0.68 if the
-        difference is its standard error, 0.95 if it is twice that.
+        confidence level at which its regret on held-out samples is smaller; 0 if it is not smaller.
     costs : {"all", "visible"}, default="all"
         What regressors without a region are fitted to, as in :class:`TwoStageRegressor`.
     shared : bool, default=False
         Whether X has d consecutive blocks of q features, one block per cost (see :func:`stack_items`).  Members see one
         row of q features per item.
     time_limit : float or None, default=None
-        Seconds for the whole ``fit``.  Members of scikit-learn cannot be interrupted: members that would start after
-        the limit are left out, with a warning, and the others share the time.  The first member is always fitted.
+        Seconds for the whole ``fit``.  Members that would start after the limit are left out, with a warning; members
+        of scikit-learn cannot be interrupted.  The first member is always fitted.
     n_jobs : int or None, default=None
         Number of members and folds that are fitted at the same time; None means 1, and -1 as many as there are cores.
     random_state : int, RandomState instance or None, default=None
@@ -99,8 +98,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
     chosen_ : str
         "stack", or the name of the member that is used alone, because of ``guard``.
     stack_share_ : float
-        Share of the stack, between 0 and 1; the rest is that of the best two-stage member.  1 without ``guard``.  It
-        is from the gain on the samples that have chosen the weights, not from the one that is reported.
+        Share of the stack, between 0 and 1; the rest is that of the best two-stage member.  1 without ``guard``.
     cv_results_ : dict of ndarrays
         Figures of held-out samples, for the members, for equal weights and for the stack without ``guard``:
         "candidate" (names); "weights" (one row per candidate); "mean_test_spo_loss" and "se_test_spo_loss", mean and
@@ -195,8 +193,6 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    # -- members as parameters -----------------------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the stack and, if ``deep``, its members by name and their parameters.

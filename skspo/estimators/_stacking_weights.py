@@ -1,15 +1,8 @@
 """Weights of a stack of models, chosen on held-out samples.
 
-Conventions
------------
-    P (m, n, d)   held-out predictions of m members, less the offset, divided by their spreads
-    v (m,)        weights; the stack predicts sum_k v_k P_k, plus the offset
-
-The weights minimize the SPO+ loss of the held-out samples.  The regret itself is a noisy, piecewise constant function
-of the weights: its minimizer has a lower regret on the held-out samples and a higher one on new samples.
-
-The regret of weights on the samples that chose them is too low, and so is that of the best two-stage member.  What is
-reported of both is cross-fitted: the choice is made again without a part of the samples, and judged on this part.
+With held-out predictions P of shape (m, n, d), less the offset and divided by their spreads, the stack with weights v
+predicts sum_k v_k P_k plus the offset.  The weights minimize the SPO+ loss: the regret itself is a noisy, piecewise
+constant function of them.
 """
 
 from __future__ import annotations

@@ -128,8 +128,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X has string column names.
     cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.  ``score`` and ``report`` refuse a frame with
-        other names, or with these in another order.
+        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
