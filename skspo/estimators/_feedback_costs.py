@@ -26,10 +26,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg import null_space, orth
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import PoissonRegressor, RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_array, has_fit_parameter
 
 from .._utils.errors import warn_once
@@ -47,6 +48,9 @@ SMALL = 0.2
 #: estimated propensities are at least this: a classifier may say 0 where a cost was seen
 LEAST_PROPENSITY = 0.01
 
+#: penalty of the log-linear nuisance, for costs in units of the largest
+LOG_PENALTY = 1e-3
+
 DIRECT, ROBUST, LAMBDA, PINV = "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
 
 
@@ -54,82 +58,87 @@ DIRECT, ROBUST, LAMBDA, PINV = "direct", "doubly_robust", "doubly_robust_lambda"
 
 
 def default_nuisances(log: Log, seed: int) -> list[tuple[str, BaseEstimator]]:
-    """Ridge, ridge with products of few features, and boosted trees unless only totals were seen."""
+    """Ridge, ridge with products of few features; of costs also boosted trees, and log-linear if none is negative."""
     n, p = np.shape(log.X)
     rows, width = (n * log.C.shape[1], p // log.C.shape[1]) if log.shared else (n, p)
-    members = dict(default_members(rows, width, seed))
-    found: list[tuple[str, BaseEstimator]] = [("ridge", members["ridge"])]
+    members: dict[str, Any] = dict(default_members(rows, width, seed))
+    found = {"ridge": members["ridge"]}
     if width <= QUADRATIC:
-        ridge: RidgeCV = members["ridge"].steps[-1][1]
         products = PolynomialFeatures(2, include_bias=False)
-        found.append(("quadratic ridge", make_pipeline(StandardScaler(), products, clone(ridge))))
-    return found if log.z is not None else [*found, ("boosting", members["boosting"])]
+        found["quadratic ridge"] = make_pipeline(StandardScaler(), products, clone(members["ridge"].steps[-1][1]))
+    if log.z is None:
+        found["boosting"] = members["boosting"]
+        if np.nanmin(log.C) >= 0.0:
+            poisson = PoissonRegressor(alpha=LOG_PENALTY, max_iter=1000)
+            scaled = TransformedTargetRegressor(poisson, transformer=MaxAbsScaler())
+            found["log-linear"] = make_pipeline(StandardScaler(), scaled)
+    return list(found.items())
 
 
 class CostModel:
     """Regression of all costs on what was seen of them.
 
+    No prediction is better than the best that was seen of a cost: decisions look for such predictions, which are often
+    extrapolated.  Worse ones are possible: past decisions may have avoided what was expensive.
+
     Parameters
     ----------
     regressor : estimator
-        It is fitted once for each cost, or once if all costs share it.  If only totals were seen it must be linear, at
-        the end of a pipeline if features are to be transformed.
+        It is fitted once for each cost, or once if all costs share it.
     log : Log
         Samples to fit it to.
     """
 
     def __init__(self, regressor: BaseEstimator, log: Log) -> None:
-        self.regressor, self.shared, self.worst, self.learned = regressor, log.shared, log.worst, log.learned
-        self.d = log.C.shape[1]
-        (self._fit_totals if log.z is not None else self._fit_costs)(log)
+        self.shared, self.worst, self.learned = log.shared, log.worst, log.learned
+        seen = log.seen if log.weight is None else log.seen & (log.weight > 0)[:, None]
+        if self.shared:
+            parts = [(_items(log.X, len(self.learned)), log.C.ravel(), seen.ravel(), len(self.learned))]
+        else:
+            parts = [(log.X, log.C[:, j], seen[:, j], 1) for j in np.flatnonzero(self.learned)]
+        self.models = []
+        for X, y, some, items in parts:
+            rows = np.flatnonzero(some)
+            weight = None if log.weight is None else np.repeat(log.weight, items)[rows]
+            # Regressors that cross-validate need two samples.
+            model = _fit(regressor if rows.size > 1 else DummyRegressor(), take_rows(X, rows), y[rows], weight)
+            self.models.append((model, (self.worst * y[rows]).min()))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted costs, less the offset."""
-        if self.coef is not None:
-            Z = self._features(X)
-            M = self.base + (Z @ self.coef if self.shared else Z @ self.coef.T)
-        elif self.shared:
-            M = np.asarray(self.models[0].predict(_items(X, self.d))).reshape(-1, self.d)
-        else:
-            M = np.zeros((np.shape(X)[0], self.d))
-            for j in np.flatnonzero(self.learned):
-                M[:, j] = np.ravel(self.models[j].predict(X))
-        if not np.isfinite(M).all():
-            raise ValueError("The nuisance predicts NaN or infinity. Use another regressor, or other features.")
-        if not self.learned.all():
-            seen = M[:, self.learned] if self.learned.any() else np.zeros((len(M), 1))
-            M[:, ~self.learned] = (seen.max(axis=1) if self.worst > 0 else seen.min(axis=1))[:, None]
-        return M
-
-    def _fit_costs(self, log: Log) -> None:
-        """One regressor for each cost, or one for all."""
-        self.coef: np.ndarray | None = None
-        seen = log.seen if log.weight is None else log.seen & (log.weight > 0)[:, None]
+        rows = _items(X, len(self.learned)) if self.shared else X
+        parts = [
+            self.worst * np.maximum(self.worst * np.ravel(model.predict(rows)), best) for model, best in self.models
+        ]
         if self.shared:
-            at = np.flatnonzero(seen)
-            weight = None if log.weight is None else np.repeat(log.weight, self.d)[at]
-            self.models = [_fit(self.regressor, _items(log.X, self.d)[at], log.C.ravel()[at], weight)]
-            return
-        self.models = []
-        for j in range(self.d):
-            rows = np.flatnonzero(seen[:, j])
-            # Regressors that cross-validate need two samples, and nothing is known with none.
-            some = self.regressor if rows.size > 1 else DummyRegressor()
-            X = take_rows(log.X, rows) if rows.size else np.zeros((1, 1))
-            weight = None if log.weight is None or not rows.size else log.weight[rows]
-            self.models.append(_fit(some, X, log.C[rows, j] if rows.size else np.zeros(1), weight))
+            return _checked(parts[0].reshape(-1, len(self.learned)))
+        M = np.zeros((np.shape(X)[0], len(self.learned)))
+        M[:, self.learned] = np.column_stack(parts)
+        return _checked(fill_worst(M, self.learned, self.worst))
 
-    def _fit_totals(self, log: Log) -> None:
-        """Z on the products of decisions and features: first on decisions alone, without features."""
+
+class TotalModel:
+    """Regression of all costs on totals of past decisions: linear in the products of decisions and features.
+
+    Parameters
+    ----------
+    regressor : estimator
+        Linear, at the end of a pipeline if features are to be transformed.
+    log : Log
+        Samples to fit it to.
+    """
+
+    def __init__(self, regressor: BaseEstimator, log: Log) -> None:
         assert log.W is not None and log.z is not None
-        last = self.regressor.steps[-1][1] if isinstance(self.regressor, Pipeline) else self.regressor
+        self.shared, self.worst, self.learned = log.shared, log.worst, log.learned
+        last: Any = regressor.steps[-1][1] if isinstance(regressor, Pipeline) else regressor
         self.transformer = None
-        if isinstance(self.regressor, Pipeline) and len(self.regressor.steps) > 1:
-            rows = _items(log.X, self.d) if self.shared else log.X
-            self.transformer = clone(self.regressor[:-1]).fit(rows)
-        own = log.W.sum(axis=1, keepdims=True) if self.shared else log.W  # a shared model has one constant
-        constant = _fit(RidgeCV(fit_intercept=False), own, log.z, log.weight).coef_
-        self.base = np.broadcast_to(constant, (self.d,))
+        if isinstance(regressor, Pipeline) and len(regressor.steps) > 1:
+            rows = _items(log.X, len(self.learned)) if self.shared else log.X
+            self.transformer = clone(regressor[:-1]).fit(rows)
+        # Constants first, so that the penalty of the other coefficients does not shrink them.
+        own = log.W.sum(axis=1, keepdims=True) if self.shared else log.W
+        self.constant = _fit(RidgeCV(fit_intercept=False), own, log.z, log.weight).coef_
         Z = self._features(log.X)
         if self.shared:
             design = np.einsum("nd,ndq->nq", log.W, Z)
@@ -138,21 +147,45 @@ class CostModel:
         linear = clone(last)
         if "fit_intercept" in linear.get_params():
             linear.set_params(fit_intercept=False)
-        linear = _fit(linear, design, log.z - own @ constant, log.weight)
+        linear = _fit(linear, design, log.z - own @ self.constant, log.weight)
         if not hasattr(linear, "coef_"):
             raise ValueError(
                 f"Only totals were seen: the nuisance must be linear (with coef_), got {shown(last)}. Put nonlinear "
                 "features before it: make_pipeline(SplineTransformer(), RidgeCV())."
             )
-        self.coef = np.reshape(linear.coef_, -1 if self.shared else (self.d, -1))
+        self.coef = np.reshape(linear.coef_, -1 if self.shared else (len(self.learned), -1))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted costs, less the offset."""
+        Z = self._features(X)
+        M = self.constant + (Z @ self.coef if self.shared else Z @ self.coef.T)
+        return _checked(M if self.shared else fill_worst(M, self.learned, self.worst))
 
     def _features(self, X: Any) -> np.ndarray:
         """Features with a constant, (n, q); (n, d, q) of items if they share a model."""
-        rows = _items(X, self.d) if self.shared else X
+        rows = _items(X, len(self.learned)) if self.shared else X
         Z = rows if self.transformer is None else self.transformer.transform(rows)
         Z = check_array(Z, dtype=np.float64, input_name="X")
         Z = np.column_stack([np.ones(len(Z)), Z])
-        return Z.reshape(-1, self.d, Z.shape[1]) if self.shared else Z
+        return Z.reshape(-1, len(self.learned), Z.shape[1]) if self.shared else Z
+
+
+def fit_nuisance(regressor: BaseEstimator, log: Log) -> CostModel | TotalModel:
+    """Regression of all costs on what was seen."""
+    return CostModel(regressor, log) if log.z is None else TotalModel(regressor, log)
+
+
+def fill_worst(M: np.ndarray, learned: np.ndarray, worst: float) -> np.ndarray:
+    """Costs of variables that were never seen become the worst of the others of the sample."""
+    if not learned.all() and learned.any():
+        M[:, ~learned] = worst * (worst * M[:, learned]).max(axis=1, keepdims=True)
+    return M
+
+
+def _checked(M: np.ndarray) -> np.ndarray:
+    if not np.isfinite(M).all():
+        raise ValueError("The nuisance predicts NaN or infinity. Use another regressor, or other features.")
+    return M
 
 
 def _items(X: Any, d: int) -> np.ndarray:
@@ -167,7 +200,7 @@ def _fit(regressor: BaseEstimator, X: Any, y: np.ndarray, weight: np.ndarray | N
     if weight is None:
         return model.fit(X, y)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not has_fit_parameter(last, "sample_weight"):
+    if not isinstance(last, TransformedTargetRegressor) and not has_fit_parameter(last, "sample_weight"):
         raise ValueError(f"The nuisance {type(last).__name__} does not accept sample_weight. Use another regressor.")
     prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
     return model.fit(X, y, **{f"{prefix}sample_weight": weight})
@@ -220,7 +253,7 @@ def choose_nuisance(
     candidates = default_nuisances(log, seed) if regressor is None else [(type(regressor).__name__, regressor)]
     found, errors = {}, {}
     for name, candidate in candidates:
-        found[name] = Nuisances(log, splits, partial(CostModel, candidate), n_jobs)
+        found[name] = Nuisances(log, splits, partial(fit_nuisance, candidate), n_jobs)
         residual = np.nan_to_num(residuals(log, found[name].held_out()))  # rows that are never held out have none
         errors[name] = float(np.average(np.square(residual).sum(axis=1), weights=log.weight))
     name = min(errors, key=errors.__getitem__)
