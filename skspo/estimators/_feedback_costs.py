@@ -295,11 +295,17 @@ class Propensity:
             could = share[:, None] * (np.ones(log.C.shape) if log.possible is None else log.possible)
             total = could.sum(axis=0)
             self.mean = (could * log.seen).sum(axis=0) / np.where(total > 0, total, 1.0)
-            for j in range(0 if method is None else log.C.shape[1]):
-                rows = np.flatnonzero(could[:, j])
-                varies = 0.0 < self.mean[j] < 1.0
-                weight = None if log.weight is None else log.weight[rows]
-                self.models.append(_fit(method, take_rows(log.X, rows), log.seen[rows, j], weight) if varies else None)
+            if method is None:
+                return
+            self.shared = log.shared
+            parts = [(log.X, log.seen[:, j], could[:, j]) for j in range(len(self.mean))]
+            if log.shared:
+                parts = [(_items(log.X, len(self.mean)), log.seen.ravel(), could.ravel())]
+            for X, seen, weight in parts:
+                rows = np.flatnonzero(weight)
+                varies = seen[rows].any() and not seen[rows].all()
+                given = None if log.weight is None else weight[rows]
+                self.models.append(_fit(method, take_rows(X, rows), seen[rows], given) if varies else None)
 
     def predict(self, X: Any) -> np.ndarray:
         """Propensities of samples."""
@@ -308,7 +314,9 @@ class Propensity:
         P = np.array(np.broadcast_to(self.mean, (np.shape(X)[0], len(self.mean))))
         for j, model in enumerate(self.models):
             if model is not None:
-                P[:, j] = np.clip(model.predict_proba(X)[:, 1], LEAST_PROPENSITY, 1.0)
+                rows = _items(X, len(self.mean)) if self.shared else X
+                chance = np.clip(model.predict_proba(rows)[:, 1], LEAST_PROPENSITY, 1.0)
+                P[:, slice(None) if self.shared else j] = chance.reshape(len(P), -1) if self.shared else chance
         return P
 
 
