@@ -48,6 +48,8 @@ from skspo import (
     decide,
     estimated_cost,
 )
+from skspo.estimators._feedback_costs import default_nuisances
+from skspo.estimators._feedback_log import Log
 
 GRID = ShortestPath.grid(5, 5)
 PATHS = np.unique(GRID.argmin(np.random.default_rng(0).exponential(size=(20_000, 40))), axis=0)
@@ -175,7 +177,7 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: int, options: 
         "nuisance",
         "SPO+ direct",
         "SPO+ robust",
-        "quadratic SPO+ direct",
+        "quadratic SPO+",
         "all costs",
     ]
     columns: dict[str, Any] = {"seen": "", "degree": "", "n": ",", "runs": ""}
@@ -208,10 +210,10 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: int, options: 
                 random = PATHS[np.random.default_rng(run).integers(len(PATHS), size=n)]
                 for seen, past in (("random", random), ("self-selected", before.decide(X[:n]))):
                     y = np.where(past > 0, C[:n], np.nan)
-                    fit = {"random_state": 0}
-                    direct = PartialFeedbackRegressor(spo_plus(), method=DIRECT, **fit).fit(X[:n], y)
+                    direct = PartialFeedbackRegressor(spo_plus(), method=DIRECT, random_state=0).fit(X[:n], y)
                     chosen[seen].append(direct.nuisance_name_)
-                    robust = PartialFeedbackRegressor(spo_plus(), method=ROBUST, **fit).fit(X[:n], y)
+                    again = dict(default_nuisances(Log(X[:n], y), 0))[direct.nuisance_name_]
+                    robust = PartialFeedbackRegressor(spo_plus(), nuisance=again, method=ROBUST).fit(X[:n], y)
                     ridge = PartialFeedbackRegressor(TwoStageRegressor(region=GRID), nuisance=SQUARES, method=DIRECT)
                     decisions = [
                         GRID.argmin(least_squares(X[:n], y, new)),
@@ -235,8 +237,8 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: int, options: 
                     flush=True,
                 )
     table.write(
-        "Regret in % of the best cost. Ratios: the best of the three SPO+ models with partial feedback, by the better one "
-        "of least squares and quadratic ridge on what was seen, and by the best model that predicts and then decides."
+        "Regret in % of the best cost. Ratios: the best of the three SPO+ models with partial feedback, by the better "
+        "one of least squares and quadratic ridge on what was seen, and by the best that predicts and then decides."
     )
 
 
