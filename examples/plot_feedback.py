@@ -11,7 +11,8 @@ can be checked.
 # %%
 # A log
 # -----
-# The old machine was trained on 150 digits.  During a test phase every second letter went to a random bin, which the log says.
+# The old machine was trained on 150 digits.  During a test phase every second letter went to a random bin, and the log
+# says with which probability each bin was chosen.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
