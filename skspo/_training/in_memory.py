@@ -37,6 +37,11 @@ MAX_MOVES = 50
 KINK = 1e-9
 
 
+#: rows may be left out of a search if their weights are at most this share of the mean weight: nearly equal weights
+#: cause no trouble
+LIGHT = 1e-3
+
+
 class Given(NamedTuple):
     """Features and offset (to be minimised) of all rows as the user has them, and the rows of the objective."""
 
@@ -208,6 +213,11 @@ class InMemoryObjective(LinearObjective):
         return self._W
 
     # -- the same problem on other rows --------------------------------------------------------------------------------
+
+    @property
+    def light(self) -> np.ndarray:
+        """Whether the weight of each row is so small that the row may be left out of a search."""
+        return self.weight <= LIGHT * self.weight.mean()
 
     def take(self, rows: slice | np.ndarray, share: float) -> Self:
         """Return the same problem on some of the rows, in the same coordinates, their weights divided by ``share``."""

@@ -51,6 +51,9 @@ from .product import fit_factors
 from .spo.descent import least_absolute
 from .steps import fit_heavy_rows, fit_relaxation, fit_sample
 
+#: forms of convex regions, which have no relaxation
+CONVEX = ("standard_form", "quadratic_form", "support_epigraph")
+
 #: budget of the first turn, as a multiple of the estimate of the first solver
 FIRST_TURN = 2.0
 
@@ -78,10 +81,11 @@ def minimize(
             check_decided(objective, run)  # the choice may prepare the region
             if has(objective.region, "blocks") and (found := fit_factors(objective, run, options, start, minimize)):
                 return found
-            if start is None:
+            if start is None and not any(has(objective.region, form) for form in CONVEX):
                 reference = fit_relaxation(objective, run, options, minimize)
                 start = reference[0][0] if reference else None
-            if not all_rows and (found := fit_heavy_rows(objective, run, options, start, minimize)):
+            light = not all_rows and isinstance(objective, InMemoryObjective) and objective.light.any()
+            if light and (found := fit_heavy_rows(objective, run, options, start, minimize)):
                 return found
             solvers = make_solvers(objective, run, **options._asdict())
     except TimeIsUp as error:
@@ -195,7 +199,8 @@ def run_chain(
             if deadline.reached or deadline.left() <= 0:
                 raise TimeIsUp
             rows = objective if solver.supports_chunks else loaded()
-            if start is None:
+            sampled = not rows.in_memory if solver.starts_from_sample is None else solver.starts_from_sample
+            if start is None and sampled:
                 start = first_start = fit_sample(rows, run, solver, minimize)
             # If the oracle is not optimal, the last result may be poor.
             result = solver.solve(rows, run, first_start if objective.inexact else start)

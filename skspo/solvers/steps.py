@@ -45,10 +45,6 @@ START_TOL = 1e-2
 #: share of the remaining time that such a fit may take
 FOR_START = 0.5
 
-#: rows may be left out of the search if their weights are at most this share of the mean weight: nearly equal weights
-#: cause no trouble
-LIGHT = 1e-3
-
 #: share of the tolerance for all rows together that are left out of the search
 LEFT_OUT = 0.1
 
@@ -74,8 +70,7 @@ def fit_easier(easier: LinearObjective, part: Run, progress: Progress, tol: floa
 
 def fit_sample(objective: LinearObjective, run: Run, solver: Solver, fit: Fit) -> np.ndarray | None:
     """Fit to a sample of the rows; None if there are few rows.  A large sample starts from a smaller one."""
-    wanted = not objective.in_memory if solver.starts_from_sample is None else solver.starts_from_sample
-    sample = objective.sampled() if wanted else None
+    sample = objective.sampled()
     if sample is None:
         return None
     progress = Progress(f"sample of {sample.n_samples} rows", objective, run, getattr(solver, "verbose", 0))
@@ -87,8 +82,7 @@ def fit_sample(objective: LinearObjective, run: Run, solver: Solver, fit: Fit) -
 def fit_relaxation(objective: LinearObjective, run: Run, options: SolverOptions, fit: Fit) -> list[Reference]:
     """Fit to the relaxation of a region of integers, and its objective; nothing if there is none, or if it is slow."""
     region = objective.region
-    convex = any(has(region, name) for name in ("standard_form", "quadratic_form", "support_epigraph"))
-    if convex or not isinstance(objective, InMemoryObjective) or not objective.loss.has_dual_bound:
+    if not isinstance(objective, InMemoryObjective) or not objective.loss.has_dual_bound:
         return []
     if run.derived.relaxation is None:
         try:
@@ -123,9 +117,7 @@ def rows_that_matter(objective: LinearObjective, tol: float) -> np.ndarray | Non
         return None
     if has(objective.region, "audit"):  # decisions that may be wrong are checked on all rows
         return None
-    heavy = objective.weight > LIGHT * objective.weight.mean()
-    if heavy.all():
-        return None
+    heavy = ~objective.light
     size = objective.weight * (1.0 + np.linalg.norm(objective.C, axis=1))
     order = np.argsort(size)
     light = np.cumsum(size[order]) <= LEFT_OUT * tol * size.sum()
