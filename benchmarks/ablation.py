@@ -350,13 +350,13 @@ SWITCHES: dict[str, Switch] = {
         "balance.py",
     ),
     "balanced weights, directly": Switch(
-        {f"{DUAL}.balance.DIRECT": 0},
+        {"_training.balance.DIRECT": 0},
         [
             Case("simplex", "dual", MIDDLE, (20, 50), (5, 20), 0.01),
             Case("paths", "auto", SMALL, (20, 50), (5, 8), 0.01),
             Case("top", "dual", SMALL, (5, 20), (50, 200), 0.01),
         ],
-        "balance.py: factor, direct; covariance",
+        "balance.py: matrix; covariance",
     ),
     "whitening": Switch(
         {f"{DUAL}.problem.whitening_of": nothing},
@@ -399,13 +399,13 @@ SWITCHES: dict[str, Switch] = {
         "mixture.py: mixed_bound",
     ),
     "mixtures, directly": Switch(
-        {"_training.mixture.DIRECT": 0},
+        {"_training.balance.DIRECT": 0},
         [
             Case("simplex", "dual", SMALL, (5, 20), (5, 10)),
             Case("simplex", "sgd", SMALL, (3, 6), (5, 10)),
             Case("cvxpy", "auto", (30, 60), (2, 3), (4, 6)),
         ],
-        "mixture.py: _solve_directly",
+        "mixture.py: matrix",
     ),
     "moved decisions": Switch(
         {"_training.in_memory.MAX_MOVES": 0},

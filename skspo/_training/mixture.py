@@ -6,36 +6,21 @@ Conventions
     alpha_k > 0 their weights, which sum to one for each sample
 
 Any weights prove a lower bound, v_i = sum_k alpha_k V_k; without a ridge it is charged for the residual R of the
-moments (see ``objective``).  Factors 1 + (V_k - v_i).Y z_i of the weights keep their sums and change the moments by
-
-    sum_i a_i Cov_i Y z_i z_i^T,     Cov_i the covariance of the decisions of sample i under its weights,
-
-so Y solves a linear system: by a factorisation if there are few coefficients, else by conjugate gradients, in time and
-memory linear in samples, features and costs.
+moments (see ``objective``), which other weights cancel (see ``balance``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, null_space
 
-from .._utils.conjugate_gradients import conjugate_gradients
-from .._utils.limits import Deadline, TimeIsUp, check_time
+from .._utils.limits import BLOCK_ELEMENTS, Deadline, TimeIsUp, check_time
+from .balance import DIRECT, Averages, balanced
 from .certificate import Bound
 
 if TYPE_CHECKING:
     from .in_memory import InMemoryObjective
-
-#: largest number of conjugate-gradient steps for one set of factors, and of sets: factors must not be negative, so one
-#: set may not be enough
-STEPS, SETS = 100, 4
-
-#: largest number of coefficients for which Y is found by a factorisation, its largest number of multiplications, and
-#: the number of entries of covariances per block
-DIRECT, DIRECT_WORK, BLOCK_ELEMENTS = 1_000, 1e10, 2**20
 
 #: largest number of entries of all decisions: 512 MB
 MOST_ELEMENTS = 2**26
@@ -44,7 +29,7 @@ MOST_ELEMENTS = 2**26
 SHARES = (1e-9, 1e-7, 1e-5, 1e-3, 1e-2)
 
 
-class Mixture:
+class Mixture(Averages):
     """Weighted averages of decisions of each sample.
 
     Arrays of weights contain only the decisions of samples with several decisions.
@@ -103,98 +88,62 @@ class Mixture:
         return constant, self.slope - 2.0 * obj.design.adjoint(difference, self.rows)
 
     def bound(self, weight: np.ndarray, Theta: np.ndarray) -> Bound:
-        """Best bound of these weights and of those after cancelling the residual; Theta is the result.
+        """Best bound of these weights and of those after balancing; Theta is the result.
 
         Weights are positive, and their sum is one for each sample.
         """
         obj = self.objective
         best = obj.dual_value_from_moments(*self.moments(weight), Theta)
-        for _ in range(SETS if self.rows.size else 0):
-            try:
-                # Factors of tiny weights may overflow; they are not used then.
-                with np.errstate(over="ignore", invalid="ignore"):
-                    change = self._factors(weight)
-            except TimeIsUp:
-                break  # the bounds so far are valid
-            if change is None:
-                break
-            weight = weight * (1.0 + min(1.0, 0.9 / max(-float(change.min()), 1e-300)) * change)
-            weight = weight / np.add.reduceat(weight, self.first)[self.row]
-            best = max(best, obj.dual_value_from_moments(*self.moments(weight), Theta))
+        try:
+            for other in balanced(self, weight, lambda: self.deadline.left() <= 0) if self.rows.size else ():
+                best = max(best, obj.dual_value_from_moments(*self.moments(other), Theta))
+        except TimeIsUp:
+            pass  # the bounds so far are valid
         return best
 
-    def _factors(self, weight: np.ndarray) -> np.ndarray | None:
-        """Relative changes of the weights that cancel the residual; None if the residual is zero or the step fails."""
-        obj = self.objective
-        G = self.moments(weight)[1]
-        # An l1 penalty absorbs slopes up to its size; larger ones are reduced to it.
-        held = (obj.l2 == 0) & (np.abs(G) >= obj.l1 * (1.0 - 1e-9))
-        excess = np.where(held, G - np.clip(G, -obj.l1, obj.l1), 0.0)
-        if not excess.any():
+    # -- averages to be balanced ---------------------------------------------------------------------------------------
+
+    def excess(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Minus the slope, without what an l1 penalty absorbs."""
+        l1, G = self.objective.l1, self.moments(weight)[1]
+        held = (self.objective.l2 == 0) & (np.abs(G) >= l1)
+        return np.where(held, np.clip(G, -l1, l1) - G, 0.0), held
+
+    def change(self, weight: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """(V_k - v_i).Y z_i of each decision."""
+        P = self.objective.design.predict(Y, self.rows)
+        x: np.ndarray = np.einsum("ij,ij->i", self.choices, P[self.row])
+        return x - np.add.reduceat(weight * x, self.first)[self.row]
+
+    def effect(self, weight: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """2 sum_i a_i dv_i z_i^T."""
+        a = 2.0 * self.objective.weight[self.rows, None]
+        return self.objective.design.adjoint(self.average(weight * change) * a, self.rows)
+
+    def matrix(self, weight: np.ndarray, inside: np.ndarray) -> np.ndarray | None:
+        """2 sum_i a_i Cov_i times z_i z_i^T, in blocks of samples."""
+        if inside.size > DIRECT or not self.deadline.allows(self.rows.size * float(inside.size) ** 2):
             return None
-        mean, a = self.average(weight), obj.weight[self.rows, None]
-
-        def change(Y: np.ndarray) -> np.ndarray:
-            P = obj.design.predict(Y, self.rows)
-            return np.einsum("ij,ij->i", self.choices, P[self.row]) - np.einsum("ij,ij->i", mean, P)[self.row]
-
-        def apply(Y: np.ndarray) -> np.ndarray:
-            return np.where(held, 2.0 * obj.design.adjoint(self.average(weight * change(Y)) * a, self.rows), 0.0)
-
-        size = excess.size
-        work = self.rows.size * float(size) ** 2
-        if size <= DIRECT and work <= DIRECT_WORK and self.deadline.allows(work + float(size) ** 3):
-            Y = self._solve_directly(weight, mean, held, excess, apply)
-        else:
-            Y = conjugate_gradients(apply, excess, STEPS, late=lambda: self.deadline.left() <= 0)[0]
-        result = change(Y)
-        return result if np.isfinite(result).all() and result.any() else None
-
-    def _solve_directly(
-        self,
-        weight: np.ndarray,
-        mean: np.ndarray,
-        held: np.ndarray,
-        excess: np.ndarray,
-        apply: Callable[[np.ndarray], np.ndarray],
-    ) -> np.ndarray:
-        """Y from a Cholesky factor of the matrix of ``apply``."""
-        obj = self.objective
-        # Slopes have no hidden component, unless an l1 penalty holds single entries.
-        hidden = obj.normals.size > 0 and obj.smooth_penalty and not obj.design.shared
-        basis = null_space(obj.normals) if hidden else np.eye(self.choices.shape[1])
-        if not hidden:
-            basis[:, obj.design.known] = 0.0
-        d = basis.shape[1]
-        matrix: Any = 0.0
-        ends = np.append(self.first, self.row.size)
-        block = max(1, BLOCK_ELEMENTS // d**2)
+        mean, ends = self.average(weight), np.append(self.first, self.row.size)
+        block = max(1, BLOCK_ELEMENTS // self.choices.shape[1] ** 2)
+        K: Any = 0.0
         for start in range(0, self.rows.size, block):
             check_time()
             stop = min(start + block, self.rows.size)
             mine = slice(ends[start], ends[stop])
-            centered = (self.choices[mine] - mean[self.row[mine]]) @ basis
+            centered = self.choices[mine] - mean[self.row[mine]]
+            centered[:, self.objective.design.known] = 0.0  # these costs are not predicted
             outer = np.einsum("k,ki,kj->kij", weight[mine], centered, centered)
             covariances = np.add.reduceat(outer, self.first[start:stop] - ends[start])
-            matrix = matrix + 2.0 * obj.design.curvature(covariances, self.rows[start:stop])
-        inside = (held[:d] if hidden else held).ravel()
-        matrix = matrix[np.ix_(inside, inside)]
-        matrix[np.diag_indices_from(matrix)] += 1e-15 * max(float(np.trace(matrix)) / len(matrix), 1e-300)
-        try:
-            factor = cho_factor(matrix, check_finite=False)
-        except np.linalg.LinAlgError:
-            return conjugate_gradients(apply, excess, STEPS, late=lambda: self.deadline.left() <= 0)[0]
-        Y, rest = np.zeros_like(excess), excess
-        for _ in range(3):
-            reduced = np.zeros(inside.size)
-            right = (basis.T @ rest if hidden else rest).ravel()[inside]
-            reduced[inside] = cho_solve(factor, right, check_finite=False)
-            trial = Y + (basis @ reduced.reshape(d, -1) if hidden else reduced.reshape(excess.shape))
-            new = excess - apply(trial)
-            if not np.linalg.norm(new) < np.linalg.norm(rest):
-                break
-            Y, rest = trial, new
-        return Y
+            K = K + 2.0 * self.objective.design.curvature(covariances, self.rows[start:stop])
+        result: np.ndarray = K[np.ix_(inside.ravel(), inside.ravel())]
+        return result
+
+    def moved(self, weight: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Weights after relative changes; sums are one again, whatever the rounding errors."""
+        weight = super().moved(weight, change)
+        total: np.ndarray = np.add.reduceat(weight, self.first)[self.row]
+        return weight / total
 
 
 def mixed_bound(

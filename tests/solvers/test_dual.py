@@ -14,6 +14,7 @@ from solver_problems import PENALTIES, POLYTOPES, SMOOTH, simplex_lp, small_data
 
 import skspo as sk
 from skspo import SPOPlusLoss, SPOPlusRegressor
+from skspo._training.balance import balanced
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo._training.sparse import as_csr
@@ -21,7 +22,7 @@ from skspo._utils.limits import Deadline
 from skspo.solvers import DualSolver
 from skspo.solvers.dual import kernels
 from skspo.solvers.dual import solver as dual_module
-from skspo.solvers.dual.balance import balanced
+from skspo.solvers.dual.balance import FreeMoments
 from skspo.solvers.dual.cache import MOST_DECISIONS, Cache
 from skspo.solvers.dual.face import Face
 from skspo.solvers.dual.problem import ScaledProblem
@@ -171,7 +172,7 @@ def test_weights_of_a_free_intercept_are_balanced():
     objective = objective_of(sk.Simplex(), X, C, alpha=0.05)
     result, state = DualSolver(tol=1e-4).solve_from(objective, Run())
     free = np.broadcast_to(objective.free, state.problem.shape)
-    weight = balanced(state.problem, state.cache, free, lambda: False)
+    *_, weight = balanced(FreeMoments(state.problem, state.cache, free), state.cache.weight, lambda: False)
     assert (weight >= 0).all()
     assert_allclose(np.add.reduceat(weight, state.cache.ptr[:-1]), 1.0, rtol=1e-12)
     V = state.cache.average(weight)[0]

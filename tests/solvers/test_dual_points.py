@@ -10,11 +10,12 @@ from solver_problems import PENALTIES
 
 import skspo as sk
 from skspo import SPOPlusLoss, SPOPlusRegressor
+from skspo._training.balance import balanced
 from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo.solvers import DualSolver
 from skspo.solvers.dual import kernels
-from skspo.solvers.dual.balance import balanced
+from skspo.solvers.dual.balance import FreeMoments
 from skspo.solvers.dual.kernels import HUGE
 from skspo.solvers.dual.points import Points, box_of, differ_little
 from skspo.solvers.dual.problem import ScaledProblem
@@ -236,7 +237,7 @@ def test_bound_is_that_of_points_in_the_region(name):
     result, state = DualSolver(tol=1e-4).solve_from(objective, Run())
     assert isinstance(state.cache, Points)
     free = np.broadcast_to(objective.free, state.problem.shape)
-    weight = balanced(state.problem, state.cache, free, lambda: False)
+    *_, weight = balanced(FreeMoments(state.problem, state.cache, free), state.cache.weight, lambda: False)
     V = state.cache.average(weight)[0]
     assert violation(state.cache.box, V) <= 1e-12
     assert np.abs(objective.weight @ (V - objective.W)).max() <= 1e-11

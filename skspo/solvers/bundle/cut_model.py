@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, null_space
+from scipy.linalg import null_space
 from scipy.sparse import csr_array
 
+from ..._training.balance import Averages, balanced
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..base import MATRIX_SPEED, STEP, pass_work
@@ -19,9 +20,8 @@ IDLE, PATIENCE = 1e-6, 20
 #: number of cuts per group beyond which only cuts with a multiplier are kept
 ENOUGH_CUTS = 20
 
-#: multipliers above BALANCED are changed to make averaged slopes vanish, in at most BALANCE_ROUNDS rounds, if the
-#: predicted decrease is below a share of BALANCE_FROM of the objective, or below ten tolerances
-BALANCED, BALANCE_ROUNDS, BALANCE_FROM = 1e-12, 4, 1e-5
+#: multipliers above this are positive: those of the interior-point method never vanish
+ACTIVE = 1e-12
 
 #: numbers of the slopes of all cuts, at most: 64 MB
 NUMBERS = 2**23
@@ -43,6 +43,56 @@ def program_work(cuts: float, columns: int) -> float:
     """Work of one solution of the program."""
     least, most = min(cuts, columns), max(cuts, columns)
     return STEP + PROGRAM_ITERATIONS * (least**2 * most / MATRIX_SPEED + cuts * columns)
+
+
+class CutAverages(Averages):
+    """Averaged slopes of cuts, to be balanced.
+
+    Parameters
+    ----------
+    A : ndarray of shape (k, m)
+        Slopes.
+    group : ndarray of shape (k,)
+    constant : ndarray of shape (m,)
+        Slope of other cuts.
+    l1 : ndarray of shape (m,)
+        What the penalty absorbs.
+    free : ndarray of bool of shape (m,)
+        Coefficients without a ridge.
+    """
+
+    def __init__(
+        self, A: np.ndarray, group: np.ndarray, constant: np.ndarray, l1: np.ndarray, free: np.ndarray
+    ) -> None:
+        self.A, self.constant, self.l1, self.free = A, constant, l1, free
+        self.group = np.unique(group, return_inverse=True)[1]
+
+    def centered(self, weight: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values of cuts minus the mean of their group."""
+        sums = np.bincount(self.group, weight)
+        mean = csr_array((weight / sums[self.group], (self.group, np.arange(weight.size))), (sums.size, weight.size))
+        result: np.ndarray = values - (mean @ values)[self.group]
+        return result
+
+    def excess(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slope without what the l1 penalty absorbs."""
+        slope = self.constant + weight @ self.A
+        held = self.free & (np.abs(slope) >= self.l1)
+        return np.where(held, slope - np.clip(slope, -self.l1, self.l1), 0.0), held
+
+    def change(self, weight: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Slopes along Y, minus their mean."""
+        return self.centered(weight, self.A @ Y)
+
+    def effect(self, weight: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Change of the averaged slope."""
+        return (weight * change) @ self.A
+
+    def matrix(self, weight: np.ndarray, inside: np.ndarray) -> np.ndarray | None:
+        """Covariance of the slopes."""
+        A = self.centered(weight, self.A[:, inside])
+        K: np.ndarray = (A * weight[:, None]).T @ A
+        return K
 
 
 class CutModel:
@@ -151,52 +201,25 @@ class CutModel:
         self._tidy(multipliers)
         return Theta, value, moments
 
-    def _balanced(self, multipliers: np.ndarray, all_slopes: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    def _balanced(self, multipliers: np.ndarray, slopes: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Multipliers whose averaged slope vanishes, up to rounding, in columns without ridge.
 
-        The proximal term leaves a slope of the order of 1 / step, and the bound is charged for it.  Factors
-        1 + (A_k - mean of its group).y keep the sums of the groups.  The bound hardly changes otherwise, because active
-        cuts are equally high at the solution.
+        The proximal term leaves a slope of the order of 1 / step, and the bound is charged for it.  The bound hardly
+        changes otherwise, because active cuts are equally high at the solution.
         """
-        obj = self.objective
-        shape = (self.visible.shape[1], obj.shape[1])
-        l1 = np.broadcast_to(obj.l1, shape).ravel()
-        without_ridge = np.broadcast_to(obj.l2 == 0, shape).ravel()
-        if not without_ridge.any():
+        obj, shape = self.objective, (self.visible.shape[1], self.objective.shape[1])
+        l1, free = (np.broadcast_to(x, shape).ravel() for x in (obj.l1, obj.l2 == 0))
+        if not free.any():
             return multipliers
-        active = np.flatnonzero(multipliers > BALANCED)
-        A, group = all_slopes[active], groups[active]
-        values, rest = multipliers[active], multipliers.copy()
-        rest[active] = 0.0
-        inactive, size, share = rest @ all_slopes, np.inf, 1.0
-        for _ in range(BALANCE_ROUNDS):
-            slope = inactive + values @ A
-            # A slope within the l1 penalty is absorbed by it.
-            columns = np.flatnonzero(without_ridge & (np.abs(slope) >= l1))
-            excess = slope[columns] - np.clip(slope[columns], -l1[columns], l1[columns])
-            size, before = float(np.linalg.norm(excess)), size
-            work = float(len(columns)) ** 2 * (len(columns) / 3 + len(values))
-            if size == 0.0 or (share == 1.0 and size > 0.5 * before) or not self.run.deadline.allows(work):
-                break
-            sums = np.bincount(group, values, minlength=self.n_groups)
-            average = csr_array((values / sums[group], (group, np.arange(len(values)))), (self.n_groups, len(values)))
-            centered = A[:, columns] - (average @ A[:, columns])[group]
-            M = (centered * values[:, None]).T @ centered
-            M[np.diag_indices_from(M)] += 1e-14 * float(np.einsum("ii->", M)) / len(columns)
-            try:
-                factor = cho_factor(M, lower=True, check_finite=False)
-            except LinAlgError:
-                break
-            y = -cho_solve(factor, excess, check_finite=False)
-            y -= cho_solve(factor, excess + (values * (centered @ y)) @ centered, check_finite=False)
-            change = centered @ y
-            largest = -float(change.min(initial=0.0))
-            if not np.isfinite(largest):
-                break
-            share = min(1.0, 0.9 / max(largest, 1e-300))  # step length that keeps multipliers positive
-            values = values * (1.0 + share * change)
-        rest[active] = values
-        return rest
+        result = multipliers.copy()
+        active = np.flatnonzero(multipliers > ACTIVE)
+        result[active] = 0.0
+        cuts = CutAverages(slopes[active], groups[active], result @ slopes, l1, free)
+        deadline = self.run.deadline
+        work = float(free.sum()) ** 2 * len(active)  # of the matrix of the system
+        for weight in balanced(cuts, multipliers[active], lambda: not deadline.allows(work)):
+            result[active] = weight
+        return result
 
     def _tidy(self, multipliers: np.ndarray) -> None:
         """Drop the cuts that have been idle longest; if there are still too many, average those of each group."""

@@ -31,13 +31,16 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
-from .cut_model import BALANCE_FROM, NUMBERS, CutModel, Moments, groups_for, program_work
+from .cut_model import NUMBERS, CutModel, Moments, groups_for, program_work
 
 #: passes that the fits of benchmarks/auto.py needed: a number, and one more for so many unknowns
 PASSES, UNKNOWNS = 30.0, 5.0
 
 #: largest proximal step; subgradients and coefficients are of order one
 MAX_STEP = 1e9
+
+#: predicted decrease, as a share of the objective, from which on multipliers are balanced
+BALANCE_FROM = 1e-5
 
 #: largest number of polished centres
 POLISHED = 5

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from ..._training.balance import balanced
 from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Run
@@ -293,10 +294,14 @@ class Ascent:
         self.balance_wait -= 1
         if self.balance_wait > 0:
             return
-        from .balance import balanced
+        from .balance import FreeMoments
 
         before = self.whole
-        self.prove(*self.problem.moments(self.cache, balanced(self.problem, self.cache, free, self.late)))
+        *_, weight = (
+            self.cache.weight,
+            *balanced(FreeMoments(self.problem, self.cache, free), self.cache.weight, self.late),
+        )
+        self.prove(*self.problem.moments(self.cache, weight))
         helped = self.whole <= BALANCE_GAIN * before
         self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience

@@ -224,7 +224,3 @@ class Cache:
         """sum_i a_i Cov_i, the derivative of sum_i a_i v_i with respect to y in factors 1 + (v_k - v_i).y."""
         M: np.ndarray = kernels.covariance(self.blocks, weight, a, self.d)
         return M
-
-    def covariance_work(self) -> float:
-        """Multiplications of ``covariance``."""
-        return float(np.diff(self.ptr) @ np.square(np.diff(self.blocks.cptr).astype(float)))

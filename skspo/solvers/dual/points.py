@@ -208,7 +208,3 @@ class Points:
         M = -(H.T @ H)
         M[np.diag_indices_from(M)] += np.bincount(cols, a[self.row] * room, minlength=self.d)
         return M
-
-    def covariance_work(self) -> float:
-        """Multiplications of ``covariance``, of which a matrix product does several at a time."""
-        return 0.1 * float(self.n) * self.d**2
