@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import xlogy
 
-# Entries of a block of rows: its exponentials stay in the processor's cache.
-_BLOCK = 1 << 17
+from .._utils.limits import BLOCK_ELEMENTS
+
 _MAX_ITER = 200
 # Relative residual at which Newton's method stops; its last step squares the error.
 _RTOL = 1e-10
@@ -75,7 +75,7 @@ def _in_blocks(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve block by block; return the largest number of iterations of a block."""
     n, d = C.shape
-    step = max(_BLOCK // max(d, 1), 1)
+    step = max(BLOCK_ELEMENTS // max(d, 1), 1)
     W, root, n_iter = np.empty((n, d)), np.empty(n), 0
     for i in range(0, n, step):
         block = slice(i, i + step)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.optimize import nnls
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError, SolverError
@@ -16,7 +17,7 @@ from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import Cones
 from ._oracles.portfolio import PROVED, Face, PortfolioOracle
-from ._row_names import rows_among, rows_named
+from ._row_names import rows_among
 from .base import Smoothed
 from .capabilities import Memory
 from .conic import ConicRegion
@@ -283,23 +284,12 @@ def _size(C: np.ndarray) -> np.ndarray:
 
 
 def _safest_portfolio(factor: np.ndarray, d: int) -> np.ndarray:
-    """Minimise |G w| over the simplex."""
-    k = factor.shape[0]
-    scale = float(np.linalg.norm(factor, axis=0).max(initial=0.0))
-    if k == 0 or scale == 0.0:
-        return np.full(d, 1.0 / d)
-    # min t  s.t.  sum w = 1, w >= 0, |G w| <= t
-    A = sp.block_array(
-        [
-            [sp.csr_array(np.ones((1, d))), sp.csr_array((1, 1))],
-            [-sp.eye_array(d), sp.csr_array((d, 1))],
-            [sp.csr_array((1, d)), sp.csr_array([[-1.0]])],
-            [sp.csr_array(-factor / scale), sp.csr_array((k, 1))],
-        ],
-        format="csc",
-    )
-    b = np.concatenate([[1.0], np.zeros(d + 1 + k)])
-    lifted = ConicSet(A, b, [("zero", 1), ("nonneg", d), ("soc", k + 1)], np.arange(d + 1))
-    with rows_named(lambda _: "the smallest risk"):
-        w = np.maximum(lifted.minimize(np.eye(d + 1)[-1:])[0, :d], 0.0)
+    """Minimize |G w| over the simplex.
+
+    For a portfolio w, the least of |t G w|^2 + (1 - t)^2 over t >= 0 increases with |G w|.  So the best nonnegative
+    vector is a multiple of the safest portfolio.
+    """
+    scale = float(np.linalg.norm(factor, axis=0).max(initial=0.0)) or 1.0
+    A = np.vstack([factor / scale, np.ones(d)])
+    w = nnls(A, np.eye(len(A))[-1], maxiter=100 * d)[0]
     return w / w.sum()

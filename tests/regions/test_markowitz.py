@@ -287,3 +287,14 @@ def test_smoothed_decisions_that_buy_nothing():
     region = Markowitz(np.eye(3), 0.5, budget="at_most")
     found = region.smoothed(1.0 + rng.random((4, 3)), 0.1, curvature=True)
     assert (found.W == 0).all() and (found.level == 0).all() and (found.M == 0).all()
+
+
+def test_safest_portfolio_of_assets_of_very_different_risks():
+    """No asset has a smaller covariance with it than the others: the conditions of optimality."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        F = rng.normal(size=(int(rng.integers(1, 60)), 40)) * np.exp(2.0 * rng.normal(size=40))
+        Q = F.T @ F
+        w = Markowitz(Q, Q.diagonal().max())._data().safest
+        assert (w >= 0).all() and w.sum() == pytest.approx(1.0)
+        assert w @ Q @ w - (Q @ w).min() <= 1e-12 * Q.max()

@@ -328,7 +328,7 @@ def test_l1_standard_form():
         (LqBall(1.0), "q must be above 1 and at most 2, got 1.0. For q = 1 use L1Ball"),
         (LqBall("a"), "q must be above 1 and at most 2"),
         (Ellipsoid(np.ones((3, 2))), r"Q must be a square matrix of shape \(3, 3\), got shape \(3, 2\)"),
-        (Ellipsoid([[1.0, 2.0, 0], [0.0, 1.0, 0], [0, 0, 1]]), "Q must be symmetric.*differ by 2"),
+        (Ellipsoid([[1.0, 2.0, 0], [0.0, 1.0, 0], [0, 0, 1]]), "Q must be symmetric.*transpose by 2"),
         (Ellipsoid(np.diag([1.0, 1.0, -1.0])), "Q must be positive definite.*smallest eigenvalue is -1"),
         (Ellipsoid(np.diag([1.0, 1.0, 0.0])), "Q must be positive definite.*unbounded"),
         (Ellipsoid(np.eye(3), [1.0, 2.0]), r"center must have shape \(3,\).*got shape \(2,\)"),

@@ -50,7 +50,6 @@ TINY = float(np.sqrt(np.finfo(float).tiny))  # instead of a cost of zero
 JUMP = 1e3  # a cost is much larger than the next smaller one above this ratio; the gap of HiGHS is 1e-9 of the largest
 NOISE = 1e-13  # smaller costs, relative to the largest one, are rounding errors: sums of a few thousand numbers
 FIX = 2.0**-20  # reduced costs above this, for costs of order one, are certain: the tolerance of HiGHS is 1e-10
-ROUNDING = float(4 * np.finfo(float).eps)  # rounding errors of sums, relative to their absolute terms
 WIDE = (
     "Costs of very different sizes are the usual cause, such as 1e9 for an option that is forbidden: exclude it by a "
     "bound or with region_params instead."
@@ -384,7 +383,8 @@ class LinearModel:
         terms = np.concatenate([_least(Y, row_lower, row_upper), _least(reduced, lower, upper)], axis=1)
         gap = np.where(finite, np.einsum("ij,ij->i", C, W) - terms.sum(axis=1), np.inf)
         size = np.abs(terms).sum(axis=1) + np.einsum("ij,ij->i", np.abs(C), np.abs(W))
-        return (gap + ROUNDING * size) / np.maximum(usual_cost(C, W), TINY)
+        rounding = 4.0 * np.finfo(float).eps * size  # of the sums
+        return (gap + rounding) / np.maximum(usual_cost(C, W), TINY)
 
     def set_sides(self, side: np.ndarray) -> None:
         """Change the right-hand sides, and the bounds of the decisions if ``side`` has them."""
