@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -16,12 +16,14 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds, Limits
 from ._cycles import drop_free_cycles, has_cycle
 from ._names import Names, number_names, ones_of
-from ._oracles.highs import solve_rows, worst_rows
+from ._oracles.highs import NOTHING, solve_rows, worst_rows
 from ._row_names import row_error, rows_among
+from ._sweep import Sweep, blocks_of_rows, plan_sweep
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
 from .forms import InequalityForm
+from .image import LinearImage
 from .polyhedral import PolyhedralRegion
-from .row_polyhedra import rows_like
+from .row_polyhedra import forbid, rows_like
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -31,75 +33,18 @@ Edges: TypeAlias = "Sequence[Sequence[Node]] | np.ndarray | nx.DiGraph"
 #: lower bound of predictions with ``cost_bounds="auto"``, as a share of the mean training cost of the edge: the best of
 #: nothing, zero, 0.02 to 0.3 of the mean of the edge or of all edges, and smallest costs (docs/guide/regions.md)
 AUTO_SHARE = 0.2
-BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
-
-
-class _Step(NamedTuple):
-    """One incoming edge for each of several consecutive nodes of one level: the k-th edge enters the k-th node."""
-
-    nth: int  # first, second, ... edge of these nodes
-    nodes: slice
-    edges: np.ndarray  # their indices in the user's order
-    places: slice  # their positions in ``_Sweep.order``
-    tails: np.ndarray
-
-
-class _Sweep(NamedTuple):
-    """Dynamic programming over the nodes of an acyclic graph, in vectorised steps.
-
-    Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).
-    """
-
-    steps: list[_Step]
-    order: np.ndarray  # edges in the order of the steps
-    entering: np.ndarray  # (n_nodes, most) edges that enter each node; d where there are none
-    tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d is the source
-    target: int
-    length: int  # number of edges of the longest path
-
-    def forward(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cost of the best path to each node, and which of the entering edges is its last; ``C`` is (d, n)."""
-        C = C[self.order]
-        n_nodes, most = self.entering.shape
-        value = np.zeros((n_nodes, C.shape[1]))
-        nth = np.zeros((n_nodes, C.shape[1]), dtype=np.min_scalar_type(most))
-        for step in self.steps:
-            through = value[step.tails]
-            through += C[step.places]
-            best = value[step.nodes]
-            if step.nth == 0:
-                best[:] = through
-            else:
-                # Only if strictly better: edges come in increasing order, so the lowest index is kept.
-                better = (through < best).astype(nth.dtype)
-                better *= nth.dtype.type(step.nth)
-                np.maximum(nth[step.nodes], better, out=nth[step.nodes])
-                np.minimum(best, through, out=best)
-        return value, nth
-
-    def shortest(self, C: np.ndarray) -> np.ndarray:
-        """Paths of least cost, (n, d), for costs (d, n); an infinite cost excludes an edge."""
-        d, n = C.shape
-        _, nth = self.forward(C)
-        # A path that has reached the source stays there, on the artificial edge d.
-        W = np.zeros((n, d + 1))
-        rows, node = np.arange(n), np.full(n, self.target)
-        for _ in range(self.length):
-            edge = self.entering[node, nth[node, rows]]
-            W[rows, edge] = 1.0
-            node = self.tails[edge]
-        return W[:, :d]
 
 
 class _Network(NamedTuple):
     form: InequalityForm
     used: np.ndarray  # indices of the edges on some walk from source to target
-    sweep: _Sweep | None  # None if these edges contain a cycle
+    sweep: Sweep | None  # None if these edges contain a cycle
     ends: tuple[np.ndarray, np.ndarray]  # tails and heads of all edges, numbered
     terminals: tuple[int, int]
     has_cycle: bool  # whether the whole graph has one
     pair: np.ndarray | None = None  # (n,) number of the ends of each sample, if they vary
     between: Callable[[int], _Network] | None = None  # paths between the ends with a number
+    available: np.ndarray | None = None  # (n, d); None means that all edges are open
 
     def groups(self, n: int) -> Iterator[tuple[np.ndarray, _Network]]:
         """Rows with the same ends, and their paths."""
@@ -110,6 +55,12 @@ class _Network(NamedTuple):
         for rows in np.split(order, np.flatnonzero(np.diff(self.pair[order])) + 1):
             if rows.size:
                 yield rows, self.between(int(self.pair[rows[0]]))
+
+    def closed(self, network: _Network, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Upper bounds of the edges of some rows, whose ends are those of a network, if edges are closed."""
+        if self.available is None:
+            return {}
+        return {"upper": np.where(self.available[rows], network.form.upper, 0.0)}
 
 
 class ShortestPath(PolyhedralRegion):
@@ -128,7 +79,8 @@ class ShortestPath(PolyhedralRegion):
         Nodes are any hashable labels; parallel edges are allowed.  The order of the edges is the order of the costs.
     source, target : node labels, default=None
         None means the only node that no edge enters, or leaves.  Both may vary by sample, with
-        ``region_params={"source": ..., "target": ...}``, arrays of node labels, in the methods of an estimator.
+        ``region_params={"source": ..., "target": ...}``, arrays of node labels, in the methods of an estimator, and so
+        may the edges that are open: ``region_params={"available": ...}``, a boolean array of shape (n_samples, d).
     n_jobs : int, default=None
         Number of threads; used only if the graph has a cycle.
     sense : {"min", "max"}, default="min"
@@ -199,6 +151,60 @@ class ShortestPath(PolyhedralRegion):
                 edges += [(v + j, v + j + cols) for j in range(cols)]
         return cls(np.array(edges), 0, rows * cols - 1, sense=sense)
 
+    @classmethod
+    def undirected(
+        cls,
+        edges: Edges,
+        source: Node,
+        target: Node,
+        *,
+        n_jobs: int | None = None,
+        sense: str = "min",
+        cost_bounds: CostBounds = "auto",
+    ) -> LinearImage:
+        """Paths along streets that can be used in both directions, at the same cost.
+
+        Parameters
+        ----------
+        edges : list of pairs of nodes, array of shape (d, 2), or undirected networkx graph
+            Their order is the order of the costs.
+        source, target : node labels
+            Both may vary by sample, as in :class:`ShortestPath`.  So may ``available``, with one column for each
+            direction: ``np.hstack([there, back])``.
+        n_jobs : int, default=None
+            Number of threads.
+        sense : {"min", "max"}, default="min"
+            Whether the predicted numbers are costs or values.
+        cost_bounds : "auto", tuple (lower, upper) or None, default="auto"
+            As in :class:`ShortestPath`; arrays have one entry for each street.
+
+        Returns
+        -------
+        region : LinearImage
+            Its decision is how often each street is used.
+
+        Examples
+        --------
+        >>> from skspo import ShortestPath
+        >>> region = ShortestPath.undirected([("a", "b"), ("c", "b"), ("a", "c")], "a", "c")
+        >>> region.chosen([[1.0, 1.0, 3.0]]), list(region.variable_names)
+        ([['a', 'b', 'c']], ['a - b', 'c - b', 'a - c'])
+        """
+        graph: Any = edges
+        if hasattr(graph, "is_directed"):
+            if graph.is_directed():
+                raise ValueError("ShortestPath.undirected: the graph is directed; use ShortestPath(graph).")
+            graph = list(graph.edges())
+        there = cls(graph)._pairs()
+        both = [*there, *((head, tail) for tail, head in there)]
+        auto = isinstance(cost_bounds, str)
+        inner = cls(both, source, target, n_jobs=n_jobs, sense=sense, cost_bounds=cost_bounds if auto else None)
+        once = sp.eye_array(len(there), format="csr")
+        names = number_names([f"{a} - {b}" for a, b in there])
+        return LinearImage(
+            inner, sp.hstack([once, once], format="csr"), labels=names, cost_bounds=None if auto else cost_bounds
+        )
+
     @property
     def n_dim(self) -> int:
         """Number of edges."""
@@ -241,7 +247,7 @@ class ShortestPath(PolyhedralRegion):
         # One row per node, flow out minus flow in; the target's follows from the others.
         nodes = np.setdiff1d(np.union1d(tails[used], heads[used]), [target])
         flow = _flow(tails, heads, n_nodes, used)
-        plan = _plan(tails, heads, source, target, used)
+        plan = plan_sweep(tails, heads, source, target, used)
         upper = np.zeros(d)
         # Without cycles no edge can carry more than one unit, so an upper bound is redundant.
         upper[used] = 1.0 if plan is None else np.inf
@@ -257,8 +263,8 @@ class ShortestPath(PolyhedralRegion):
         if hasattr(edges, "is_directed"):  # a networkx graph
             if not edges.is_directed():
                 raise ValueError(
-                    "ShortestPath: the graph is undirected; use graph.to_directed(), which has one edge, and "
-                    "therefore one cost, for each direction."
+                    "ShortestPath: the graph is undirected. ShortestPath.undirected(graph) has one cost for each edge; "
+                    "ShortestPath(graph.to_directed()) has one for each direction."
                 )
             edges = list(edges.edges())
         else:
@@ -306,20 +312,22 @@ class ShortestPath(PolyhedralRegion):
         return ends[:, 0], ends[:, 1], terminals[0], terminals[1]
 
     def _argmin(self, C: np.ndarray, data: _Network) -> np.ndarray:
-        W = np.empty_like(C)
+        W, D = np.empty_like(C), forbid(C, data.available)
         cyclic = []
         for rows, network in data.groups(len(C)):
             if network.sweep is None:
                 cyclic.append((rows, network))
                 continue
-            for block in _blocks(rows, C.shape[1]):
-                W[block] = network.sweep.shortest(np.ascontiguousarray(C[block].T))
+            for block in blocks_of_rows(rows, C.shape[1]):
+                with rows_among(block):
+                    W[block] = network.sweep.shortest(np.ascontiguousarray(D[block].T))
         if data.pair is None and cyclic:
             W = self._flows(C, data)
         elif data.pair is not None and cyclic:
             # One linear program, of which ends change the right-hand sides.
             rows = np.sort(np.concatenate([rows for rows, _ in cyclic]))
-            form = self._form_of_rows(data._replace(pair=data.pair[rows]))
+            some = None if data.available is None else data.available[rows]
+            form = self._form_of_rows(data._replace(pair=data.pair[rows], available=some))
             first = replace(form, b_eq=form.b_eq[0], upper=form.upper[0])
             with rows_among(rows):
                 W[rows] = solve_rows(first, C[rows], n_jobs=self.n_jobs, rows=form.varying())
@@ -327,9 +335,9 @@ class ShortestPath(PolyhedralRegion):
                 W[rows] = drop_free_cycles(W[rows], C[rows], *network.ends, *network.terminals)
         return W
 
-    def _flows(self, C: np.ndarray, network: _Network) -> np.ndarray:
+    def _flows(self, C: np.ndarray, network: _Network, rows: Mapping[str, np.ndarray] = NOTHING) -> np.ndarray:
         """Best flows if there are cycles."""
-        W = solve_rows(network.form, C, n_jobs=self.n_jobs)
+        W = solve_rows(network.form, C, n_jobs=self.n_jobs, rows=rows)
         return drop_free_cycles(W, C, *network.ends, *network.terminals)
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
@@ -340,13 +348,15 @@ class ShortestPath(PolyhedralRegion):
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
-        W = np.empty_like(C)
-        for rows, network in self._data(C.shape[1]).groups(len(C)):
+        W, data = np.empty_like(C), self._data(C.shape[1])
+        D = forbid(C, data.available)
+        for rows, network in data.groups(len(C)):
             if network.sweep is None:
-                W[rows] = worst_rows(network.form, C[rows], C_true[rows], n_jobs=self.n_jobs)
+                closed = data.closed(network, rows)
+                W[rows] = worst_rows(network.form, C[rows], C_true[rows], n_jobs=self.n_jobs, rows=closed)
                 continue
-            for block in _blocks(rows, C.shape[1]):
-                W[block] = network.sweep.shortest(self._tied(C[block].T, C_true[block].T, network))
+            for block in blocks_of_rows(rows, C.shape[1]):
+                W[block] = network.sweep.shortest(self._tied(D[block].T, C_true[block].T, network))
         return W
 
     @staticmethod
@@ -357,9 +367,10 @@ class ShortestPath(PolyhedralRegion):
         value, _ = sweep.forward(np.ascontiguousarray(C))
         excess = np.full(C.shape, np.inf)
         for step in sweep.steps:
-            excess[step.edges] = value[step.tails] + C[step.edges] - value[step.nodes]
+            with np.errstate(invalid="ignore"):  # closed edges, and nodes that only they lead to
+                excess[step.edges] = value[step.tails] + C[step.edges] - value[step.nodes]
         # Equal costs of two paths may differ by rounding.
-        tolerance = 1e-12 * sweep.length * np.abs(C[used]).max(axis=0)
+        tolerance = 1e-12 * sweep.length * np.abs(np.where(np.isfinite(C[used]), C[used], 0.0)).max(axis=0)
         return np.where(excess <= tolerance, -C_true, np.inf)
 
     def _limits(self, d: int) -> Limits | None:
@@ -392,10 +403,12 @@ class ShortestPath(PolyhedralRegion):
         if self.cost_bounds is None:
             return
         found: list[int] = []
-        for rows, network in self._data(C.shape[1]).groups(len(C)):
+        data = self._data(C.shape[1])
+        for rows, network in data.groups(len(C)):
             if network.sweep is None:
                 rows = rows[(C[np.ix_(rows, network.used)] < 0).any(axis=1)]
-                found += rows[has_cycle(self._flows(C[rows], network), *network.ends, *network.terminals)].tolist()
+                W = self._flows(C[rows], network, data.closed(network, rows))
+                found += rows[has_cycle(W, *network.ends, *network.terminals)].tolist()
         if found:
             warn_once(
                 f"The true costs of {self._row_names.of(min(found))} make a cycle of the graph profitable: they add "
@@ -404,11 +417,13 @@ class ShortestPath(PolyhedralRegion):
             )
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
-        """Source and target may vary by sample."""
-        return {"source": (), "target": ()}
+        """Source and target may vary by sample, and edges may be closed."""
+        return {"source": (), "target": (), "available": (d,)}
 
     def _read_row_param(self, name: str, value: ArrayLike) -> ArrayLike:
         """Numbers of nodes in the order of ``_nodes``."""
+        if name == "available":
+            return value
         number = {node: float(i) for i, node in enumerate(self._nodes())}
         if isinstance(value, Hashable) and value in number:
             return number[value]  # one label for all rows
@@ -443,10 +458,11 @@ class ShortestPath(PolyhedralRegion):
                 self._between(data, number)
             except InfeasibleRegionError as error:
                 raise row_error(InfeasibleRegionError, row, f"{error} (source and target of {{row}})") from None
-        return {"pair": pair}
+        return {"pair": pair} | {name: rows[name] for name in ("available",) if name in rows}
 
     def _with_values(self, data: _Network, values: dict[str, np.ndarray]) -> _Network:
-        return data._replace(pair=values["pair"], between=partial(self._between, data))
+        network: Any = data
+        return network._replace(**values, between=partial(self._between, data))
 
     def _between(self, data: _Network, pair: int) -> _Network:
         """Paths between two nodes, source * n_nodes + target; kept until a parameter is replaced."""
@@ -473,7 +489,8 @@ class ShortestPath(PolyhedralRegion):
         b_eq, upper = np.zeros((data.pair.size, n_nodes)), np.zeros((data.pair.size, d))
         for rows, network in data.groups(data.pair.size):
             source, target = network.terminals
-            b_eq[rows, source], b_eq[rows, target], upper[rows] = 1.0, -1.0, network.form.upper
+            b_eq[rows, source], b_eq[rows, target] = 1.0, -1.0
+            upper[rows] = data.closed(network, rows).get("upper", network.form.upper)
         return InequalityForm.build(d, A_eq=_flow(tails, heads, n_nodes, np.arange(d)), b_eq=b_eq, upper=upper)
 
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -518,48 +535,3 @@ def _reached(start: int, tails: np.ndarray, heads: np.ndarray, n_nodes: int) -> 
     reached = np.zeros(n_nodes, dtype=bool)
     reached[sp.csgraph.breadth_first_order(graph, start, return_predecessors=False)] = True
     return reached
-
-
-def _plan(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: np.ndarray) -> _Sweep | None:
-    """Order the nodes by level and group their incoming edges into steps; None if there is a cycle."""
-    incoming: dict[int, list[int]] = {source: []}
-    outgoing: dict[int, list[int]] = {}
-    for e in used.tolist():
-        incoming.setdefault(int(heads[e]), []).append(e)
-        outgoing.setdefault(int(tails[e]), []).append(e)
-    waiting = {node: len(entering) for node, entering in incoming.items()}
-    levels = [[source]] if not waiting[source] else []
-    while levels and levels[-1]:
-        following = []
-        for node in levels[-1]:
-            for e in outgoing.get(node, []):
-                head = int(heads[e])
-                waiting[head] -= 1
-                if not waiting[head]:
-                    following.append(head)
-        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
-        levels.append(sorted(following, key=lambda node: -len(incoming[node])))
-    order = [node for level in levels for node in level]
-    if len(order) < len(incoming):
-        return None
-    number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
-    number[order] = np.arange(len(order))
-    entering = np.full((len(order), max(map(len, incoming.values()))), tails.size)
-    steps = []
-    start, place = 1, 0
-    for level in levels[1:]:
-        for k in range(max((len(incoming[node]) for node in level), default=0)):
-            edges = np.array([incoming[node][k] for node in level if len(incoming[node]) > k])
-            nodes, places = slice(start, start + edges.size), slice(place, place + edges.size)
-            steps.append(_Step(k, nodes, edges, places, number[tails[edges]]))
-            entering[nodes, k] = edges
-            place += edges.size
-        start += len(level)
-    ordered = np.concatenate([step.edges for step in steps])
-    return _Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 2)
-
-
-def _blocks(rows: np.ndarray, d: int) -> list[np.ndarray]:
-    # With fewer rows the overhead of a step dominates in large graphs.
-    size = max(BLOCK_NUMBERS // d, 256)
-    return [rows[a : a + size] for a in range(0, rows.size, size)]

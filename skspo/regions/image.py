@@ -33,7 +33,7 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._linear_map import Directions, Maps, analyze, lift_rows, rows_of_blocks
-from ._names import Names, names_of_rows, with_ones
+from ._names import Names, check_names, names_of_rows, with_ones
 from .base import Entry, Region, Smoothed, StrongConvexity
 from .capabilities import Memory, equalities_of, has
 from .forms import Matrix, QuadraticForm, StandardForm
@@ -82,6 +82,8 @@ class LinearImage(Region):
     known_cost : array-like of shape (m,), default=None
         Cost (or value, if ``sense="max"``) of each variable of the inner region that need not be predicted.  It may
         vary by sample, with ``region_params={"known_cost": ...}`` in the methods of an estimator.
+    labels : list of str, default=None
+        One name for each row of the matrix.
     cost_bounds : tuple (lower, upper), default=None
         Bounds of predicted costs, which ``decide`` clips: numbers, arrays of shape (d,), or None for no bound.  The
         known cost is not clipped.  The costs of z that follow are clipped to those of the inner region, if it has any.
@@ -131,11 +133,13 @@ class LinearImage(Region):
         matrix: Matrix,
         known_cost: ArrayLike | None = None,
         *,
+        labels: Names = None,
         cost_bounds: CostBounds = None,
     ) -> None:
         self.region = region
         self.matrix = matrix
         self.known_cost = known_cost
+        self.labels = labels
         self.cost_bounds = cost_bounds
 
     # -- what the map is -----------------------------------------------------------------------------------------------
@@ -155,7 +159,10 @@ class LinearImage(Region):
 
     @property
     def variable_names(self) -> Names:  # type: ignore[override]
-        """Those of the inner variables, for rows of the matrix with one entry; other rows are numbered."""
+        """The labels; or names of the inner variables, for rows with one entry, and numbers for other rows."""
+        if self.labels is not None:
+            rows: Any = check_names(self.labels, self._read_matrix().shape[0], "LinearImage: labels")
+            return rows if self.known_cost is None else [*rows, "known cost"]
         inner, m = self._inner()
         matrix = self._data(self.resolve_dim()).matrix
         return names_of_rows(matrix, inner.names(m), self.known_cost is not None)

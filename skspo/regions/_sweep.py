@@ -1,0 +1,117 @@
+"""Shortest paths in acyclic graphs, by dynamic programming for many rows of costs at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._utils.errors import InfeasibleRegionError
+from ._row_names import row_error
+
+BLOCKED = "ShortestPath: the region of {row} is empty, no path of available edges leads from source to target."
+BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
+
+
+class Step(NamedTuple):
+    """One incoming edge for each of several consecutive nodes of one level: the k-th edge enters the k-th node."""
+
+    nth: int  # first, second, ... edge of these nodes
+    nodes: slice
+    edges: np.ndarray  # their indices in the user's order
+    places: slice  # their positions in ``Sweep.order``
+    tails: np.ndarray
+
+
+class Sweep(NamedTuple):
+    """Dynamic programming over the nodes of an acyclic graph, in vectorised steps.
+
+    Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).
+    """
+
+    steps: list[Step]
+    order: np.ndarray  # edges in the order of the steps
+    entering: np.ndarray  # (n_nodes, most) edges that enter each node; d where there are none
+    tails: np.ndarray  # (d + 1,) node number of each edge's tail; entry d is the source
+    target: int
+    length: int  # number of edges of the longest path
+
+    def forward(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cost of the best path to each node, and which of the entering edges is its last; ``C`` is (d, n)."""
+        C = C[self.order]
+        n_nodes, most = self.entering.shape
+        value = np.zeros((n_nodes, C.shape[1]))
+        nth = np.zeros((n_nodes, C.shape[1]), dtype=np.min_scalar_type(most))
+        for step in self.steps:
+            through = value[step.tails]
+            through += C[step.places]
+            best = value[step.nodes]
+            if step.nth == 0:
+                best[:] = through
+            else:
+                # Only if strictly better: edges come in increasing order, so the lowest index is kept.
+                better = (through < best).astype(nth.dtype)
+                better *= nth.dtype.type(step.nth)
+                np.maximum(nth[step.nodes], better, out=nth[step.nodes])
+                np.minimum(best, through, out=best)
+        return value, nth
+
+    def shortest(self, C: np.ndarray) -> np.ndarray:
+        """Paths of least cost, (n, d), for costs (d, n); an infinite cost excludes an edge."""
+        d, n = C.shape
+        value, nth = self.forward(C)
+        if (blocked := np.isinf(value[self.target])).any():
+            raise row_error(InfeasibleRegionError, int(blocked.argmax()), BLOCKED)
+        # A path that has reached the source stays there, on the artificial edge d.
+        W = np.zeros((n, d + 1))
+        rows, node = np.arange(n), np.full(n, self.target)
+        for _ in range(self.length):
+            edge = self.entering[node, nth[node, rows]]
+            W[rows, edge] = 1.0
+            node = self.tails[edge]
+        return W[:, :d]
+
+
+def plan_sweep(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: np.ndarray) -> Sweep | None:
+    """Order the nodes by level and group their incoming edges into steps; None if there is a cycle."""
+    incoming: dict[int, list[int]] = {source: []}
+    outgoing: dict[int, list[int]] = {}
+    for e in used.tolist():
+        incoming.setdefault(int(heads[e]), []).append(e)
+        outgoing.setdefault(int(tails[e]), []).append(e)
+    waiting = {node: len(entering) for node, entering in incoming.items()}
+    levels = [[source]] if not waiting[source] else []
+    while levels and levels[-1]:
+        following = []
+        for node in levels[-1]:
+            for e in outgoing.get(node, []):
+                head = int(heads[e])
+                waiting[head] -= 1
+                if not waiting[head]:
+                    following.append(head)
+        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
+        levels.append(sorted(following, key=lambda node: -len(incoming[node])))
+    order = [node for level in levels for node in level]
+    if len(order) < len(incoming):
+        return None
+    number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
+    number[order] = np.arange(len(order))
+    entering = np.full((len(order), max(map(len, incoming.values()))), tails.size)
+    steps = []
+    start, place = 1, 0
+    for level in levels[1:]:
+        for k in range(max((len(incoming[node]) for node in level), default=0)):
+            edges = np.array([incoming[node][k] for node in level if len(incoming[node]) > k])
+            nodes, places = slice(start, start + edges.size), slice(place, place + edges.size)
+            steps.append(Step(k, nodes, edges, places, number[tails[edges]]))
+            entering[nodes, k] = edges
+            place += edges.size
+        start += len(level)
+    ordered = np.concatenate([step.edges for step in steps])
+    return Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 2)
+
+
+def blocks_of_rows(rows: np.ndarray, d: int) -> list[np.ndarray]:
+    # With fewer rows the overhead of a step dominates in large graphs.
+    size = max(BLOCK_NUMBERS // d, 256)
+    return [rows[a : a + size] for a in range(0, rows.size, size)]
