@@ -169,7 +169,8 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
         raise ValueError(
             f"region_params is given, but {name} has no parameters that may vary by sample. Simplex, TopK, Box, "
             "Knapsack and Assignment (available), TopK (k), Box, Polyhedron and MixedInteger (lower, upper), Knapsack "
-            "(capacity), Polyhedron and MixedInteger (b_ub, b_eq), ShortestPath (source, target, available) have."
+            "(capacity), Polyhedron and MixedInteger (b_ub, b_eq), ShortestPath (source, target, available), "
+            "CvxpyRegion (its cvxpy.Parameters) have."
         )
     if not given:
         raise ValueError(f"region_params is empty; {name} can vary in {sorted(shapes)}.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError, import_cvxpy, warn_once
 from .._utils.shown import shown
@@ -16,7 +17,7 @@ from ._names import Names
 from ._oracles.audit import Witness, Witnesses
 from ._oracles.clarabel import ConicSet
 from ._oracles.cones import cones_of
-from ._row_names import row_error, rows_named
+from ._row_names import row_error, rows_among, rows_named
 from .base import Entry, Region
 from .conic import ConicRegion
 
@@ -237,6 +238,11 @@ class OracleRegion(_FunctionRegion):
         return W
 
 
+def _is_plain(region: CvxpyRegion) -> bool:
+    """Whether the parameters are the same for all samples."""
+    return region._rows is None
+
+
 class CvxpyRegion(_FunctionRegion, ConicRegion):
     """A convex region written in CVXPY.
 
@@ -248,11 +254,13 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         Function that takes a ``cvxpy.Variable`` of shape (n_dim,) and returns a list of CVXPY constraints.  It may
         create further continuous variables.  Together the constraints must describe a bounded, nonempty set.  A
         ``cvxpy.Parameter`` in them must have a value.  If the value changes, the next decisions use the new one, also
-        those of models that were fitted before.
+        those of models that were fitted before.  Values may vary by sample: ``region_params={"name": ...}`` with the
+        name of the parameter, in the methods of an estimator.
     n_dim : int
         Number of decision variables.
     n_jobs : int, default=None
-        Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.
+        Number of processes over which rows are spread, worth it from thousands of rows on.  None means 1.  Rows with
+        parameters of their own are solved in one process.
     sense : {"min", "max"}, default="min"
         Whether the predicted numbers are costs or values.
     cost_bounds : tuple (lower, upper), default=None
@@ -277,13 +285,19 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
 
     A parameter may get another value at any time:
 
-    >>> budget = cp.Parameter(value=1.0)
+    >>> budget = cp.Parameter(name="budget", value=1.0)
     >>> region = CvxpyRegion(lambda w: [w >= 0, w <= 1, cp.sum(w) <= budget], n_dim=3, sense="max")
     >>> region.argmin([3.0, 2.0, 1.0]).round(3) + 0.0
     array([1., 0., 0.])
     >>> budget.value = 2.0
     >>> region.argmin([3.0, 2.0, 1.0]).round(3) + 0.0
     array([1., 1., 0.])
+
+    Or one for each sample:
+
+    >>> region.with_rows({"budget": [1.0, 2.5]}, 2, 3).argmin([[3.0, 2.0, 1.0]] * 2).round(3) + 0.0
+    array([[1. , 0. , 0. ],
+           [1. , 1. , 0.5]])
     """
 
     def __init__(
@@ -305,6 +319,72 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
 
     def _conic(self, n_dim: int | None = None) -> ConicSet:
         return self._data(n_dim).conic
+
+    def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
+        """Parameters in the constraints, by their names."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for parameter in self._data(d).parameters:
+            name = parameter.name()
+            if name in shapes:
+                raise ValueError(f"CvxpyRegion: two parameters have the name {name!r}; give each a name of its own.")
+            shapes[name] = tuple(parameter.shape)
+        return shapes
+
+    def _read_rows(self, rows: dict[str, np.ndarray], data: _Compiled, d: int) -> dict[str, np.ndarray]:
+        if not data.problem.is_dpp():
+            raise ValueError(
+                "CvxpyRegion: parameters cannot vary by sample, because the constraints are not DPP (for example a "
+                "product of parameters). See https://www.cvxpy.org/tutorial/dpp for how to rewrite them."
+            )
+        for parameter in data.parameters:
+            for row, value in enumerate(rows.get(parameter.name(), ())):
+                if not np.allclose(parameter.project(value), value):
+                    traits = ", ".join(name for name, given in parameter.attributes.items() if given)
+                    text = f"region_params: {parameter.name()} of {{row}} is not what its parameter says: {traits}."
+                    raise row_error(ValueError, row, text)
+        return rows
+
+    def _with_values(self, data: _Compiled, values: dict[str, np.ndarray]) -> _Compiled:
+        return data
+
+    def _sets(self, data: _Compiled) -> np.ndarray:
+        """The region of each sample in cone form; the constraints are compiled once."""
+        rows = self._rows
+        assert rows is not None
+        if "sets" not in rows.cache:
+            cp = import_cvxpy()
+            found, _, _ = data.problem.get_problem_data(cp.CLARABEL)
+            program, cones = found["param_prob"], cones_of(found["dims"])
+            columns = program.var_id_to_col[data.w.id] + np.arange(data.conic.n_dim)
+            names = {parameter.id: parameter.name() for parameter in data.parameters}
+            present = dict(zip(names, data.values, strict=True))
+            sets = np.empty(rows.n_rows, dtype=object)
+            for i in range(rows.n_rows):
+                own = {key: rows.values[name][i] for key, name in names.items() if name in rows.values}
+                _, _, A, b = program.apply_parameters(present | own)
+                sets[i] = ConicSet(-A, b, cones, columns)
+            rows.cache["sets"] = (sets,)
+        return rows.cache["sets"][0]
+
+    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
+        if self._rows is None:
+            return super()._argmin(C, data)
+        W = np.empty_like(C)
+        for i, conic in enumerate(self._sets(data)):
+            try:
+                with rows_among(np.array([i])):
+                    W[i] = conic.minimize(C[[i]])[0]
+            except SolverError:
+                if conic.status(np.zeros(C.shape[1])).endswith("PrimalInfeasible"):
+                    text = "CvxpyRegion: the region of {row} is empty, its constraints are infeasible (region_params)."
+                    raise row_error(InfeasibleRegionError, i, text) from None
+                raise
+        return W
+
+    @available_if(_is_plain)
+    def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """Cone form of the support function of each row of a CVXPY expression, by conic duality."""
+        return super().support_epigraph(V)
 
     def _entry(self, n_dim: int | None = None) -> Entry:
         entry = super()._entry(n_dim)
@@ -337,10 +417,12 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
             raise
         return compiled
 
+    @available_if(_is_plain)
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
         """Orthonormal rows E with E w constant on the region, to a tolerance of 1e-6 of its size."""
         return self._conic(self.resolve_dim(n_dim)).normals
 
+    @available_if(_is_plain)
     def repair(self, W: np.ndarray) -> np.ndarray:
         """Move decisions outside the region towards an interior point until they are inside."""
         with rows_named(self._row_names.of):
@@ -353,6 +435,8 @@ class _Compiled(NamedTuple):
     conic: ConicSet
     parameters: list[cp.Parameter]
     values: list[np.ndarray]
+    problem: cp.Problem
+    w: cp.Variable
 
     def is_current(self) -> bool:
         """Whether all parameters still have the same values."""
@@ -410,4 +494,5 @@ def _compile(constraints: Callable[[cp.Variable], list[cp.Constraint]], d: int) 
     expected[columns] = 1.0
     if not np.array_equal(data["c"], expected) or data.get("P") is not None:
         raise RuntimeError("CvxpyRegion: this version of CVXPY compiles problems in a way that skspo does not support.")
-    return _Compiled(ConicSet(data["A"], data["b"], cones_of(data["dims"]), columns), parameters, values)
+    conic = ConicSet(data["A"], data["b"], cones_of(data["dims"]), columns)
+    return _Compiled(conic, parameters, values, problem, w)
