@@ -269,7 +269,7 @@ SWITCHES: dict[str, Switch] = {
         ],
         "cut_model.py: _balanced",
     ),
-    "polished centres": Switch(
+    "polished centers": Switch(
         {f"{BUNDLE}.solver.POLISHED": 0},
         [
             Case("simplex", "bundle", SMALL, (3, 6), (4, 8)),

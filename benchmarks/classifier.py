@@ -5,11 +5,11 @@
     python benchmarks/classifier.py --only wine credit --splits 5
     python benchmarks/classifier.py --quick             two splits of wine, as a test
 
-Every split holds out 40 % of the samples, stratified by class.  All methods get the same features, standardised, and
+Every split holds out 40 % of the samples, stratified by class.  All methods get the same features, standardized, and
 the same costs:
 
     digits   |j - k| for reading digit j as k                               64 features, 10 classes, 1797 samples
-    cancer   5 for a malignant tumour called benign, 1 for the opposite     30 features, 2 classes, 569 samples
+    cancer   5 for a malignant tumor called benign, 1 for the opposite     30 features, 2 classes, 569 samples
     wine     a matrix without symmetry                                      13 features, 3 classes, 178 samples
     credit   by sample: a loan that is paid back earns 4 % of the amount for each year, one that is not loses 60 % of
              the amount, a refusal costs nothing                            9 numbers and 4 categories, 4454 samples
@@ -55,7 +55,7 @@ class Data(NamedTuple):
     X: Any
     y: np.ndarray
     matrices: np.ndarray  # (n, true, predicted), or (true, predicted) for all samples
-    features: BaseEstimator  # makes standardised numbers
+    features: BaseEstimator  # makes standardized numbers
 
     def take(self, rows: np.ndarray) -> Data:
         X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]

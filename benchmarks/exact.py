@@ -94,7 +94,7 @@ def knapsack(weights: np.ndarray, capacity: float) -> Linear:
 
 
 def path(edges: np.ndarray, source: int, target: int) -> Linear:
-    """Potentials: y_head - y_tail >= v_e, minimise y_target, where y_source = 0 is left out."""
+    """Potentials: y_head - y_tail >= v_e, minimize y_target, where y_source = 0 is left out."""
     d, nodes = len(edges), int(edges.max()) + 1
     ones = np.ones(d)
     columns = np.r_[edges[:, 1], edges[:, 0]]
@@ -120,7 +120,7 @@ def markowitz(V: cp.Expression, root: np.ndarray, max_risk: float) -> tuple[cp.E
 
 class Data(NamedTuple):
     Z: np.ndarray  # (n, q) features and a column of ones
-    C: np.ndarray  # (n, d) costs to be minimised
+    C: np.ndarray  # (n, d) costs to be minimized
     W: np.ndarray  # (n, d) their optimal decisions
 
 

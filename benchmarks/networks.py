@@ -6,7 +6,7 @@ Here both vary.  A row is a training size, a width, a step size and a weight dec
 10,000 test samples over the draws, for SPO+ / SPO+ with a log barrier / absolute error / least squares.  Networks are
 trained with Adam in batches of 200; a tenth of the samples is held out.  Columns, by the epoch whose network is used:
 
-    held-out loss        the lowest held-out value of the loss that is minimised, as in skspo.experiments
+    held-out loss        the lowest held-out value of the loss that is minimized, as in skspo.experiments
     held-out decisions   the lowest held-out SPO loss
     hindsight            the lowest SPO loss of the test samples, of the other epochs here and every fifth: a limit
     2, 5, 20 epochs      so many epochs, whatever the losses are; "last": as many as EPOCHS says

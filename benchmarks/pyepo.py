@@ -20,7 +20,7 @@ PyEPO and torch are not dependencies of skspo.  In a separate environment:
     python -m venv venv && venv/bin/pip install torch pyepo gurobipy && venv/bin/pip install -e .
     venv/bin/python benchmarks/pyepo.py [--quick] [--out docs/benchmarks/README.md]
 
-gurobipy includes a licence for small models, which is enough for 40 edges; without it PyEPO uses OR-Tools (pip install
+gurobipy includes a license for small models, which is enough for 40 edges; without it PyEPO uses OR-Tools (pip install
 ortools).
 """
 
@@ -89,7 +89,7 @@ def path_model(backend: str) -> Any:
             model = getattr(__import__("pyepo.model", fromlist=[name]), name).shortestPathModel(GRID)
             model.setObj(np.ones(model.num_cost))
             model.solve()
-        except Exception as error:  # a missing package or licence raises different errors
+        except Exception as error:  # a missing package or license raises different errors
             trouble.append(f"{name}: {type(error).__name__}: {error}")
         else:
             return name, model

@@ -25,7 +25,7 @@ Split = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Problem:
-    """A region, features and costs (values, if the region maximises), and how to split them."""
+    """A region, features and costs (values, if the region maximizes), and how to split them."""
 
     name: str
     about: str  # the decision, and the source of the data

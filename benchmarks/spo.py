@@ -5,7 +5,7 @@
     python benchmarks/spo.py --out docs/benchmarks/README.md     also write tables and results/spo.json, spo_fits.json
 
 1. Portfolio data of Liu and Grigas: d=50, p=5, noise 0.5, default threshold, n=300, mean normalized SPO loss of 10,000
-   test samples.  "absolute" minimises the absolute error exactly, one linear program per cost.
+   test samples.  "absolute" minimizes the absolute error exactly, one linear program per cost.
 2. Random problems over the simplex: X and the noise are standard normal, c = B x + noise, 10 to 40 samples, 3 or 4
    costs, 2 features.  Line searches against the optimum by mixed-integer programming.
 3. Seconds: one line search with n=10,000, d=10, and whole fits.

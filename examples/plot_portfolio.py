@@ -4,7 +4,7 @@ Walk-forward portfolios of real stocks
 
 Every week a portfolio of twenty stocks is chosen from past prices.  The weights must be diversified: their
 entropy is at least that of ten equal holdings, which is the region :class:`~skspo.EntropySimplex`.  The predicted
-numbers are returns, to be maximised.
+numbers are returns, to be maximized.
 
 Stock returns are nearly unpredictable.  This example shows how to set up such a study so that the result can be trusted
 (walk-forward validation, standard errors for every figure).  The result: the models hardly differ.

@@ -10,7 +10,7 @@ costs turn, and what that means for the two losses of the package.
 # Polyhedra: corners
 # ------------------
 # With two or three decision variables a region can be drawn.  The costs turn once around a circle.  Each arrow is at
-# the best decision and points against the costs; its colour is the angle of the costs.  On a polyhedron the best
+# the best decision and points against the costs; its color is the angle of the costs.  On a polyhedron the best
 # decision stays at a corner while the costs turn, and then jumps to the next one: most errors of a prediction change
 # nothing, and some change everything.
 import matplotlib.pyplot as plt

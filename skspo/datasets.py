@@ -313,7 +313,7 @@ def make_knapsack(
     .. math:: c_j = \left\lceil 5 \, \frac{(b_j^\top x / \sqrt{p} + 3)^k + 1}{3.5^k} \, \epsilon_j \right\rceil
 
     with :math:`b_j` the j-th row of the coefficients, :math:`k` the degree and :math:`\epsilon_j` the noise.  The
-    values are to be maximised: ``Knapsack(weights, capacity, sense="max")``.
+    values are to be maximized: ``Knapsack(weights, capacity, sense="max")``.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ Conventions
            subgradient in c_hat:  2 (w*(c) - w*(2 c_hat - c))
 
 The public methods take costs or values in the user's sense.  The ``*_min`` methods, called by the objective and the
-solvers, take costs to be minimised: the sign of ``sense="max"`` has been applied already.
+solvers, take costs to be minimized: the sign of ``sense="max"`` has been applied already.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class Loss:
         return C, offset
 
     def value_min(self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None) -> np.ndarray:
-        """Value of each sample, for costs to be minimised."""
+        """Value of each sample, for costs to be minimized."""
         return self.value_gradient_min(region, C, C_hat, W)[0]
 
     def value_gradient_min(
         self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and gradient of each sample, for costs to be minimised; ``memory`` is for ``Region.solve_min``."""
+        """Value and gradient of each sample, for costs to be minimized; ``memory`` is for ``Region.solve_min``."""
         raise NotImplementedError
 
     def _check(

@@ -52,7 +52,7 @@ def spo_loss(
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples, d)
-        True and predicted costs (values, if the region maximises).
+        True and predicted costs (values, if the region maximizes).
     region : Region or None
         Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
@@ -94,14 +94,14 @@ def spo_plus_loss(
     region_params: RegionParams | None = None,
     per_sample: bool = False,
 ) -> float | np.ndarray:
-    r"""Mean SPO+ loss, the convex upper bound of the SPO loss that training minimises.
+    r"""Mean SPO+ loss, the convex upper bound of the SPO loss that training minimizes.
 
     .. math:: \ell_+(\hat c, c) = \max_{w \in S} \, (c - 2 \hat c)^\top w + 2 \hat c^\top w^*(c) - c^\top w^*(c)
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples, d)
-        True and predicted costs (values, if the region maximises).
+        True and predicted costs (values, if the region maximizes).
     region : Region or None
         Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
@@ -151,7 +151,7 @@ def normalized_spo_loss(
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples, d)
-        True and predicted costs (values, if the region maximises).
+        True and predicted costs (values, if the region maximizes).
     region : Region or None
         Feasible region; None means the unit Box, and a warning.
     sample_weight : array-like of shape (n_samples,), optional
@@ -374,7 +374,7 @@ def _prepare(
     region_params: RegionParams | None,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[Region, np.ndarray, np.ndarray]:
-    """Region of these samples, and their true and predicted costs, to be minimised; weights only have an index here."""
+    """Region of these samples, and their true and predicted costs, to be minimized; weights only have an index here."""
     rows = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "offset": offset}
     check_frames(None, region, region_params=region_params, **rows)
     C, C_hat = check_costs(y_true, y_pred, may_miss=True)
@@ -417,7 +417,7 @@ def _spo_losses(
 
 
 def _regrets(C: np.ndarray, W_hat: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """SPO loss and best cost of each sample, for costs to be minimised, decisions and best decisions."""
+    """SPO loss and best cost of each sample, for costs to be minimized, decisions and best decisions."""
     # The oracle has rounding errors: a loss of -1e-17 is zero.
     loss = np.einsum("ij,ij->i", C, W_hat - W)
     best = np.einsum("ij,ij->i", C, W)

@@ -29,7 +29,7 @@ class RegionModel(optModel):
     """Optimization model of PyEPO whose decisions come from a region.
 
     All losses, datasets and metrics of PyEPO take it as they take their own models.  No other solver is needed, and
-    no licence.  PyEPO asks for the decisions of a batch row by row; the region solves many rows at once, when the
+    no license.  PyEPO asks for the decisions of a batch row by row; the region solves many rows at once, when the
     first of them is asked for.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Measures of figures: sizes of text on a page, what a legend covers, and colours for any colour vision."""
+"""Measures of figures: sizes of text on a page, what a legend covers, and colors for any color vision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.transforms import Bbox
 #: width of a figure on a page, in pixels; smaller figures are not enlarged
 PAGE = 700
 
-#: linear RGB as seen with complete colour blindness of each kind (Machado, Oliveira and Fernandes 2009)
+#: linear RGB as seen with complete color blindness of each kind (Machado, Oliveira and Fernandes 2009)
 VISION = {
     "normal": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -58,7 +58,7 @@ def overlaps(ax: Axes) -> bool:
 
 
 def seen_by(colors: Iterable[str], vision: str) -> np.ndarray:
-    """CIELAB coordinates of colours, as seen with a kind of colour vision."""
+    """CIELAB coordinates of colors, as seen with a kind of color vision."""
     rgb = np.array([to_rgb(color) for color in colors])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     linear = np.clip(linear @ np.transpose(VISION[vision]), 0.0, 1.0)
@@ -68,7 +68,7 @@ def seen_by(colors: Iterable[str], vision: str) -> np.ndarray:
 
 
 def apart(colors: np.ndarray | Sequence[Sequence[float]]) -> float:
-    """Smallest distance between two of the colours."""
+    """Smallest distance between two of the colors."""
     lab = np.asarray(colors)
     distances = np.linalg.norm(lab[:, None] - lab[None], axis=-1)
     return float(distances[np.triu_indices(len(lab), 1)].min())

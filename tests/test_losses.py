@@ -182,7 +182,7 @@ def test_spo_plus_by_hand():
     assert_array_equal(loss.value(C, C_hat), [4.0 + 6.0 - 1.0])
     assert_array_equal(loss.gradient(C, C_hat), [[2.0, 0.0, -2.0]])
     assert_array_equal(sk.SPOLoss(sk.Simplex()).value(C, C_hat), [3.0])
-    # Maximisation: the best value is 4, the decision for C_hat earns 1.
+    # Maximization: the best value is 4, the decision for C_hat earns 1.
     most = sk.Simplex(sense="max")
     assert_array_equal(sk.SPOLoss(most).value(C, C_hat), [3.0])
     # c = (-1, -2, -4), c_hat = (-3, -1, 0): max(c - 2 c_hat) = 5, 2 c_hat_3 = 0, z = -4.

@@ -104,7 +104,7 @@ def test_wrong_weights(metric):
         (sk.ShortestPath([(0, 1), (1, 2), (0, 2)], 0, 2), [5.0, 5.0, 1.0], [1.0, 1.0, 2.0], 0.0, 9.0),
         # A unique decision for each prediction.
         (sk.Ellipsoid(), [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], 1.0, 1.0),
-        # A zero prediction: the centre by the oracle, the far end at worst.
+        # A zero prediction: the center by the oracle, the far end at worst.
         (sk.Ellipsoid(radius=3.0), [0.0, 0.0, 1.0], [0.0, 0.0, 0.0], 3.0, 6.0),
     ],
     ids=lambda x: type(x).__name__ if isinstance(x, sk.Region) else "",
@@ -137,7 +137,7 @@ def test_unknown_ties():
         sk.spo_loss(C, C_HAT, sk.Simplex(), ties="best")
 
 
-# -- normalisation -----------------------------------------------------------------------------------------------------
+# -- normalization -----------------------------------------------------------------------------------------------------
 
 
 def test_best_costs_of_zero():

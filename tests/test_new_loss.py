@@ -140,7 +140,7 @@ def test_both_ways_agree():
 
 
 def test_trade_off_between_the_two_parts():
-    """Minimisers of f and f + share g: the second has no larger g, and the first no larger f."""
+    """Minimizers of f and f + share g: the second has no larger g, and the first no larger f."""
     X, C = problem()
     spo_plus, parts = SPOPlusLoss(Ellipsoid()), []
     for share in (0.0, 1.0):
@@ -215,14 +215,14 @@ def test_limits_end_the_descent():
         ({"loss": "spo+"}, TypeError, "loss must be None"),
         ({"loss": SPOLoss()}, ValueError, "is not continuous: use SPORegressor"),
         ({"loss": Distance(), "solver": "bundle"}, ValueError, "solver must be 'auto' or a Solver with a loss"),
-        ({"loss": Distance(), "solver": SGDSolver()}, ValueError, "distance loss is to be minimised"),
+        ({"loss": Distance(), "solver": SGDSolver()}, ValueError, "distance loss is to be minimized"),
     ],
 )
 def test_losses_that_cannot_be_minimized(params, error, message):
     X, C = problem()
     with pytest.raises(error, match=message):
         SPOPlusRegressor(Simplex(), **params).fit(X, C)
-    with pytest.raises(ValueError, match="minimise the SPO\\+ loss only"):
+    with pytest.raises(ValueError, match="minimize the SPO\\+ loss only"):
         SPOPlusRegressor(Simplex(), loss=Distance()).partial_fit(X, C)
 
 

@@ -13,7 +13,7 @@ Annotations, tuning constants, messages of errors and warnings, and printing are
     killed     a test failed                              survived   all of them passed
     timeout    they did not end in time: most likely an endless loop, so it counts as detected
 
-By default the tests are those that are not slow.  Some survivors do not change the behaviour; the others show what is
+By default the tests are those that are not slow.  Some survivors do not change the behavior; the others show what is
 not tested.  The exit code is always 0: a person has to judge the survivors.
 """
 

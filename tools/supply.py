@@ -1,10 +1,10 @@
-"""Packaging checks: source archive and wheel, oldest and newest dependencies, licences.
+"""Packaging checks: source archive and wheel, oldest and newest dependencies, licenses.
 
     python tools/supply.py                       build both, install each in an empty environment, the wheel also with
                                                  exactly the lower bounds, check and run the first model of the README
     python tools/supply.py --oldest [-- ARGS]    the tests with exactly the lower bounds of pyproject.toml
     python tools/supply.py --newest [-- ARGS]    the tests with the newest versions that they allow
-    python tools/supply.py --licences            write docs/licences.md: licences of all dependencies
+    python tools/supply.py --licenses            write docs/licenses.md: licenses of all dependencies
 
 ARGS are for pytest, ``-n 1`` by default; ``--oldest -- -n 2 -m "not slow"`` is part of .ci/run.  Everything runs in a
 temporary directory, in a copy of the source tree; only the last command writes the page.  Bounds are read from
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "licences.md"
+PAGE = ROOT / "docs" / "licenses.md"
 
 #: generated files and directories
 MADE = ("__pycache__", "*.egg-info", ".*_cache", ".git", ".venv*", ".hypothesis", "build", "dist", "_build", "gallery")
@@ -201,10 +201,10 @@ def run_tests(work: Path, wanted: list[str], arguments: list[str]) -> None:
     run(python, "-m", "pytest", "-q", *arguments, cwd=tree)
 
 
-# -- licences ----------------------------------------------------------------------------------------------------------
+# -- licenses ----------------------------------------------------------------------------------------------------------
 
 
-def write_licences(work: Path) -> None:
+def write_licenses(work: Path) -> None:
     """Table of all dependencies of the package, from its metadata."""
     python = environment(work / "environment")
     before = {canonical(row[0]) for row in json.loads(run(python, "-c", LIST, cwd=work, capture_output=True).stdout)}
@@ -219,31 +219,31 @@ def write_licences(work: Path) -> None:
                 needed_by[other].append(name)
     direct = {canonical(oldest(r).partition("==")[0]) for r in requirements()}
     lines = [
-        "# Licences",
+        "# Licenses",
         "",
         "skspo is under the BSD 3-Clause License. These are all packages that it installs, without extras, and their",
-        "licences, as stated in their metadata. Written by `python tools/supply.py --licences`.",
+        "licenses, as stated in their metadata. Written by `python tools/supply.py --licenses`.",
         "",
-        "| package | version | licence | needed by |",
+        "| package | version | license | needed by |",
         "|---|---|---|---|",
     ]
     unknown = []
-    for name, version, licence, _ in sorted(packages, key=lambda row: canonical(row[0])):
-        if not licence:
+    for name, version, license, _ in sorted(packages, key=lambda row: canonical(row[0])):
+        if not license:
             unknown.append(name)
         by = ["skspo"] * (canonical(name) in direct) + sorted(needed_by[canonical(name)], key=str.lower)
-        lines.append(f"| {name} | {version} | {licence or 'not stated'} | {', '.join(by)} |")
+        lines.append(f"| {name} | {version} | {license or 'not stated'} | {', '.join(by)} |")
     PAGE.write_text("\n".join(lines) + "\n")
     print(PAGE.read_text())
     if unknown:
-        print(f"Look up by hand: {unknown} state no licence in their metadata.")
+        print(f"Look up by hand: {unknown} state no license in their metadata.")
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     what = parser.add_mutually_exclusive_group()
-    for name in ("oldest", "newest", "licences"):
+    for name in ("oldest", "newest", "licenses"):
         what.add_argument(f"--{name}", action="store_true")
     parser.add_argument("arguments", nargs="*", default=["-n", "1"], help="for pytest, after --")
     args = parser.parse_args()
@@ -254,8 +254,8 @@ def main() -> None:
                 run_tests(work, pins("test"), args.arguments)
             elif args.newest:
                 run_tests(work, requirements("test"), args.arguments)
-            elif args.licences:
-                write_licences(work)
+            elif args.licenses:
+                write_licenses(work)
             else:
                 check_archives(work)
         except subprocess.CalledProcessError as error:

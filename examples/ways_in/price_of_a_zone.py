@@ -1,4 +1,4 @@
-"""One prediction for several variables: all edges of a zone have the same price per kilometre."""
+"""One prediction for several variables: all edges of a zone have the same price per kilometer."""
 
 import numpy as np
 

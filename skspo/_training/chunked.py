@@ -15,7 +15,7 @@ Solvers that need more get all rows in memory, from ``loaded``.
 
 Survey.  With weights a_i, the factor R of sqrt(a) [1 X C] = Q R is found part by part: R of two parts is that of their
 factors on top of each other.  It is as accurate as least squares by QR, and its columns below the first row are those
-of centred data.  The first row of the data is subtracted from X, so that a constant column is zero exactly.
+of centered data.  The first row of the data is subtracted from X, so that a constant column is zero exactly.
 
 What is proved.  The bundle method averages cuts, that is, moments of decisions in S: its bound is the same as in
 memory.  L-BFGS corrects the moments of the decisions at the last point, also as in memory, but does not store these

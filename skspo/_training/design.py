@@ -1,11 +1,11 @@
-"""The linear map from coefficients to predictions, in standardised coordinates.
+"""The linear map from coefficients to predictions, in standardized coordinates.
 
 Conventions
 -----------
     one model per cost     X (n, p)      c_hat_i = B x_i + b        = Theta z_i     Theta (d, q)   Z (n, q)
     one shared model       X (n, d p)    c_hat_ij = beta.x_ij + b   = Z_i Theta^T   Theta (1, q)   Z (n, d, q)
 
-    Z are standardised features, with a column of ones last if there is an intercept: q = p + 1, else q = p.
+    Z are standardized features, with a column of ones last if there is an intercept: q = p + 1, else q = p.
 
 Hidden components.  On a region with N w = const, N the ``normals``, the component of a prediction along N changes no
 decision.  One model per cost: the columns of Theta have such a component.  A shared model: the features of a sample
@@ -73,13 +73,13 @@ def apply_model(X: np.ndarray, coef: np.ndarray, intercept: Intercept) -> np.nda
 
 
 def triangle(table: np.ndarray) -> np.ndarray:
-    """R of the QR factorisation."""
+    """R of the QR factorization."""
     R: Any = np.linalg.qr(table, mode="r")
     return R
 
 
 class Design(ABC):
-    """Base class of both layouts: standardised features.
+    """Base class of both layouts: standardized features.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Design(ABC):
         Orthonormal directions in which decisions never vary.
     fit_intercept : bool
     center : bool
-        Whether columns are centred.  Only allowed if the intercept has no penalty.  Ignored if ``standardization`` is
+        Whether columns are centered.  Only allowed if the intercept has no penalty.  Ignored if ``standardization`` is
         given.
     standardization : Standardization, optional
         Use these coordinates instead of deriving them from X (later chunks of a stream).
@@ -410,7 +410,7 @@ class SharedDesign(Design):
             left, size = (np.abs(x).max(axis=(0, 1), initial=0.0) for x in (visible, self.Z))
             self.Z = np.where(left > INVISIBLE * size, visible, 0.0)
             flat = self.Z.reshape(-1, self.n_coef) * np.sqrt(np.repeat(self.weight, self.d))[:, None]
-            #: R of the QR factorisation of all features, for ``hidden_basis``
+            #: R of the QR factorization of all features, for ``hidden_basis``
             self.triangle = triangle(flat)
 
     def predict(self, Theta: Matrix, rows: slice | np.ndarray = slice(None)) -> Matrix:

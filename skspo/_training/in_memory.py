@@ -43,7 +43,7 @@ LIGHT = 1e-3
 
 
 class Given(NamedTuple):
-    """Features and offset (to be minimised) of all rows as the user has them, and the rows of the objective."""
+    """Features and offset (to be minimized) of all rows as the user has them, and the rows of the objective."""
 
     X: np.ndarray | csr_array
     offset: np.ndarray | None
@@ -99,14 +99,14 @@ class InMemoryObjective(LinearObjective):
     coordinates : Coordinates, optional
         Those of an earlier objective; by default they are computed from the data.
     standardized : bool
-        Whether the penalty is on the coefficients of standardised features and normalised costs.
+        Whether the penalty is on the coefficients of standardized features and normalized costs.
     possible : bool ndarray of shape (n, d), optional
         Which costs exist; the others are 0.
 
     Attributes
     ----------
     C : ndarray of shape (n, d)
-        Costs to be minimised, projected, in units of ``cost_scale``.
+        Costs to be minimized, projected, in units of ``cost_scale``.
     W : ndarray of shape (n, d)
         Optimal decisions.
     weight : ndarray of shape (n,)
@@ -189,13 +189,13 @@ class InMemoryObjective(LinearObjective):
         offset: np.ndarray | None,
         W: np.ndarray | None,
     ) -> None:
-        """Set the arrays of rows: normalised costs and offset, and optimal decisions W."""
+        """Set the arrays of rows: normalized costs and offset, and optimal decisions W."""
         self.region, self.design, self.weight, self._W = region, design, weight, W
         self._reference_losses = {}
         self._given = None
         #: by hash of Theta: whether the loss is smaller without the hidden component (see ``_stored``)
         self._bare: dict[int, bool] = {}
-        #: normalised costs and offset; the loss may replace them by ``C`` and ``offset``
+        #: normalized costs and offset; the loss may replace them by ``C`` and ``offset``
         self.plain_costs, self.plain_offset = C, offset
         self.C, self.offset = self.loss.absorb(C, offset)
 
@@ -263,7 +263,7 @@ class InMemoryObjective(LinearObjective):
     ) -> Self:
         """Return the same problem on other rows, in the same coordinates.
 
-        Weights are not normalised: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
+        Weights are not normalized: those of all parts of a data set sum to one.  ``W`` are the optimal decisions, if
         they are known.  ``numbers`` are the row numbers for error messages.
         """
         region = self.region._numbered(numbers)
@@ -457,7 +457,7 @@ class InMemoryObjective(LinearObjective):
 class InMemoryMoves:
     """Dual decisions that can be moved, for rows in memory (see ``certificate.Moves``).
 
-    Moving v_i away from the maximiser of u.v, u = c - 2 c_hat, costs about |u_i| times the squared distance.  Therefore
+    Moving v_i away from the maximizer of u.v, u = c - 2 c_hat, costs about |u_i| times the squared distance.  Therefore
     samples with u_i near 0, the kink of the loss, are moved first.
 
     Parameters

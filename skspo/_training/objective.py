@@ -4,8 +4,8 @@ Conventions
 -----------
     min_B  sum_i a_i l(B x_i, c_i)  +  alpha ( l1_ratio |B - B0|_1 + (1 - l1_ratio)/2 |B - B0|_F^2 ),   sum_i a_i = 1
 
-    Internally costs are minimised (``sense`` is applied here, once), divided by their typical size ``cost_scale``, and
-    projected (see "Hidden components" in ``design``); features are standardised.  With s_k the scale of feature k
+    Internally costs are minimized (``sense`` is applied here, once), divided by their typical size ``cost_scale``, and
+    projected (see "Hidden components" in ``design``); features are standardized.  With s_k the scale of feature k
     the penalty of Theta_jk = B_jk s_k / cost_scale becomes
 
         l1_k |Theta_jk - Theta0_jk| + l2_k/2 (Theta_jk - Theta0_jk)^2,
@@ -13,7 +13,7 @@ Conventions
 
     so that all numbers in a solver are of order one.  ``scale`` converts objective values to units of cost.
 
-    ``standardized=True`` penalises Theta itself, l1_k = alpha l1_ratio and l2_k = alpha (1 - l1_ratio), with centred
+    ``standardized=True`` penalizes Theta itself, l1_k = alpha l1_ratio and l2_k = alpha (1 - l1_ratio), with centered
     features if there is an intercept.  Then alpha has no units, and neither the units of costs or features nor the
     origin of a feature change the decisions.
 
@@ -21,11 +21,11 @@ The dual bound (SPO+ only).  For any decisions v_i in S, support_S(u) >= u.v_i, 
 
     objective(Theta) >= sum_i a_i c_i.(v_i - w_i) + <Theta, G> + penalty(Theta),   G = 2 sum_i a_i (w_i - v_i) z_i^T
 
-and minimising the right-hand side over Theta is elementary where there is a ridge: the bound then holds for all Theta.
+and minimizing the right-hand side over Theta is elementary where there is a ridge: the bound then holds for all Theta.
 Where there is none it is -infinity unless G vanishes (or, with a lasso, |G| <= l1).  A remaining residual R is charged
 as radius |R|_F, and the bound then holds within that radius of the *least-squares* Theta: for all models whose
 coefficients, times the spread of their features, differ from least squares by at most ``radius`` typical costs.  The
-centre does not depend on the result of the solver; otherwise a poor result could have a bound near its own value.  The
+center does not depend on the result of the solver; otherwise a poor result could have a bound near its own value.  The
 radius is at least ``CERTIFICATE_RADIUS`` and more than twice the distance of the returned model.  Solvers move the v_i
 until R vanishes up to rounding.  The charge is then negligible, and ``Bound.radius`` is as large as a charge of
 ``FREE_CHARGE`` allows.
@@ -90,7 +90,7 @@ class Penalty(NamedTuple):
     alpha: float = 0.0
     l1_ratio: float = 0.0
     prior: str = "zero"  # or "least_squares", "ridge"
-    standardized: bool = False  # whether alpha refers to standardised features and normalised costs
+    standardized: bool = False  # whether alpha refers to standardized features and normalized costs
 
 
 class Undecided(NamedTuple):

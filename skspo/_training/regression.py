@@ -17,7 +17,7 @@ REGRESSION, RIDGE_CV = 6.0, 40.0
 #: a regression that takes at most so many seconds ignores the time limit
 AT_ONCE = 0.1
 
-#: candidates for the penalty of the ridge fit, per sample and standardised feature
+#: candidates for the penalty of the ridge fit, per sample and standardized feature
 RIDGE_ALPHAS = np.logspace(-6.0, 3.0, 19)
 
 #: smallest pivot, relative to the norm of a column, for which normal equations are accurate
@@ -95,7 +95,7 @@ def ridge_regression(
     Parameters
     ----------
     Z : ndarray or csr_array of shape (n, p)
-        Standardised features.
+        Standardized features.
     C : ndarray of shape (n, d)
     visible : ndarray of shape (n, d)
         The costs whose error is compared.

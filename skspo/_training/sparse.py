@@ -4,8 +4,9 @@ Conventions
 -----------
     X (n, p) in CSR form     Z = [X / scale, 1] (n, q) in CSR form     c_hat_i = Theta z_i
 
-Features are scaled but not centred: centring would make them dense.  With a free intercept that changes nothing but the
-coordinates.  With ``prior="least_squares"`` the intercept is penalised too, and it is that of features as given.
+Features are scaled but not centered: centering would make them dense.  With a free intercept that changes nothing
+but the coordinates.  With ``prior="least_squares"`` the intercept is penalized too, and it is that of features as
+given.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class SparseDesign(LinearDesign):
         Orthonormal directions in which decisions never vary.
     fit_intercept : bool
     center : bool
-        Whether scales are deviations from the mean; features are never centred.
+        Whether scales are deviations from the mean; features are never centered.
     standardization : Standardization, optional
         Use these coordinates instead of deriving them from X.
     """

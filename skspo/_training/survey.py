@@ -42,7 +42,7 @@ class Survey(NamedTuple):
     size: float  # Frobenius norm of the visible part of sqrt(weight) C
     largest: np.ndarray  # of |X|, by feature
     mean: np.ndarray  # of the costs minus the offset, and of the costs, (2, d), in the user's sense
-    least: np.ndarray  # smallest cost of each variable, to be minimised
+    least: np.ndarray  # smallest cost of each variable, to be minimized
 
     def __add__(self, other: Survey) -> Survey:  # type: ignore[override]
         """Survey of both parts."""

@@ -4,14 +4,14 @@ Conventions
 -----------
     H = {x -> B x + b : |(B, b)|_F <= radius}     R_hat, R: training and true SPO+ risk     n samples
 
-    R_hat(model) - min_H R_hat  <=  gap                                   certified optimisation gap
-    sup_H |R - R_hat|           <=  G     with probability 1 - delta      generalisation term
+    R_hat(model) - min_H R_hat  <=  gap                                   certified optimization gap
+    sup_H |R - R_hat|           <=  G     with probability 1 - delta      generalization term
     R(model) - min_H R          <=  gap + 2 G
     excess SPO risk             <=  inverse of the calibration bound at gap + 2 G, if E[c | x] is in H
 
 The gap is the smallest of four numbers, each of them proved: the estimator's own duality gap, if it was trained on the
 same data (a penalty costs at most its largest value on H); the same of a reference, an :class:`~skspo.SPOPlusRegressor`
-without penalty, if the estimator is something else; the linearisation of R_hat at the model, because a convex function
+without penalty, if the estimator is something else; the linearization of R_hat at the model, because a convex function
 is at least R_hat(model) + <B - B_model, subgradient>; and R_hat(model) itself, because losses are not negative.
 """
 
@@ -61,7 +61,7 @@ class RiskCertificate:
     generalization_term : float
         Upper bound on the difference of true and training risk over the class.
     excess_surrogate_risk : float
-        Gap plus twice the generalisation term.
+        Gap plus twice the generalization term.
     excess_spo_risk : float
         The implied bound; it holds with probability ``1 - delta`` if the assumptions do.
     trivial_bound : float
@@ -94,8 +94,8 @@ class RiskCertificate:
         lines = [
             f"Risk certificate, {self.n_samples} samples, with probability {1 - self.delta:g}",
             f"  training SPO+ risk             {self.training_risk:.6g}",
-            f"  optimisation gap, at most      {self.optimization_gap:.6g}  ({self.gap_source})",
-            f"  generalisation term            {self.generalization_term:.6g}",
+            f"  optimization gap, at most      {self.optimization_gap:.6g}  ({self.gap_source})",
+            f"  generalization term            {self.generalization_term:.6g}",
             f"  excess SPO+ risk, at most      {self.excess_surrogate_risk:.6g}",
             f"  excess SPO risk, at most       {self.excess_spo_risk:.6g}",
             f"  true of every model            {self.trivial_bound:.6g}",

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-    cbar = E c       Delta = c_hat - cbar       all costs are minimised inside (``sense`` is applied on entry)
+    cbar = E c       Delta = c_hat - cbar       all costs are minimized inside (``sense`` is applied on entry)
 
     excess SPO   cbar.(w*(c_hat) - w*(cbar))                       no simulation once cbar is known
     excess SPO+  E[l+(c_hat, c) - l+(cbar, c)]                     any distribution, relative to the prediction cbar
@@ -80,7 +80,7 @@ def excess_risks(
     c_bar : array-like of shape (d,), optional
         Mean of the costs; by default that of the samples.
     symmetric : bool, default=False
-        Whether the costs are centrally symmetric about their mean.  Then the mean minimises the SPO+ risk, and a
+        Whether the costs are centrally symmetric about their mean.  Then the mean minimizes the SPO+ risk, and a
         better estimate is used.  Otherwise the excess is relative to the prediction ``c_bar``.
 
     Returns

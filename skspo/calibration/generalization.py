@@ -1,4 +1,4 @@
-"""From training risk to true risk: Rademacher complexity, generalisation bounds, sample sizes.
+"""From training risk to true risk: Rademacher complexity, generalization bounds, sample sizes.
 
 Conventions
 -----------
@@ -188,7 +188,7 @@ def generalization_bound(rademacher: float, diameter: float, loss_range: float, 
 
 @dataclass(frozen=True)
 class SampleComplexity:
-    r"""Excess SPO risk of the minimiser of the training SPO+ risk, as a function of the sample size.
+    r"""Excess SPO risk of the minimizer of the training SPO+ risk, as a function of the sample size.
 
     It holds if :math:`\mathbb{E}[c \mid x]` is in the class H, :math:`R_n(H) \le C' / \sqrt{n}`, the SPO+ loss is at
     most ``loss_range`` on H, and the conditional distributions are in the class of ``calibration``.
@@ -233,7 +233,7 @@ class SampleComplexity:
 
     @property
     def surrogate_constant(self) -> float:
-        r"""The excess SPO+ risk is at most this over :math:`\sqrt{n}`: twice the generalisation bound."""
+        r"""The excess SPO+ risk is at most this over :math:`\sqrt{n}`: twice the generalization bound."""
         deviation = self.loss_range * sqrt(2.0 * log(1.0 / self.delta))
         return 2.0 * (4.0 * sqrt(2.0) * float(self.diameter) * self.complexity + deviation)
 

@@ -42,7 +42,7 @@ CV_TOL = 1e-3
 class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear model of costs, trained for its decisions, with a cross-validated penalty.
 
-    With few samples the exact minimiser of the SPO+ loss overfits.  This estimator shrinks it towards least squares, or
+    With few samples the exact minimizer of the SPO+ loss overfits.  This estimator shrinks it towards least squares, or
     another ``prior``, and chooses how far by the losses on held-out data.  Least squares itself is among the
     candidates.
 

@@ -184,8 +184,8 @@ def _read_decisions(decisions: ArrayLike, n: int) -> np.ndarray:
 def _check_feasible(W: np.ndarray, region: Region, possible: np.ndarray | None) -> None:
     """Raise an error if a decision is not in the region, as far as the oracle shows it.
 
-    No decision is below the least cost.  The costs are the direction from the decision to a centre: for decisions of 0
-    and 1 and the centre 1/2 the test finds every point that is not in the region.
+    No decision is below the least cost.  The costs are the direction from the decision to a center: for decisions of 0
+    and 1 and the center 1/2 the test finds every point that is not in the region.
     """
     closed = np.zeros(W.shape, dtype=bool) if possible is None else ~possible
     binary = np.isin(W, (0.0, 1.0)).all()

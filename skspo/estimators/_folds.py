@@ -225,7 +225,7 @@ class Fold:
         return Scores(spo, spo_plus, self.score(point, spo, spo_plus, self.held_out), regret)
 
     def predict(self, coef: np.ndarray, intercept: np.ndarray | float) -> np.ndarray:
-        """Predictions of the held-out samples, to be minimised, with the offset and what is known of the costs."""
+        """Predictions of the held-out samples, to be minimized, with the offset and what is known of the costs."""
         X, C, _, offset, *_ = self.held_out
         C_hat = apply_model(X, coef, intercept)
         C_hat = self.region.to_min(C_hat if offset is None else C_hat + offset)

@@ -427,7 +427,7 @@ def _check_box(
 def regret_range(region: Region, low: np.ndarray, high: np.ndarray) -> float:
     """Upper bound of c.w - c.v over decisions w, v and costs c between ``low`` and ``high``.
 
-    Let l <= w <= u hold for all decisions, and c = m + e with the centre m and |e| <= h.  Each of these is a bound:
+    Let l <= w <= u hold for all decisions, and c = m + e with the center m and |e| <= h.  Each of these is a bound:
 
         high.(w - l) - low.(v - l)           because w - l and v - l are not negative
         high.(u - v) - low.(u - w)           the same for u - v and u - w

@@ -66,7 +66,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     region : Region or None, default=None
         Feasible region of the decisions.  None means the unit Box, which is rarely wanted: ``fit`` warns.
     loss : {"spo+", "spo", "squared_error", "absolute_error"} or Loss, default="spo+"
-        Loss to minimise, also one of your own (see the guide, "Add a loss").  "spo", the decision loss itself, needs a
+        Loss to minimize, also one of your own (see the guide, "Add a loss").  "spo", the decision loss itself, needs a
         region where decisions depend smoothly on the costs.
     hidden_layer_sizes : tuple of int, default=(256,)
         Number of units of each hidden layer; an empty tuple is a linear model.
@@ -259,7 +259,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             network.params = best_params
         kind = "training" if held_out is None else "held-out"
         activity.finish(f"{activity.done} epochs, {kind} loss {best:.6g}" + ("" if stopped else ", still improving"))
-        # One factorisation of the features, which takes less time than an epoch.
+        # One factorization of the features, which takes less time than an epoch.
         more: dict[str, object] = {
             "_baselines": fit_baselines(
                 data.X, data.C, data.weight, data.offset, data.possible, shared=bool(self.shared)
@@ -338,7 +338,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         return self._loss_on(None).needs_decisions
 
     def _loss_on(self, region: Region | None) -> Loss:
-        """Loss to be minimised on a region."""
+        """Loss to be minimized on a region."""
         return self.loss.on(region) if isinstance(self.loss, Loss) else LOSSES[self.loss](region)
 
     # -- checks --------------------------------------------------------------------------------------------------------

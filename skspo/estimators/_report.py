@@ -522,7 +522,7 @@ def describe_region(region: Region) -> str:
     if region.n_dim is not None:
         words.append(f"{region.n_dim} variables")
     if region.sense == "max":
-        words.append("maximised")
+        words.append("maximized")
     return ", ".join(words)
 
 

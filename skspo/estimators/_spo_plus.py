@@ -1,4 +1,4 @@
-"""``SPOPlusRegressor``: exact minimisation of the SPO+ loss over linear models."""
+"""``SPOPlusRegressor``: exact minimization of the SPO+ loss over linear models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ._path import PenaltyPath, alpha_grid, warn_about
 
 
 class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Linear model of costs, trained for good decisions by exact minimisation of the SPO+ loss.
+    r"""Linear model of costs, trained for good decisions by exact minimization of the SPO+ loss.
 
     Minimizes, over coefficients :math:`B` and intercept :math:`b`,
 
@@ -285,7 +285,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
             return self._fit_rows(rows, input_attributes, deadline)
 
     def _loss_on(self, region: Region) -> Loss:
-        """Loss to be minimised on a region."""
+        """Loss to be minimized on a region."""
         loss = self.loss
         if loss is None or type(loss) is SPOPlusLoss:
             return SPOPlusLoss(region)

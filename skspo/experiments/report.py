@@ -16,7 +16,7 @@ from .studies import Study
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: colours that also differ in lightness
+#: colors that also differ in lightness
 COLORS = {
     "SPO": "#1b7837",
     "SPO+": "#2166ac",

@@ -1,4 +1,4 @@
-"""Helpers of all displays: the import of Matplotlib, colours, legends, jumps, and estimators by name."""
+"""Helpers of all displays: the import of Matplotlib, colors, legends, jumps, and estimators by name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ OneOrTwoAxes: TypeAlias = "Axes | Sequence[Axes] | np.ndarray | None"
 
 T = TypeVar("T")
 
-#: colours of Okabe and Ito without black and yellow, which can be told apart with any kind of colour vision
+#: colors of Okabe and Ito without black and yellow, which can be told apart with any kind of color vision
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 
-#: most lines that are labelled one by one; more get a colour scale
+#: most lines that are labeled one by one; more get a color scale
 FEW_LINES = 10
 
 #: movements below this share of the extent of a variable are not jumps
@@ -68,7 +68,7 @@ def check_sample(sample: int, n: int) -> int:
 
 
 def line_style(k: int) -> dict[str, Any]:
-    """Colour and line style of line ``k``: solid lines first, then dashed ones."""
+    """Color and line style of line ``k``: solid lines first, then dashed ones."""
     return {"color": COLORS[k % len(COLORS)], "linestyle": ("-", "--", ":")[k // len(COLORS) % 3]}
 
 

@@ -216,7 +216,7 @@ class DecisionDisplay:
             Where the nodes of a graph are.  By default grids are drawn as such, and networkx graphs by the attribute
             "pos" of their nodes.  Other graphs are drawn by the spring layout of networkx, always with the same seed.
         cmap : str or Colormap, optional
-            Colours of counts, or of the costs of edges or pairs.
+            Colors of counts, or of the costs of edges or pairs.
         colorbar : bool, default=True
             Whether to draw a colorbar.
 
@@ -408,7 +408,7 @@ class DecisionDisplay:
 
 
 def _shades(cmap: str | Colormap | None, low: float, high: float) -> Colormap:
-    """Part of a colour map, grey by default."""
+    """Part of a color map, grey by default."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 

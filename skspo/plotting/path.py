@@ -27,7 +27,7 @@ class RegularizationPathDisplay:
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,)
-        Strengths of the penalty.  Infinity and zero are drawn at the ends of the logarithmic axis and labelled.
+        Strengths of the penalty.  Infinity and zero are drawn at the ends of the logarithmic axis and labeled.
     losses : dict of str to ndarray of shape (n_alphas,), optional
         Losses on held-out data, by name.
     coefs : ndarray of shape (n_alphas, d, n_features), optional
@@ -40,7 +40,7 @@ class RegularizationPathDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : list of Line2D
-        One per loss, or one per coefficient.  Up to ten coefficients are labelled, more have a colour scale.
+        One per loss, or one per coefficient.  Up to ten coefficients are labeled, more have a color scale.
     chosen_line_ : Line2D or None
         Where ``chosen`` is.
 
@@ -192,7 +192,7 @@ class RegularizationPathDisplay:
         return self
 
     def _draw_coefs(self, ax: Axes, at: np.ndarray, kwargs: dict[str, Any]) -> None:
-        """One line per coefficient, with a label if there are few, and with a colour scale if there are many."""
+        """One line per coefficient, with a label if there are few, and with a color scale if there are many."""
         B = np.asarray(self.coefs)
         _, d, p = B.shape
         many = d * p > FEW_LINES
@@ -201,7 +201,7 @@ class RegularizationPathDisplay:
             from matplotlib.cm import ScalarMappable
             from matplotlib.colors import ListedColormap, Normalize
 
-            # Without the palest colours, which are hard to see on white.
+            # Without the palest colors, which are hard to see on white.
             scale = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.9, 256)))
             shades = ScalarMappable(Normalize(0, max(p, 2) - 1 if p > 1 else d - 1), scale)
             ax.figure.colorbar(shades, ax=ax, label="number of the feature" if p > 1 else "number of the cost")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: singular values of the decisions below this share of the largest are directions in which the region has no extent
 FLAT = 1e-7
 
-#: most decisions that are labelled
+#: most decisions that are labeled
 FEW = 12
 
 #: number of arrows, their length as a share of the extent, and the ratio of extents beyond which there are none
@@ -27,7 +27,7 @@ ARROWS, LENGTH, SLIM = 24, 0.22, 8.0
 #: elevation and azimuth from which a body is seen, in degrees: almost along the normal of the plane of the costs
 VIEW = (28.0, 38.0)
 
-#: colours of 0, 90, 180 and 270 degrees; opposite directions differ in hue or in lightness for every colour vision
+#: colors of 0, 90, 180 and 270 degrees; opposite directions differ in hue or in lightness for every color vision
 WHEEL = ("#0072B2", "#30123b", "#D55E00", "#e8c33a")
 
 
@@ -36,7 +36,7 @@ class RegionDisplay:
 
     The costs turn once around a circle.  The first picture shows the region and the decisions that are best for some of
     these costs.  Each arrow is at the best decision and points against the costs (along the values, if they are
-    maximised), with the colour of their angle.  Arrows that share a corner are its normal cone.  The second picture
+    maximized), with the color of their angle.  Arrows that share a corner are its normal cone.  The second picture
     shows each decision variable against the angle of the costs: polyhedra jump from corner to corner, curved regions
     move.
 
@@ -57,7 +57,7 @@ class RegionDisplay:
     name : str, default="region"
         Title.
     sense : {"min", "max"}, default="min"
-        Whether costs are minimised or values are maximised.
+        Whether costs are minimized or values are maximized.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class RegionDisplay:
         return self
 
     def _arrows(self, extent: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Starts and steps of the arrows in the coordinates of the picture, and their colours."""
+        """Starts and steps of the arrows in the coordinates of the picture, and their colors."""
         shown = np.arange(ARROWS) * len(self.angles) // ARROWS
         sign = 1.0 if self.sense == "max" else -1.0
         steps = sign * LENGTH * extent * self.costs[shown] @ self.basis.T
@@ -311,7 +311,7 @@ class RegionDisplay:
 
 
 def color_wheel() -> Colormap:
-    """Colours of angles, from 0 to 1."""
+    """Colors of angles, from 0 to 1."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("angles", [*WHEEL, WHEEL[0]])
@@ -331,7 +331,7 @@ def _edges(hull: ConvexHull) -> np.ndarray:
     """Pairs of points where two faces of a body meet at an angle; the triangles of a face or a curved part do not."""
     pairs = []
     for triangle, (simplex, neighbors) in enumerate(zip(hull.simplices, hull.neighbors, strict=True)):
-        for corner, other in enumerate(neighbors):  # neighbour k is opposite of corner k
+        for corner, other in enumerate(neighbors):  # neighbor k is opposite of corner k
             if other > triangle and hull.equations[triangle, :3] @ hull.equations[other, :3] < 0.9:
                 pairs.append(np.delete(simplex, corner))
     return np.array(pairs, dtype=int).reshape(-1, 2)

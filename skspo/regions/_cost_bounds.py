@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 #: (lower, upper), numbers or one number for each decision variable; None means no bound
 CostBounds: TypeAlias = "tuple[ArrayLike | None, ArrayLike | None] | str | None"
 
-#: validated bounds of shape (d,), for costs to be minimised
+#: validated bounds of shape (d,), for costs to be minimized
 Limits: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
@@ -46,6 +46,6 @@ def read_bounds(given: CostBounds, d: int, sense: str, label: str) -> Limits | N
 
 
 def clip(C: np.ndarray, limits: Limits | None) -> np.ndarray:
-    """Clip costs to be minimised."""
+    """Clip costs to be minimized."""
     result: Any = C if limits is None else np.clip(C, *limits)
     return result

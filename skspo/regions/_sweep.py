@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Dynamic programming over the nodes of an acyclic graph, in vectorised steps.
+    """Dynamic programming over the nodes of an acyclic graph, in vectorized steps.
 
     Nodes are numbered by level (the number of edges of the longest path from the source, which is node 0).
     """

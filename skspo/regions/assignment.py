@@ -184,7 +184,7 @@ class Assignment(PolyhedralRegion):
         return [[pairs[e] for e in own] for own in taken]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         form = self.inequality_form(C.shape[1])
         plain = replace(form, upper=np.full(C.shape[1], np.inf), b_eq=np.atleast_2d(form.b_eq)[0])
         return worst_rows(plain, C, C_true, n_jobs=self.n_jobs, rows=form.varying())

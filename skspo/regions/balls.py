@@ -121,7 +121,7 @@ class L1Ball(_Ball):
         return W
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         radius = self._data(C.shape[1])
         largest = np.abs(C).max(axis=1, keepdims=True)
         # The optimal face has the vertices -sign(c_j) e_j of the tied j; under C_true they cost -sign(c_j) c_true_j.
@@ -155,7 +155,7 @@ class L1Ball(_Ball):
         return self._data(d) * t, [T >= V, T >= -V]
 
     def repair(self, W: np.ndarray) -> np.ndarray:
-        """Shrink towards the centre until the norm is at most the radius."""
+        """Shrink towards the center until the norm is at most the radius."""
         size = np.abs(W).sum(axis=1, keepdims=True) / self._data(W.shape[1])
         return W / np.maximum(size, 1.0)
 
@@ -171,7 +171,7 @@ class LqBall(_RoundBall):
 
     The optimal decision is the Hölder dual of the cost: :math:`w_j` is proportional to
     :math:`-\operatorname{sign}(c_j) \lvert c_j\rvert^{1/(q-1)}`.  It is unique unless the cost is zero; then it is the
-    centre.
+    center.
 
     Parameters
     ----------
@@ -268,14 +268,14 @@ class Ellipsoid(_RoundBall):
     r"""Ellipsoid :math:`\{(w - m)^\top Q (w - m) \le r^2\}`, a strongly convex set.
 
     The optimal decision is :math:`m - r \, Q^{-1} c / \sqrt{c^\top Q^{-1} c}`.  It is unique unless the cost is zero;
-    then it is the centre.
+    then it is the center.
 
     Parameters
     ----------
     Q : array-like of shape (d, d), default=None
         Symmetric positive definite matrix.  None means the identity.
     center : array-like of shape (d,), default=None
-        Centre m.  None means the origin; with ``Q=None`` as well the region exists in every dimension.
+        Center m.  None means the origin; with ``Q=None`` as well the region exists in every dimension.
     radius : float, default=1.0
         Radius r in the norm of ``Q``, positive.
     sense : {"min", "max"}, default="min"
@@ -308,7 +308,7 @@ class Ellipsoid(_RoundBall):
 
     @property
     def n_dim(self) -> int | None:
-        """Size of Q or of the centre; None if both are None."""
+        """Size of Q or of the center; None if both are None."""
         if self.Q is not None:
             shape = np.shape(self.Q)
             return shape[0] if shape else 1

@@ -95,7 +95,7 @@ def entropy_value(W: np.ndarray) -> np.ndarray:
 def entropy_argmin(
     C: np.ndarray, threshold: float, beta_init: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Minimise each row of costs over {w >= 0, sum w = 1, sum w log w <= threshold}; the threshold is at least -log d.
+    """Minimize each row of costs over {w >= 0, sum w = 1, sum w log w <= threshold}; the threshold is at least -log d.
 
     Returns the decisions softmax(-beta g), the inverse temperatures beta (0 where the cost is constant, infinite where
     the constraint is inactive), and the largest number of iterations of a row.  ``beta_init`` may have temperatures of
@@ -183,7 +183,7 @@ def log_barrier_value(W: np.ndarray) -> np.ndarray:
 def log_barrier_argmin(
     C: np.ndarray, threshold: float, nu_init: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Minimise each row of costs over {w > 0, sum w = 1, -sum log w <= threshold}; the threshold is at least d log d.
+    """Minimize each row of costs over {w > 0, sum w = 1, -sum log w <= threshold}; the threshold is at least d log d.
 
     Returns the decisions, proportional to 1 / (g + nu), the shifts nu (infinite where the cost is constant), and the
     largest number of iterations of a row.  ``nu_init`` may have shifts of similar costs; entries that are not finite
@@ -279,7 +279,7 @@ def softmax(G: np.ndarray) -> np.ndarray:
 
 
 def mix_until_feasible(W: np.ndarray, value: Callable[[np.ndarray], np.ndarray], r: float) -> np.ndarray:
-    """Clip, normalise, and mix with the uniform point just enough for f <= r; feasible rows stay as they are."""
+    """Clip, normalize, and mix with the uniform point just enough for f <= r; feasible rows stay as they are."""
     d = W.shape[1]
     W = np.maximum(W, 0.0)
     total = W.sum(axis=1, keepdims=True)

@@ -11,7 +11,7 @@ computed on first use by ``_prepare`` and cached.  ``clone`` and ``pickle`` drop
 parameter invalidates it, also one that is written into an array or a list.
 
 A subclass writes two methods: ``_prepare(d)`` validates the parameters for ``d`` decision variables and returns the
-data that the oracle needs, ``_argmin(C, data)`` minimises each row of ``C``.  Everything else is an optional method, a
+data that the oracle needs, ``_argmin(C, data)`` minimizes each row of ``C``.  Everything else is an optional method, a
 capability (see ``capabilities.py``).
 """
 
@@ -69,7 +69,7 @@ class Region(VersionedState, BaseEstimator):
     """Base class of all feasible regions.
 
     ``__init__`` of subclasses stores the parameters unchanged; they are validated on first use.  With ``sense="max"``
-    the predicted numbers are values to be maximised; ``to_min`` is the only place that changes their sign.
+    the predicted numbers are values to be maximized; ``to_min`` is the only place that changes their sign.
     """
 
     sense: str = "min"
@@ -196,7 +196,7 @@ class Region(VersionedState, BaseEstimator):
         return None
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        """Minimise each row of the float64 array ``C``; of equal costs the one with the lowest index is chosen."""
+        """Minimize each row of the float64 array ``C``; of equal costs the one with the lowest index is chosen."""
         raise NotImplementedError
 
     # -- what every region has -----------------------------------------------------------------------------------------
@@ -221,15 +221,15 @@ class Region(VersionedState, BaseEstimator):
         return self._of_rows(C, self.solve_min)
 
     def _of_rows(self, C: ArrayLike, solve: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Validate costs, and solve each row as a minimisation."""
+        """Validate costs, and solve each row as a minimization."""
         C_arr, one_row = read_costs(self, C)
         W = solve(self.to_min(C_arr))
         return W[0] if one_row else W
 
     def solve_min(self, C: np.ndarray, memory: Memory | None = None) -> np.ndarray:
-        """Minimise each row of an already validated float64 array, whatever ``sense`` is.
+        """Minimize each row of an already validated float64 array, whatever ``sense`` is.
 
-        Losses and solvers call this method: inside the package every problem is a minimisation.  A caller that asks
+        Losses and solvers call this method: inside the package every problem is a minimization.  A caller that asks
         for the same rows again, with other costs, passes the same ``memory``; an iterative oracle may store a warm
         start there.  An error about a row (see ``row_error``) names the row of the user's data.
         """
@@ -245,7 +245,7 @@ class Region(VersionedState, BaseEstimator):
             raise ValueError(f"There are {n} rows of costs, but region_params has {self._rows.n_rows} rows.")
 
     def _solve_directions(self, D: np.ndarray) -> np.ndarray:
-        """Decisions that minimise directions; errors name a direction and not a row of the user's data."""
+        """Decisions that minimize directions; errors name a direction and not a row of the user's data."""
         with rows_named("direction {}".format):
             return self._argmin_again(D, self._data(D.shape[1]), {})
 
@@ -254,7 +254,7 @@ class Region(VersionedState, BaseEstimator):
         return self._argmin(C, data)
 
     def relaxation(self) -> Region:
-        """Convex region that contains this one and is easier to optimise over: the linear relaxation of integers.
+        """Convex region that contains this one and is easier to optimize over: the linear relaxation of integers.
 
         A region of integer decisions relaxes to the polyhedron without integrality.  A convex region is its own
         relaxation.  ``surrogate_region="relaxation"`` of an estimator trains on it and decides in the region itself.
@@ -310,7 +310,7 @@ class Region(VersionedState, BaseEstimator):
         return self._of_rows(C, self._decide_min)
 
     def _decide_min(self, C: np.ndarray) -> np.ndarray:
-        """``decide`` for an already validated float64 array of costs to be minimised."""
+        """``decide`` for an already validated float64 array of costs to be minimized."""
         return self.solve_min(clip(C, self._limits(C.shape[1])))
 
     def _decide_worst(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
@@ -320,7 +320,7 @@ class Region(VersionedState, BaseEstimator):
         return W
 
     def _limits(self, d: int) -> Limits | None:
-        """Validated ``cost_bounds`` of ``d`` costs to be minimised."""
+        """Validated ``cost_bounds`` of ``d`` costs to be minimized."""
         if isinstance(self.cost_bounds, (tuple, list)):  # ends that are series may have names
             check_variables(self, **{f"cost_bounds[{i}]": end for i, end in enumerate(self.cost_bounds)})
         return read_bounds(self.cost_bounds, d, self.sense, self.label)
@@ -337,7 +337,7 @@ class Region(VersionedState, BaseEstimator):
         return self
 
     def _check_true_costs(self, C: np.ndarray) -> None:
-        """Warn about true costs, to be minimised, that the region is not meant for."""
+        """Warn about true costs, to be minimized, that the region is not meant for."""
 
     # -- parameters that vary by sample --------------------------------------------------------------------------------
 
@@ -476,7 +476,7 @@ class Region(VersionedState, BaseEstimator):
         return type(self).__name__ + (" that varies by sample (region_params)" if self._varies else "")
 
     def to_min(self, C: np.ndarray) -> np.ndarray:
-        """Turn costs or values (or their gradients, or coefficients) into costs to be minimised, and back."""
+        """Turn costs or values (or their gradients, or coefficients) into costs to be minimized, and back."""
         return -C if self.sense == "max" else C
 
     def visible_costs(self, C: ArrayLike) -> np.ndarray:

@@ -9,7 +9,7 @@ with ``integer=True`` (``sklearn.utils.metaestimators.available_if``).  ``isinst
 
 Conventions
 -----------
-    C (n, d) costs to be minimised, whatever ``sense`` is      W (n, d) decisions      n_dim: d, or None if it is fixed
+    C (n, d) costs to be minimized, whatever ``sense`` is      W (n, d) decisions      n_dim: d, or None if it is fixed
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class PolyhedralGeometry(NamedTuple):
 def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
     """Compute a relative interior point and the affine hull with one linear program.
 
-    Maximise the number of strict inequalities over the cone above S:
+    Maximize the number of strict inequalities over the cone above S:
 
         max sum_j s_j   s.t.   M u + s <= t q,   A_eq u = t b_eq,   0 <= s <= 1,   t >= 1.
 

@@ -347,7 +347,7 @@ class ShortestPath(PolyhedralRegion):
         return [walk_edges([pairs[e] for e in own]) for own in taken]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         W, data = np.empty_like(C), self._data(C.shape[1])
         D = forbid(C, data.available)
         for rows, network in data.groups(len(C)):
@@ -381,7 +381,7 @@ class ShortestPath(PolyhedralRegion):
                 f"ShortestPath: cost_bounds must be 'auto', None or a pair (lower, upper), got "
                 f"{shown(self.cost_bounds)}."
             )
-        # Values to be maximised are usually positive, which makes cycles profitable: nothing is known about them.
+        # Values to be maximized are usually positive, which makes cycles profitable: nothing is known about them.
         if self.sense == "max" or not self._data(d).has_cycle:
             return None
         return np.zeros(d), np.full(d, np.inf)

@@ -506,19 +506,19 @@ class LinearImage(Region):
 
     @available_if(_inner_has("worst_argmin"))
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         inner = self._inner()[0]
         return self._push(inner.worst_argmin(self._pull(C), self._pull(C_true)))
 
     @available_if(_inner_has("derivative"))
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Derivative of the decisions at costs ``C`` along each row of ``direction`` (both minimised)."""
+        """Derivative of the decisions at costs ``C`` along each row of ``direction`` (both minimized)."""
         inner = self._inner()[0]
         return self._push(inner.derivative(self._pull(C), self._pull(direction)))
 
     @available_if(_inner_has("smoothed"))
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.u + mu f(z), f being the level function of the inner region."""
+        """Minimize c.u + mu f(z), f being the level function of the inner region."""
         inner = self._inner()[0]
         found: Smoothed = inner.smoothed(self._pull(C), mu, memory, curvature)
         M = found.M

@@ -66,7 +66,7 @@ class LevelSet(Region):
     r"""Base class of level sets :math:`\{w : f(w) \le r\}` of strictly convex functions, which have no flat faces."""
 
     def _smooth(self, C: np.ndarray, mu: float, memory: Memory) -> SmoothedDecisions:
-        """Minimise c.w + mu f(w); without ``mu`` the derivative is zero where it does not exist."""
+        """Minimize c.w + mu f(w); without ``mu`` the derivative is zero where it does not exist."""
         raise NotImplementedError
 
     def _indifferent(self, C: np.ndarray) -> np.ndarray:
@@ -74,16 +74,16 @@ class LevelSet(Region):
         return (C == 0).all(axis=1, keepdims=True)
 
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.w + mu f(w) over the region (costs are minimised)."""
+        """Minimize c.w + mu f(w) over the region (costs are minimized)."""
         found = self._smooth(C, mu, {} if memory is None else memory)
         return Smoothed(found.W, found.level, found.matrix() if curvature else None)
 
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Derivative of the decisions at costs ``C`` (both minimised), zero where there is none."""
+        """Derivative of the decisions at costs ``C`` (both minimized), zero where there is none."""
         return -self._smooth(C, 0.0, {}).times(direction)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         return self.solve_min(np.where(self._indifferent(C), -C_true, C))
 
 
@@ -125,7 +125,7 @@ class _SimplexLevelSet(LevelSet):
         return (C == C[:, :1]).all(axis=1, keepdims=True)
 
     def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip, normalise, and mix with the uniform point until the decision is feasible."""
+        """Clip, normalize, and mix with the uniform point until the decision is feasible."""
         return mix_until_feasible(W, self._value, self._data(W.shape[1]))
 
     def equalities(self, n_dim: int | None = None) -> np.ndarray:
@@ -224,7 +224,7 @@ class EntropySimplex(_SimplexLevelSet):
         return r
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         r = self._data(C.shape[1])
         W, beta, _ = entropy_argmin(C, r)
         # Where the constraint is inactive the optimal face is a smaller region of the same kind.

@@ -226,7 +226,7 @@ class IntegerRegion(PolyhedralRegion):
 
     @available_if(lambda region: region._is_polyhedron or region._points() is not None)
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         form, points = self._constraints(C.shape[1]), self._points(C.shape[1])
         if points is not None:
             return points.worst(C, C_true, form.varying())

@@ -112,7 +112,7 @@ class Markowitz(ConicRegion):
         equal = self.budget == "equal"
         keep = values > 1e-13 * max(float(values[-1]), 0.0)
         if keep.all():
-            # Triangular, so that the solver has half as much to factorise.
+            # Triangular, so that the solver has half as much to factorize.
             factor = np.linalg.cholesky(cov).T
         else:
             factor = np.sqrt(values[keep])[:, None] * vectors[:, keep].T
@@ -202,7 +202,7 @@ class Markowitz(ConicRegion):
 
     @available_if(_definite)
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
-        """Minimise c.w + mu w^T covariance w / (2 max_risk) over the region (costs are minimised).
+        """Minimize c.w + mu w^T covariance w / (2 max_risk) over the region (costs are minimized).
 
         The limit of the risk alone asks for some multiplier; the decision is that of the larger one of it and mu.
         Absent if the covariance is singular, or nearly so.
@@ -242,7 +242,7 @@ class Markowitz(ConicRegion):
         return QuadraticForm(standard, data.covariance, data.max_risk, inside)
 
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Derivative of the decisions at costs ``C`` (both minimised), where no asset is just about to enter or leave.
+        """Derivative of the decisions at costs ``C`` (both minimized), where no asset is just about to enter or leave.
 
         Zero where the risk is below its limit, because the decision is a vertex, and where Clarabel found the decision.
         """
@@ -254,7 +254,7 @@ class Markowitz(ConicRegion):
         return -np.einsum("ijk,ik->ij", M, direction)
 
     def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip, normalise, and mix with the portfolio of smallest risk until the limit is met."""
+        """Clip, normalize, and mix with the portfolio of smallest risk until the limit is met."""
         data = self._data(W.shape[1])
         W = np.maximum(W, 0.0)
         total = W.sum(axis=1, keepdims=True)

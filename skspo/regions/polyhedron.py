@@ -355,7 +355,7 @@ class Polyhedron(ConstrainedRegion):
         return _Constraints(form)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         data = self._data(C.shape[1])
         return worst_rows(data.form, C, C_true, n_jobs=self.n_jobs, rows=data.rows)
 

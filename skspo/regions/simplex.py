@@ -73,7 +73,7 @@ class Simplex(PolyhedralRegion):
         return [own[0] for own in selected]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         C = forbid(C, self._data(C.shape[1]).available)
         return self._argmin(np.where(C == C.min(axis=1, keepdims=True), -C_true, np.inf), _Alternatives())
 
@@ -85,7 +85,7 @@ class Simplex(PolyhedralRegion):
         return InequalityForm.build(d, A_eq=np.ones((1, d)), b_eq=[1.0], upper=upper)
 
     def repair(self, W: np.ndarray) -> np.ndarray:
-        """Clip to what is available and to the nonnegative orthant, and normalise."""
+        """Clip to what is available and to the nonnegative orthant, and normalize."""
         available = self._data(W.shape[1]).available
         W, equal = np.maximum(W, 0.0), 1.0 / W.shape[1]
         if available is not None:
@@ -182,7 +182,7 @@ class Box(PolyhedralRegion):
         return self._data(d)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         return self.solve_min(np.where(C == 0, -C_true, C))
 
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
@@ -285,7 +285,7 @@ class TopK(PolyhedralRegion):
         return super()._describe(W, names) if selected is None else selected
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
-        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimised)."""
+        """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
         k, available = self._data(C.shape[1])
         C, W = forbid(C, available), np.zeros_like(C)
         first = np.broadcast_to(np.arange(C.shape[1]) < k[..., None], C.shape)

@@ -50,13 +50,13 @@ class OracleRegion(_FunctionRegion):
     ----------
     oracle : callable
         Function that takes an array of shape (n_samples, d) and returns the best decision for each row, an array of
-        the same shape.  The numbers are costs to be minimised if ``sense="min"``, and values to be maximised if
+        the same shape.  The numbers are costs to be minimized if ``sense="min"``, and values to be maximized if
         ``sense="max"``.  It must accept any finite numbers, also negative ones, because training asks for the decisions
         of :math:`2 \hat c - c`.  It gets a copy, which it may change.
     n_dim : int, default=None
         Number of decision variables; None if the function works for any number of columns.
     sense : {"min", "max"}, default="min"
-        Whether the function minimises costs or maximises values.
+        Whether the function minimizes costs or maximizes values.
     cost_bounds : tuple (lower, upper), default=None
         Bounds that :meth:`decide` clips predictions to: numbers, arrays of shape (d,), or None for no bound.
     on_suboptimal : {"raise", "warn"}, default="raise"

@@ -43,11 +43,11 @@ class AnyLossSolver(Solver):
 
     @classmethod
     def shortcomings(cls, region: Region, loss: Loss, penalty: str) -> list[str]:
-        """None: it minimises every loss with every penalty."""
+        """None: it minimizes every loss with every penalty."""
         return []
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Minimise from ``start`` or from least squares."""
+        """Minimize from ``start`` or from least squares."""
         limit = 5000 if self.max_iter is None else self.max_iter
         best = objective.least_squares if start is None else start
         lowest, n_iter = objective.value(best), 0

@@ -72,7 +72,7 @@ def bytes_to_load(objective: LinearObjective, solver: Solver | type[Solver]) -> 
 def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[str]:
     """Return the solvers among which ``solver="auto"`` chooses, those first that are expected to do the least work.
 
-    They are those that can minimise the objective, that fit into memory, and that fit into ``time_limit``.  Data in
+    They are those that can minimize the objective, that fit into memory, and that fit into ``time_limit``.  Data in
     chunks or on a cluster are loaded into memory for solvers that do not read them where they are.  Solvers take
     turns until the duality gap is closed (see ``skspo.solvers.driver``), so that the order is not decisive.  ``sgd`` is
     used if there is no other.  It is also added if the oracle may be a heuristic

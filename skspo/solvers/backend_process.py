@@ -1,7 +1,7 @@
 """Large conic programs in a separate process, which can be killed at any time.
 
 HiGHS and Clarabel check the time only between iterations, and Clarabel holds the interpreter lock, so that other
-threads and signal handlers of the same process cannot run: a factorisation that takes minutes would ignore both the
+threads and signal handlers of the same process cannot run: a factorization that takes minutes would ignore both the
 time limit and Ctrl-C.  The caller waits for the separate process, and kills it at the time limit or when an exception,
 such as KeyboardInterrupt, ends the wait.  The start takes a third of a second, so small programs are solved in the
 process of the caller.

@@ -70,7 +70,7 @@ class Estimate(NamedTuple):
     memory: float  # bytes, at the peak, beyond the data
 
 
-#: multiplications of a product or factorisation of large matrices that take as long as one of an operation on arrays
+#: multiplications of a product or factorization of large matrices that take as long as one of an operation on arrays
 MATRIX_SPEED = 30.0
 
 #: work of oracles for each cost of a row: those that compare or sort, and those that call a solver for every row, for
@@ -149,7 +149,7 @@ class Solver(BaseEstimator):
     """Base class of solvers.
 
     A solver declares what it needs: ``requires`` names the region capabilities without which it cannot work,
-    ``losses`` the losses that it minimises and proves its bounds for, and ``penalties`` the kinds of penalties that it
+    ``losses`` the losses that it minimizes and proves its bounds for, and ``penalties`` the kinds of penalties that it
     can handle (see ``PENALTIES``).  ``check_solver_serves`` compares all three with a training problem.  ``tol`` is a
     relative duality gap.
     """
@@ -174,7 +174,7 @@ class Solver(BaseEstimator):
     max_iter: int | None
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Minimise the objective.
+        """Minimize the objective.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class Solver(BaseEstimator):
 
     @classmethod
     def shortcomings(cls, region: Region, loss: Loss, penalty: str) -> list[str]:
-        """Why this solver cannot minimise a loss with a kind of penalty over a region; empty if it can."""
+        """Why this solver cannot minimize a loss with a kind of penalty over a region; empty if it can."""
         found = []
         missing = cls.missing(region)
         if missing:
@@ -211,8 +211,8 @@ class Solver(BaseEstimator):
             found.append(f"cannot serve the region {region.label}, which lacks: {what}")
         if loss.name not in cls.losses:
             found.append(
-                f"minimises the {' or the '.join(cls.losses)} loss, and its bound is one of that loss; the {loss.name} "
-                "loss is to be minimised here"
+                f"minimizes the {' or the '.join(cls.losses)} loss, and its bound is one of that loss; the {loss.name} "
+                "loss is to be minimized here"
             )
         if penalty not in cls.penalties:
             found.append(f"needs {' or '.join(PENALTIES[p] for p in cls.penalties)}, but got {PENALTIES[penalty]}")

@@ -7,7 +7,7 @@
 
 Oracles that are not optimal.  If the oracle is found to be a heuristic (``OracleRegion`` with
 ``on_suboptimal="warn"``), the value of the SPO+ loss is not reliable: if the oracle misses good decisions, it is too
-small, even negative, and its minimiser is where the oracle is worst.  The cost of the decisions that the oracle makes
+small, even negative, and its minimizer is where the oracle is worst.  The cost of the decisions that the oracle makes
 for the predictions is well defined.  The result is then the candidate with the smallest cost of decisions on the
 training data, plus its penalty, among least squares, its intercept alone and the results of the solvers.  Nothing is
 proved: the bound is -infinity.

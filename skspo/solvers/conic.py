@@ -65,7 +65,7 @@ class _Program(NamedTuple):
 
 
 class ConicSolver(Solver):
-    """Exact minimisation by CVXPY with Clarabel or HiGHS.
+    """Exact minimization by CVXPY with Clarabel or HiGHS.
 
     Parameters
     ----------

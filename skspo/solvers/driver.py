@@ -4,7 +4,7 @@
 weight (``steps``), gives the solvers their turns (``auto``), each from the best model so far, and checks
 oracles and the result (``checks``): the first one whose gap is closed, or the best objective together with the best
 bound of several solvers.
-``minimize_spo`` minimises the SPO loss by one solver, from the SPO+ fit.
+``minimize_spo`` minimizes the SPO loss by one solver, from the SPO+ fit.
 
 Turns
 -----
@@ -104,7 +104,7 @@ def minimize_spo(
     init: str = "spo+",
     start: np.ndarray | None = None,
 ) -> tuple[Result, Solver]:
-    """Minimise the SPO loss by one solver, from ``start`` or from the model that ``init`` names.
+    """Minimize the SPO loss by one solver, from ``start`` or from the model that ``init`` names.
 
     ``options`` are those of the SPO+ fit, if it is the start.
     """
@@ -125,7 +125,7 @@ def minimize_spo(
 
 
 def spo_start(objective: InMemoryObjective, run: Run, options: SolverOptions, init: str) -> np.ndarray:
-    """Coefficients from which to minimise the SPO loss; the SPO+ fit takes at most half of the time."""
+    """Coefficients from which to minimize the SPO loss; the SPO+ fit takes at most half of the time."""
     if init == "least_squares":
         return objective.least_squares
     if init == "absolute_error":

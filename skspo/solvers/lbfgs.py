@@ -21,7 +21,7 @@ EVALUATIONS, HISTORY = 60.0, 60.0
 
 
 class LBFGSSolver(Solver):
-    """Exact minimisation by L-BFGS on value and gradient.
+    """Exact minimization by L-BFGS on value and gradient.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class LBFGSSolver(Solver):
         return Estimate(EVALUATIONS * pass_work(objective), 8.0 * HISTORY * objective.least_squares.size)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Minimise from ``start`` or from least squares; restart while the certificate improves."""
+        """Minimize from ``start`` or from least squares; restart while the certificate improves."""
         with one_blas_thread:  # two take longer, also with a thousand features
             return self._solve(objective, run, start)
 
@@ -119,7 +119,7 @@ def descend(
     report: Callable[[float, np.ndarray], None] | None = None,
     memory: Memory | None = None,
 ) -> tuple[np.ndarray, int]:
-    """Minimise a smooth loss and its penalty by L-BFGS-B.
+    """Minimize a smooth loss and its penalty by L-BFGS-B.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ move smoothly with v = 2 c_hat - c, and so does the loss in which they replace w
     l_mu = v.(w*(c) - w_mu(v)) - mu (f(w_mu(v)) - f_min),    gradient 2 (w*(c) - w_mu(v)),   Hessian 4 M,  M = -dw_mu/dv
 
 which is below SPO+ by at most mu (r - f_min).  With the Hessian sum_i a_i 4 M_i (x) z_i z_i^T of the coefficients,
-Newton's method follows the minimisers as mu decreases.  Where the gradient vanishes the w_mu have the moments of an
+Newton's method follows the minimizers as mu decreases.  Where the gradient vanishes the w_mu have the moments of an
 optimum, and the gap of their bound is mu times their mean level of f.
 """
 
@@ -58,7 +58,7 @@ def step_work(objective: LinearObjective) -> float:
 
 
 class NewtonSolver(Solver):
-    """Exact minimisation for strongly convex regions, also where the loss has kinks or is nearly polyhedral.
+    """Exact minimization for strongly convex regions, also where the loss has kinks or is nearly polyhedral.
 
     Parameters
     ----------
@@ -191,12 +191,12 @@ class _SmoothedPath:
         return float(self.at(Theta, mu).level.max())
 
     def newton_step(self, Theta: np.ndarray, mu: float, G: np.ndarray) -> np.ndarray:
-        """Solve with the Hessian, regularised only as far as needed."""
+        """Solve with the Hessian, regularized only as far as needed."""
         obj = self.objective
         matrix = np.zeros_like(self.hidden)
         d, q = obj.C.shape[1], obj.design.n_coef
         block = max(1, BLOCK_ELEMENTS // max(d, q) ** 2)
-        # The factorisation cannot be interrupted.
+        # The factorization cannot be interrupted.
         if not self.deadline.allows(float(len(matrix)) ** 3):
             self.deadline.reached = True
             raise TimeIsUp

@@ -45,7 +45,7 @@ class DecisionPool:
             self.V, self.used = self.V[keep], self.used[keep]
 
     def best(self, U: np.ndarray) -> np.ndarray:
-        """Decisions of the pool that maximise u_i.v, for each row of U."""
+        """Decisions of the pool that maximize u_i.v, for each row of U."""
         self.calls += 1
         size = max(BLOCK_ELEMENTS // max(len(self.V), 1), 1)
         best = np.concatenate([(U[k : k + size] @ self.V.T).argmax(axis=1) for k in range(0, len(U), size)])

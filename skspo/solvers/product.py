@@ -48,7 +48,7 @@ def factors_of(objective: LinearObjective) -> list[tuple[np.ndarray, InMemoryObj
 def fit_factors(
     objective: LinearObjective, run: Run, options: SolverOptions, start: np.ndarray | None, fit: Fit
 ) -> tuple[Result, Solver] | None:
-    """Minimise the objective of every factor, and add up values and bounds; None if there is only one.
+    """Minimize the objective of every factor, and add up values and bounds; None if there is only one.
 
     The solver that is returned is the one of most factors.  Those of users get the whole problem.
     """

@@ -46,7 +46,7 @@ class SGDSolver(Solver):
     Parameters
     ----------
     learning_rate : float, default=0.5
-        First step, in units of the typical cost of one decision variable per standardised feature.
+        First step, in units of the typical cost of one decision variable per standardized feature.
     batch_size : int or None, default=None
         None means a fiftieth of the data, between 32 and 1024.
     n_iter_no_change : int, default=4

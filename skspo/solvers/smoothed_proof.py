@@ -1,13 +1,13 @@
 """Lower bound of stochastic fits, from decisions of the oracle.
 
 The region is approximated by the decisions found so far (see ``mixture``).  Softmax weights alpha_k ~ exp(V_k.u_i /
-tau), with u_i = c_i - 2 Theta z_i, at the minimiser Theta of
+tau), with u_i = c_i - 2 Theta z_i, at the minimizer Theta of
 
     sum_i a_i ( tau log sum_k exp(V_k.u_i / tau) - u_i.w_i ) + penalty
 
 have the moments of an optimum, because their residual is the gradient; the bound is tight if tau is small.  The
-function is smooth, and L-BFGS minimises it.  tau decreases from round to round, and each round calls the oracle for
-missing decisions.  The minimisers approach an optimum, so a better model may be found.
+function is smooth, and L-BFGS minimizes it.  tau decreases from round to round, and each round calls the oracle for
+missing decisions.  The minimizers approach an optimum, so a better model may be found.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def rows_that_matter(objective: LinearObjective, tol: float) -> np.ndarray | Non
 def fit_heavy_rows(
     objective: LinearObjective, run: Run, options: SolverOptions, start: np.ndarray | None, fit: Fit
 ) -> tuple[Result, Solver] | None:
-    """Minimise on the rows that matter and evaluate on all, adding rows until the gap is closed.
+    """Minimize on the rows that matter and evaluate on all, adding rows until the gap is closed.
 
     None if all rows matter, if rows have been added several times, or if no row is left to be added.
     """

@@ -131,7 +131,7 @@ def decision_cost_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: ArrayL
 
 
 def decision_distance_bounds(region: Region, c1: ArrayLike, c2: ArrayLike, A: ArrayLike | None = None) -> Sides:
-    """Both bounds on the distance of two optimal decisions in terms of the distance of the normalised costs.
+    """Both bounds on the distance of two optimal decisions in terms of the distance of the normalized costs.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def spo_plus_term_bound(region: Region, c: ArrayLike, delta: ArrayLike, A: Array
         = \frac{\sqrt{2} \mu^2 \sqrt{h}}{L^{5/2}}
         \left(\lVert c + 2 \Delta\rVert_* - \frac{\langle c, c + 2 \Delta \rangle_*}{\lVert c\rVert_*}\right)
 
-    with :math:`u, u'` the normalised costs.
+    with :math:`u, u'` the normalized costs.
 
     Parameters
     ----------

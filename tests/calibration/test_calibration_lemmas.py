@@ -143,7 +143,7 @@ def test_excess_loss_and_angle_bounds(name):
     assert sides.hold()
     k = strong_convexity(region, 4, norm_matrix)
     size, size_moved = dual_norm(region, c, norm_matrix), dual_norm(region, moved, norm_matrix)
-    # <a, b> of the dual norm by polarisation.
+    # <a, b> of the dual norm by polarization.
     inner = (dual_norm(region, c + moved, norm_matrix) ** 2 - dual_norm(region, c - moved, norm_matrix) ** 2) / 4
     factor = k.mu**2 * math.sqrt(k.r - k.f_min) / (math.sqrt(2) * k.L**2.5)
     assert_allclose(sides.lower, 2 * factor * (size_moved - inner / size), rtol=1e-4, atol=1e-9)

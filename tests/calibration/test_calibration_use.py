@@ -1,4 +1,4 @@
-"""Generalisation bounds, sample sizes, the empirical curve, its plot, and the risk certificate of a fitted model."""
+"""Generalization bounds, sample sizes, the empirical curve, its plot, and the risk certificate of a fitted model."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_rademacher_bound_in_many_cases(norm):
 
 @pytest.mark.parametrize("norm", ["frobenius", "l1"])
 def test_the_supremum_over_the_ball(norm):
-    """The dual norm used above is the maximum of a linear function over the ball: maximise it numerically."""
+    """The dual norm used above is the maximum of a linear function over the ball: maximize it numerically."""
     rng = np.random.default_rng(2)
     X, signs = rng.normal(size=(5, 2)), rng.choice([-1.0, 1.0], size=(5, 2))
     moment = signs.T @ X
@@ -87,7 +87,7 @@ def test_the_supremum_over_the_ball(norm):
     assert_allclose(best, dual, rtol=1e-3)
 
 
-# -- the SPO+ loss and its generalisation ------------------------------------------------------------------------------
+# -- the SPO+ loss and its generalization ------------------------------------------------------------------------------
 
 REGIONS = [(sk.Simplex(), 4), (sk.Box(-1, 2), 3), (sk.L1Ball(1.5), 4), (sk.Ellipsoid(radius=0.7), 3),
            (sk.EntropySimplex(), 4), (sk.ShortestPath.grid(2, 3), 7)]  # fmt: skip
@@ -172,7 +172,7 @@ def test_sample_sizes_beyond_integers_that_floats_can_tell_apart():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polyhedral", "level-set"])
 def test_corollaries_on_trained_models(kind):
-    """100 training sets each: the minimiser's excess SPO risk is within the bound for its class."""
+    """100 training sets each: the minimizer's excess SPO risk is within the bound for its class."""
     rng = np.random.default_rng(6)
     region = sk.Box(-1.0, 1.0) if kind == "polyhedral" else sk.Ellipsoid()
     truth = np.array([[1.0], [-0.6]])
@@ -361,7 +361,7 @@ def test_vacuous_certificate_is_reported():
     certificate = risk_certificate(model, X, C, BALL, **BOUNDS)
     text = str(certificate)
     assert certificate.vacuous and "This bound is vacuous here" in text
-    for word in ("training SPO+ risk", "optimisation gap", "generalisation term", "independent and identically",
+    for word in ("training SPO+ risk", "optimization gap", "generalization term", "independent and identically",
                  "rotationally symmetric", "E[c | x] is a linear model"):  # fmt: skip
         assert word in text
     assert "read off the data" not in text

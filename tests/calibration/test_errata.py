@@ -111,7 +111,7 @@ def test_e5_gradient_lemmas_have_a_square_too_many():
 
 
 def test_e6_sign_of_the_entropy():
-    """{-sum w log w <= r} is not convex and contains the vertices; its minimiser is no softmax."""
+    """{-sum w log w <= r} is not convex and contains the vertices; its minimizer is no softmax."""
     r, c = 0.5 * math.log(3), np.array([1.0, 2.0, 3.0])
 
     def printed(w):
@@ -138,7 +138,7 @@ def test_e7_lower_limit_at_the_boundary():
 
 
 def test_e8_upper_bound_of_lemma_one_at_zero():
-    """The unit ball, c2 = 0, an oracle that returns the centre: 1 <= 1/2 is false."""
+    """The unit ball, c2 = 0, an oracle that returns the center: 1 <= 1/2 is false."""
     region = sk.Ellipsoid()
     w1, w2 = region.argmin([1.0, 0.0]), region.argmin([0.0, 0.0])
     value = np.array([1.0, 0.0]) @ (w2 - w1)

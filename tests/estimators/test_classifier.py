@@ -229,7 +229,7 @@ def test_gains():
         SPOPlusRegressor(Simplex(), alpha=0.05),
         SPOStackingRegressor(estimators=[("ridge", Ridge()), ("spo+", SPO_PLUS)], random_state=0),
     ],
-    ids=["pipeline", "classifier in a pipeline", "neighbours", "search", "region", "stack"],
+    ids=["pipeline", "classifier in a pipeline", "neighbors", "search", "region", "stack"],
 )
 def test_estimators(estimator):
     kept = pickle.dumps(estimator)

@@ -58,7 +58,7 @@ def _regions():
     _, _, available = _problem()
     pairs = _pairs_available(available)
     yield "simplex", sk.Simplex(), {"available": available}, available
-    yield "simplex, maximised", sk.Simplex(sense="max"), {"available": available}, available
+    yield "simplex, maximized", sk.Simplex(sense="max"), {"available": available}, available
     yield "top k", sk.TopK(2), {"available": available}, available
     yield "box", sk.Box(-1.0, 1.0), {"available": available}, available
     yield "box of zero width", sk.Box(0.0, 1.0), {"upper": available.astype(float)}, available
@@ -550,7 +550,7 @@ def test_a_cost_that_no_sample_has_is_predicted_as_zero_with_a_warning():
 
 
 def test_least_squares_of_the_open_rows_is_fast():
-    """One factorisation per cost, which takes no longer than the regressions of scikit-learn."""
+    """One factorization per cost, which takes no longer than the regressions of scikit-learn."""
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(4000, 20)), rng.normal(size=(4000, 40))
     available = rng.random(C.shape) < 0.7

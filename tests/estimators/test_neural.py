@@ -89,7 +89,7 @@ def check_gradients(model, data, rng):
 @pytest.mark.filterwarnings("ignore:No region was given:UserWarning")
 @pytest.mark.filterwarnings("ignore:y has one column:UserWarning")
 def test_squared_error_learns_what_mlp_regressor_learns():
-    """Same architecture, optimiser and number of epochs: the same quality of fit on a smooth function."""
+    """Same architecture, optimizer and number of epochs: the same quality of fit on a smooth function."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]])

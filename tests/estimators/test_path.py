@@ -1,4 +1,4 @@
-"""The regularisation path, and the choice of the penalty by held-out decisions."""
+"""The regularization path, and the choice of the penalty by held-out decisions."""
 
 import pickle
 import warnings
@@ -54,7 +54,7 @@ def path_data():
 @pytest.mark.parametrize("prior", ["least_squares", "zero"])
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
 def test_path_agrees_with_single_fits(portfolio, prior, l1_ratio):
-    """Standardised penalties: SPOPlusRegressor on standardised data.  Plain ones: on the data as they are."""
+    """Standardized penalties: SPOPlusRegressor on standardized data.  Plain ones: on the data as they are."""
     X, C = portfolio
     X = X * [1.0, 10.0, 0.1, 1.0] + [0.0, 5.0, 0.0, 1.0]
     options = {"l1_ratio": l1_ratio, "prior": prior}
@@ -97,7 +97,7 @@ def test_path_runs_from_least_squares_to_no_penalty(path_data):
     np.testing.assert_allclose(coefs[0], least_squares.coef_, atol=1e-10)
     np.testing.assert_allclose(intercepts[0], least_squares.intercept_, atol=1e-10)
     assert objectives[0] == pytest.approx(spo_plus_loss(C, least_squares.predict(X), grid))
-    # The largest finite alpha is practically least squares, the smallest practically the plain minimiser.
+    # The largest finite alpha is practically least squares, the smallest practically the plain minimizer.
     same = (grid.argmin(X @ coefs[1].T + intercepts[1]) == grid.argmin(least_squares.predict(X))).all(axis=1)
     assert same.mean() >= 0.9
     assert (np.diff(objectives) <= 1e-6 * objectives[0]).all()
@@ -115,7 +115,7 @@ def test_zero_prior_grid_starts_without_slopes(portfolio):
 
 
 def test_cv_picks_sensible_penalties(path_data):
-    """Degree six: neither least squares nor the plain minimiser; a linear truth: close to least squares."""
+    """Degree six: neither least squares nor the plain minimizer; a linear truth: close to least squares."""
     X, C, X_test, C_test = path_data
     grid = ShortestPath.grid(3, 3)
     model = SPOPlusRegressorCV(grid, n_alphas=6).fit(X, C)

@@ -246,7 +246,7 @@ def test_one_dimensional_costs_and_maximization():
     y = X[:, 0] + 0.1
     report = SPOPlusRegressor(Box(sense="max")).fit(X, y).report(X, y)
     assert report.rows["SPOPlusRegressor"]["spo_loss"] == pytest.approx(0.0, abs=1e-9)
-    assert "maximised" in str(report)
+    assert "maximized" in str(report)
 
 
 @pytest.mark.filterwarnings("ignore:.*was fitted with region_params:UserWarning")

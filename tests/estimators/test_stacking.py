@@ -159,7 +159,7 @@ def test_spo_plus_weights_minimize_the_loss(paths):
         SPOPlusRegressor(GRID, alpha=0.1),
     ]
     P = np.stack([held_out(member, X, C) for member in members], axis=2).reshape(len(C), -1)
-    # The best multiple of the weights, which are normalised.
+    # The best multiple of the weights, which are normalized.
     direction = (model.weights_ * model.scales_) @ P.reshape(len(C), C.shape[1], 3).transpose(2, 0, 1).reshape(3, -1)
     direction = direction.reshape(C.shape)
     loss = min(spo_plus_loss(C, t * direction, GRID) for t in np.geomspace(0.2, 5.0, 400))

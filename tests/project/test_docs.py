@@ -278,7 +278,7 @@ def test_docstrings_are_read_as_plain_text():
     finally:
         sys.path.pop(0)
     formula = [".. math:: |B|_F", "    + coef_", ""]
-    assert plain(["Minimise", "", *formula, "and |x|."]) == ["Minimise", "", *formula, r"and \|x\|."]
+    assert plain(["Minimize", "", *formula, "and |x|."]) == ["Minimize", "", *formula, r"and \|x\|."]
     assert plain(["coef_ : array of |x|", "    ``n_`` or n_."]) == [r"coef_ : array of \|x\|", r"    ``n_`` or n\_."]
     assert plain(["A.", "", ">>> coef_", "x_ |", "", "n_."]) == ["A.", "", ">>> coef_", "x_ |", "", r"n\_."]
     assert plain([r"Norm :math:`|x|` of x_."]) == [r"Norm :math:`|x|` of x\_."]

@@ -114,12 +114,12 @@ def test_every_requirement_has_a_lower_bound_and_a_license(monkeypatch):
     monkeypatch.syspath_prepend(str(root / "tools"))
     import supply
 
-    page = (root / "docs" / "licences.md").read_text()
+    page = (root / "docs" / "licenses.md").read_text()
     listed = {supply.canonical(line.split("|")[1].strip()) for line in page.splitlines() if line.startswith("|")}
     for requirement in supply.requirements():
         name, version = supply.oldest(requirement).split("==")
         assert version[0].isdigit()
-        assert supply.canonical(name) in listed, f"{name}: run python tools/supply.py --licences"
+        assert supply.canonical(name) in listed, f"{name}: run python tools/supply.py --licenses"
     assert [supply.oldest(requirement) for requirement in supply.requirements("test", "plot", "dask", "graph")]
     assert "not stated" not in page
     with pytest.raises(ValueError, match="no lower bound"):
@@ -141,7 +141,7 @@ def test_oldest_versions_need_a_python_that_has_their_wheels(monkeypatch):
 
 
 def test_conda_recipe():
-    """Its requirements are those of pyproject.toml, and so are its summary and licence."""
+    """Its requirements are those of pyproject.toml, and so are its summary and license."""
     root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").is_file():
         pytest.skip("no source tree")

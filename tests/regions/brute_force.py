@@ -18,7 +18,7 @@ def all_permutations(n):
 
 
 def assert_best(W, C, points):
-    """W minimises C over the points and is one of them."""
+    """W minimizes C over the points and is one of them."""
     assert_allclose((W * C).sum(axis=1), (C @ points.T).min(axis=1), rtol=1e-9, atol=1e-9)
     assert (np.abs(W[:, None, :] - points).max(axis=2).min(axis=1) < 1e-8).all()
 

@@ -79,7 +79,7 @@ def test_losses_with_a_known_cost_by_enumeration(sense):
     region, C, C_hat = known_image(sense), random_costs(2), random_costs(2, seed=1)
     sign, points = (1 if sense == "min" else -1), packings(WEIGHTS, ROOM)
 
-    def total(costs):  # [i, k]: cost of point k in sample i, to be minimised
+    def total(costs):  # [i, k]: cost of point k in sample i, to be minimized
         return sign * (costs @ MIX + FEES) @ points.T
 
     rows = np.arange(len(C))

@@ -249,8 +249,8 @@ def test_the_sense_of_a_knapsack_is_shown():
         rng = np.random.default_rng(0)
         X, C = rng.normal(size=(20, 2)), rng.normal(size=(20, 3))
         model = sk.SPOPlusRegressor(region, alpha=0.1).fit(X, C)
-        assert ("maximised" in str(model.report(X, C))) == (sense == "max")
-        assert ("maximised" in str(sk.held_out_risk(model, X, C, n_resamples=100))) == (sense == "max")
+        assert ("maximized" in str(model.report(X, C))) == (sense == "max")
+        assert ("maximized" in str(sk.held_out_risk(model, X, C, n_resamples=100))) == (sense == "max")
     assert "Knapsack" in sk.SPOPlusRegressor.score.__doc__ and 'sense="max"' in sk.SPOPlusRegressor.score.__doc__
     names = [name for name in sk.regions.__all__ if hasattr(getattr(sk.regions, name), "get_params")]
     defaults = {name: inspect.signature(getattr(sk.regions, name)).parameters.get("sense") for name in names}

@@ -171,7 +171,7 @@ def test_an_error_names_the_row_and_keeps_its_traceback():
     assert "for row 29, [7.25" in note and "array of shape (40, 4)" in note
     text = "".join(traceback.format_exception(caught.value))
     assert "in picky" in text and "OracleRegion: the oracle raised this error" in text
-    # The numbers are the user's own, also for values to be maximised.
+    # The numbers are the user's own, also for values to be maximized.
     with pytest.raises(Mistake) as caught:
         OracleRegion(picky, 4, sense="max").argmin(costs)
     assert caught.value.__notes__ == [note]
@@ -194,10 +194,10 @@ def test_an_error_that_comes_once():
     def flaky(costs):
         calls.append(1)
         if len(calls) == 3:
-            raise OSError("the licence server is gone")
+            raise OSError("the license server is gone")
         return cheapest(costs)
 
-    with pytest.raises(OSError, match="licence") as caught:
+    with pytest.raises(OSError, match="license") as caught:
         fit(flaky)
     assert "for 40 rows together (row " in caught.value.__notes__[0]
 

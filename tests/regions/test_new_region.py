@@ -53,7 +53,7 @@ class ExactConsecutiveHours(ConsecutiveHours):
         return t, [cp.reshape(t, (V.shape[0], 1), order="C") @ np.ones((1, len(windows))) >= V @ windows.T]
 
     def repair(self, W):
-        """Mixture of windows that is nearly W: undo the sums, clip, normalise."""
+        """Mixture of windows that is nearly W: undo the sums, clip, normalize."""
         windows = self._data(W.shape[1])
         mixture = np.maximum(np.linalg.lstsq(windows.T, W.T)[0].T, 0.0)
         total = mixture.sum(axis=1, keepdims=True)

@@ -103,7 +103,7 @@ def test_the_process_does_not_load_highs(make_oracle):
 
 
 def test_what_a_solver_prints_is_no_answer(make_oracle, capfd):
-    oracle = make_oracle("print('Solver 1.0'); os.system('echo licence'); sys.stdout.flush(); return -C")
+    oracle = make_oracle("print('Solver 1.0'); os.system('echo license'); sys.stdout.flush(); return -C")
     assert_array_equal(oracle(np.ones((2, 3))), -np.ones((2, 3)))
     assert_array_equal(oracle(np.ones((2, 3))), -np.ones((2, 3)))
     assert "Solver 1.0" in capfd.readouterr().err

@@ -246,7 +246,7 @@ def sense_of(region):
 @every
 def test_max_is_min_of_the_negative(case):
     C = costs(case.d, seed=2)
-    if isinstance(case.region, sk.OracleRegion):  # the user's function minimises or maximises, we do not
+    if isinstance(case.region, sk.OracleRegion):  # the user's function minimizes or maximizes, we do not
         other = sk.OracleRegion(*((cheapest,) if case.region.sense == "max" else (dearest, 4)))
         other.sense = "min" if case.region.sense == "max" else "max"
     else:

@@ -115,7 +115,7 @@ def _linprog(form, c):
 
 
 def test_worst_argmin_two_stage_linprog(region):
-    """The optimal face, written as one more constraint c.w <= optimum, and the true cost maximised on it."""
+    """The optimal face, written as one more constraint c.w <= optimum, and the true cost maximized on it."""
     if not hasattr(region, "worst_argmin") or not hasattr(region, "inequality_form"):
         pytest.skip("no worst_argmin, or not of a polyhedron")
     rng = np.random.default_rng(7)

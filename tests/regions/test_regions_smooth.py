@@ -1,4 +1,4 @@
-"""Balls, level sets and modelled regions: closed forms against solvers, capabilities against their definitions."""
+"""Balls, level sets and modeled regions: closed forms against solvers, capabilities against their definitions."""
 
 from __future__ import annotations
 
@@ -462,7 +462,7 @@ def test_default_thresholds():
     assert LogBarrierSimplex()._data(10) == pytest.approx(20 * np.log(10))
 
 
-# -- modelled regions --------------------------------------------------------------------------------------------------
+# -- modeled regions --------------------------------------------------------------------------------------------------
 
 
 def test_oracle_gets_the_users_sense_and_a_copy():
@@ -537,7 +537,7 @@ def test_solver_failure_is_an_error():
     region = CvxpyRegion(capped_ball, D)
     conic = region._data(D).conic
     conic.b[:] = -1.0
-    with pytest.raises(RuntimeError, match=r"could not minimise the costs of row 0 .*status PrimalInfeasible"):
+    with pytest.raises(RuntimeError, match=r"could not minimize the costs of row 0 .*status PrimalInfeasible"):
         region.argmin(np.ones((1, D)))
 
 

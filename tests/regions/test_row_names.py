@@ -346,9 +346,9 @@ def test_a_solver_that_fails_for_a_row(monkeypatch):
 
     monkeypatch.setattr(ConicSet, "_solve", fail)
     region = CvxpyRegion(lambda w: [w >= 0, w <= 1], D)
-    with pytest.raises(RuntimeError, match=rf"could not minimise the costs of row {BAD} over the region"):
+    with pytest.raises(RuntimeError, match=rf"could not minimize the costs of row {BAD} over the region"):
         SPOPlusRegressor(region).fit(X_MARKED, MARKED)
-    with pytest.raises(RuntimeError, match=rf"could not minimise the costs of row {BAD} over the region"):
+    with pytest.raises(RuntimeError, match=rf"could not minimize the costs of row {BAD} over the region"):
         region.argmin(MARKED)
 
 

@@ -206,7 +206,7 @@ def test_a_risk_limit_without_interior_uses_conic():
 
 @pytest.mark.parametrize("region", REGIONS, ids=lambda r: type(r).__name__)
 def test_reduced_form_is_the_region(region):
-    """Its centre is strictly feasible, and its decisions are the region's."""
+    """Its center is strictly feasible, and its decisions are the region's."""
     form = region_form(region, 4)
     assert (form.center > 0).all()
     assert form.S is None or form.center @ form.S @ form.center < 1

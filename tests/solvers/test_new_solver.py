@@ -34,7 +34,7 @@ class SubgradientSolver(Solver):
         self.verbose = verbose
 
     def solve(self, objective, run, start=None):
-        """Minimise from ``start`` or from least squares."""
+        """Minimize from ``start`` or from least squares."""
         Theta = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose)
         best, lowest = Theta, np.inf
@@ -101,7 +101,7 @@ def test_parameters_survive_clone():
 
 def test_only_the_loss_that_it_is_made_for():
     X, C = problem()
-    with pytest.raises(ValueError, match=r"solver='subgradient' minimises the SPO\+ loss"):
+    with pytest.raises(ValueError, match=r"solver='subgradient' minimizes the SPO\+ loss"):
         SPORegressor(Simplex(), solver=SubgradientSolver()).fit(X, C)
 
 

@@ -21,7 +21,7 @@ def test_sgd_comes_close_and_its_bound_holds(penalty):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SPOPlusRegressor(Simplex(), solver="sgd", random_state=0, **penalty).fit(X, C)
-    # Unpenalised, this problem is badly conditioned: least squares is 330 % off.
+    # Unpenalized, this problem is badly conditioned: least squares is 330 % off.
     close = 1.001 if penalty else 1.05
     assert exact.objective_ * (1 - 1e-9) <= model.objective_ <= close * exact.objective_
     assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9)

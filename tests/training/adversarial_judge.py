@@ -83,7 +83,7 @@ class Truth:
         size = np.sqrt(self.weight @ (visible**2).sum(axis=1))
         self.cost_scale = size if size > 0 else LONG(1)
         self.accuracy = 1e-6 if isinstance(self.region, sk.Markowitz) else 1e-15  # of the oracle, relative to costs
-        self.standardized = LONG(0)  # penalty of standardised coefficients, in units of cost
+        self.standardized = LONG(0)  # penalty of standardized coefficients, in units of cost
         self.prior = self.least_squares() if self.prior_is_least_squares and self.alpha > 0 else None
 
     def least_squares(self):
@@ -199,7 +199,7 @@ class Truth:
                 yield best
 
     def linear_program(self, Z):
-        """Minimise sum_i a_i [t_i + 2 c_hat_i.w_i] subject to t_i >= (c_i - 2 c_hat_i).v for all vertices v."""
+        """Minimize sum_i a_i [t_i + 2 c_hat_i.w_i] subject to t_i >= (c_i - 2 c_hat_i).v for all vertices v."""
         n, d = self.C.shape
         vertices = self.problem.vertices * float(self.sign)
         q = Z.shape[1]
@@ -242,7 +242,7 @@ def check_model(problem: Problem, model: Any, truth: Truth) -> None:
     loss, slack = check_predictions(problem, model, truth)
     coef, intercept = (np.asarray(a, dtype=LONG) for a in (model.coef_, model.intercept_))
     penalty, rounding = truth.penalty(coef, intercept)
-    # A penalty below 1e-100 of a standardised coefficient is none.
+    # A penalty below 1e-100 of a standardized coefficient is none.
     objective, slack = loss + penalty, slack + rounding + 1e-90 * truth.cost_scale * (truth.alpha > 0)
     assert abs(model.objective_ - objective) <= slack + 1e-9 * objective, (
         f"objective_ is {model.objective_}, the objective of the coefficients is {objective}, slack {slack}"
@@ -349,7 +349,7 @@ def judge_cv(problem: Problem) -> str:
         assert loss <= model.objective_ * (1 + 1e-9) + slack, f"objective_ is {model.objective_}, the loss alone {loss}"
         assert -slack <= model.lower_bound_ <= model.objective_
         if not truth.prior_is_least_squares:
-            # The penalty is that of standardised coefficients.
+            # The penalty is that of standardized coefficients.
             truth.standardized = model.alpha_ * truth.cost_scale
             check_bound(model, truth, slack, everywhere=False)
     if path_outcome != "refused":

@@ -68,7 +68,7 @@ class Exact:
     # -- objective -----------------------------------------------------------------------------------------------------
 
     def predict(self, coef, intercept):
-        """Predictions, as costs to be minimised."""
+        """Predictions, as costs to be minimized."""
         C_hat = self.rows.astype(self.number) @ np.asarray(coef, dtype=self.number).T + intercept
         return self.sign * C_hat.reshape(self.C.shape) + self.offset
 

@@ -1,6 +1,6 @@
 """Regions and independent implementations of their support functions (used by ``certificate_problems.py``).
 
-    support(U) = max_{w in S} u.w,  one number per row of U,  where costs are minimised
+    support(U) = max_{w in S} u.w,  one number per row of U,  where costs are minimized
 
 Nothing here calls an oracle of the package.  Polytopes are given by their vertices, or by a formula where there are too
 many of them; the others by a formula, by a convex problem in one variable, or by Clarabel.

@@ -127,7 +127,7 @@ def test_smooth_regions(region):
     ]
     assert all(model.duality_gap_ <= 1e-6 for model in models)
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-6)
-    # The definition, with an independent minimiser.
+    # The definition, with an independent minimizer.
     from scipy.optimize import minimize
 
     def value(theta):

@@ -91,7 +91,7 @@ def test_sparse_features(fit_intercept):
     C = X[:, :4] + rng.normal(size=(80, 4))
     common = {"prior": "ridge", "fit_intercept": fit_intercept}
     model = SPOPlusRegressorCV(Simplex(), alphas=[np.inf], **common).fit(csr_array(X), C)
-    # Sparse features are not centred: with an intercept or not, the unit is their root mean square.
+    # Sparse features are not centered: with an intercept or not, the unit is their root mean square.
     Z = X / model.feature_scale_
     truth = best_ridge(Z, C - C.mean(axis=1, keepdims=True), C, fit_intercept)
     np.testing.assert_allclose(model.predict(X), truth.predict(Z), rtol=1e-7, atol=1e-8)

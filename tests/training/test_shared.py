@@ -318,7 +318,7 @@ def test_path_and_cross_validation():
     model = SPOPlusRegressorCV(Simplex(), shared=True, n_alphas=6).fit(X, C)
     assert model.coef_.shape == (3,)
     assert model.feature_scale_.shape == (3,)
-    # The same model on standardised data.
+    # The same model on standardized data.
     Z = X.reshape(-1, 3)
     Z = ((Z - Z.mean(axis=0)) / model.feature_scale_).reshape(len(X), -1)
     if np.isfinite(model.alpha_):

@@ -186,7 +186,7 @@ def test_certificates_are_computed_only_in_time(slow_machine, monkeypatch):
 @pytest.mark.parametrize("one_cost", [True, False])
 @pytest.mark.parametrize("kind", ["full rank", "collinear", "wide"])
 def test_quick_least_squares(kind, fit_intercept, one_cost):
-    """Normal equations if they are accurate, otherwise a pivoted factorisation: the same result as scikit-learn."""
+    """Normal equations if they are accurate, otherwise a pivoted factorization: the same result as scikit-learn."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4)) * [1.0, 1e3, 1e-3, 1.0] + [0.0, 5.0, 0.0, 1.0]
     if kind == "collinear":

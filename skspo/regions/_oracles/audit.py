@@ -35,7 +35,7 @@ class Witness(NamedTuple):
 
 
 class Witnesses:
-    """Decisions of an oracle that are kept for comparison; costs are to be minimised."""
+    """Decisions of an oracle that are kept for comparison; costs are to be minimized."""
 
     def __init__(self) -> None:
         self.bank: np.ndarray | None = None

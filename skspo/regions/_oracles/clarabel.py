@@ -228,14 +228,14 @@ class ConicSet:
                 (what,), attempt = self._trouble(Q[i : i + 1], x[None], z[None]), attempt + 1
             advice = "Badly scaled constraints are the usual cause; try units where decisions are near one."
             if found[i][2] not in _SOLVED:
-                text = f"Clarabel could not minimise the costs of {{row}} over the region: status {found[i][2]}. "
+                text = f"Clarabel could not minimize the costs of {{row}} over the region: status {found[i][2]}. "
                 raise row_error(SolverError, first + int(i), text + advice)
             if what:
                 text = f"Clarabel calls a decision for {{row}} optimal, but it {what}. "
                 raise row_error(SolverError, first + int(i), text + (WIDE if much_larger(Q[[i]]).any() else advice))
 
     def minimize(self, C: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Minimise each row of costs, in ``n_jobs`` processes."""
+        """Minimize each row of costs, in ``n_jobs`` processes."""
         if C.shape[0] == 0:
             return np.empty(C.shape)
         from joblib import Parallel, delayed
@@ -251,7 +251,7 @@ class ConicSet:
     def pull(self, W: np.ndarray) -> np.ndarray:
         """Move each row towards a relative interior point until it is inside.
 
-        The program for the last feasible point on the way from the centre to the row is strictly feasible, and Clarabel
+        The program for the last feasible point on the way from the center to the row is strictly feasible, and Clarabel
         solves it reliably.  It does not reliably find the projection of a row that is only 1e-8 outside.
         """
         clarabel = import_clarabel()
@@ -260,7 +260,7 @@ class ConicSet:
         steps -= (steps @ normals.T) @ normals
         others = np.setdiff1d(np.arange(self.A.shape[1]), self.columns)
         A_w, A_rest = self.A[:, self.columns].tocsr(), self.A[:, others].tocsr()
-        # Equalities of the decision alone hold along the step if they hold at the centre.  As constraints on theta
+        # Equalities of the decision alone hold along the step if they hold at the center.  As constraints on theta
         # they would be 1e-17 theta = 1e-10.
         is_zero = np.concatenate([np.full(cone_size(*c), c[0] == "zero") for c in self.cones])
         solved = is_zero & (np.diff(A_rest.indptr) == 0)
@@ -271,7 +271,7 @@ class ConicSet:
         left = [("zero", int((is_zero & ~solved).sum())), *(c for c in self.cones if c[0] != "zero")]
         n = others.size + 1
         q = np.zeros(n)
-        q[-1] = -1.0  # maximise the share theta of the step
+        q[-1] = -1.0  # maximize the share theta of the step
         b = np.concatenate([b_rest - A_w @ center, [2.0]])  # up to twice the step, to detect rows far inside
         kinds = [*(c for c in left if cone_size(*c)), ("nonneg", 1)]
         P, cones = sp.csc_array((n, n)), _clarabel_cones(kinds)
@@ -370,7 +370,7 @@ class ConicSet:
 
 
 def _grouped(cones: Cones) -> list[tuple[str, list[Parameter]]]:
-    """Group consecutive small cones of one kind, which become one vectorised constraint."""
+    """Group consecutive small cones of one kind, which become one vectorized constraint."""
     groups: list[tuple[str, list[Parameter]]] = []
     for kind, parameter in cones:
         if groups and groups[-1][0] == kind and kind in ("exp", "pow"):

@@ -241,7 +241,7 @@ class LinearModel:
         self.basis = self.highs.getBasis()
 
     def run(self, c: np.ndarray, restart: bool = True) -> Status:
-        """Minimise c.w, from the reference basis or from the end of the last run; return the status."""
+        """Minimize c.w, from the reference basis or from the end of the last run; return the status."""
         self.highs.changeColsCost(self.columns.size, self.columns, c)
         set_seconds(self.highs, self.time_limit)
         if restart:
@@ -280,7 +280,7 @@ class LinearModel:
         raise_status(self.highs, status, row, self.varies)
 
     def minimize_again(self, c: np.ndarray, row: int | str) -> np.ndarray:
-        """Minimise row of costs for which one linear program gave no proof."""
+        """Minimize row of costs for which one linear program gave no proof."""
         gap, w = np.inf, np.zeros(0)
         for start in (self.run, lambda c: self._run_dual()):
             try:

@@ -68,7 +68,7 @@ INTEGRAL = 1e-9  # largest distance of an integer decision from an integer in a 
 def solve_chunk(
     form: InequalityForm, C: np.ndarray, integers: np.ndarray, time_limit: float | None, first: int, *sides: np.ndarray
 ) -> np.ndarray:
-    """Minimise every row of ``C`` over the points of a polyhedron whose selected coordinates are integers.
+    """Minimize every row of ``C`` over the points of a polyhedron whose selected coordinates are integers.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ class _BranchAndBound:
         self.polish = None if integers.all() else new_model(form, {"primal_feasibility_tolerance": 1e-10})[0]
 
     def solve(self, c: np.ndarray, row: int, seconds: float, side: np.ndarray | None) -> np.ndarray:
-        """Minimise, round the integers, and minimise again over the continuous decisions."""
+        """Minimize, round the integers, and minimize again over the continuous decisions."""
         set_seconds(self.highs, seconds)
         if side is not None:
             self._set_sides(side)

@@ -61,7 +61,7 @@ def solve_tours(C: np.ndarray, n: int, whole: bool, first: int = 0) -> np.ndarra
     W, model = np.empty_like(C), _Model(n)
     for i, c in enumerate(scale_costs(C)):
         try:
-            W[i] = model.minimise(c, whole)
+            W[i] = model.minimize(c, whole)
         except SolverError as error:
             raise row_error(SolverError, first + i, f"{error} for {{row}}.") from error
     return W
@@ -109,7 +109,7 @@ class _Model:
         self.A = sp.csr_array(sp.vstack([self.A, rows], format="csr"))
         self.sides = np.append(self.sides, np.full(k, 2.0))
 
-    def minimise(self, c: np.ndarray, whole: bool) -> np.ndarray:
+    def minimize(self, c: np.ndarray, whole: bool) -> np.ndarray:
         """Best tour, by branch and bound; or the optimum of the linear program."""
         self._start(c)
         best, cost = None, np.inf

@@ -164,7 +164,7 @@ class CutModel:
     def minimize(
         self, center: np.ndarray, step: float, accuracy: float
     ) -> tuple[np.ndarray, float, Callable[[bool], Moments]]:
-        """Minimise the model plus the proximal term.
+        """Minimize the model plus the proximal term.
 
         Returns
         -------

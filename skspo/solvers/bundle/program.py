@@ -12,7 +12,7 @@ from ..._utils.limits import check_time
 def minimize_highest(
     A: np.ndarray, b: np.ndarray, group: np.ndarray, lasso: np.ndarray, offset: np.ndarray, accuracy: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Minimise sum_g max_{k in g} (b_k + A_k x) + |lasso x + offset|_1 + |x|^2 / 2.
+    """Minimize sum_g max_{k in g} (b_k + A_k x) + |lasso x + offset|_1 + |x|^2 / 2.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class _InteriorPoint:
         np.maximum.at(top, group, self.b)
         np.minimum.at(low, group, self.b)
         spread = top - low
-        # The start is centred within each group; slacks must not be lost to rounding.
+        # The start is centered within each group; slacks must not be lost to rounding.
         least = max(1e-3 * float(spread.mean()), 1e-12 * float(np.abs(self.b).max()), 1e-100)
         t = top + np.maximum(spread, least)
         s = t[group] - self.b

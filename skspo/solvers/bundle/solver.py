@@ -5,17 +5,17 @@ some Theta gives decisions v_i, and with them one cut per group, which holds for
 
     loss_g(Theta) >= b + <A, Theta>,   b = sum_i a_i c_i.(v_i - w_i),   A = 2 sum_i a_i (w_i - v_i) z_i^T    (i in g)
 
-The next point minimises the model, that is, the sum over groups of the highest cut, plus the penalty, which is not
-approximated, plus |Theta - centre|^2 / (2 step).  The multipliers of the cuts sum to one in each group and say how to
+The next point minimizes the model, that is, the sum over groups of the highest cut, plus the penalty, which is not
+approximated, plus |Theta - center|^2 / (2 step).  The multipliers of the cuts sum to one in each group and say how to
 average the v_i, so the averaged (b, A) are the moments of decisions in conv(S), and those prove a lower bound.
 
 The start.  If there are many samples, the driver starts from the fit to one in eight of them, which starts from one in
 eight of those, and so on.  Each level needs two dozen passes, so the total time is dominated by the last level.
 
 Phases.  ``descend``: the model predicts a decrease; the oracle is called at its minimum.  ``prove``: the model predicts
-no decrease near the centre; the program is solved again, accurately, and then for longer and longer steps, until the
+no decrease near the center; the program is solved again, accurately, and then for longer and longer steps, until the
 bound holds far away or rounding errors stop it.  ``polish``: a shorter step, for which the program is better
-conditioned, gives a better centre, from which the proof is tried again.
+conditioned, gives a better center, from which the proof is tried again.
 
 With many groups few passes are needed, but the quadratic program takes longer.
 """
@@ -42,7 +42,7 @@ MAX_STEP = 1e9
 #: predicted decrease, as a share of the objective, from which on multipliers are balanced
 BALANCE_FROM = 1e-5
 
-#: largest number of polished centres
+#: largest number of polished centers
 POLISHED = 5
 
 
@@ -63,7 +63,7 @@ class Stop(Exception):
 
 
 class BundleSolver(Solver):
-    """Exact minimisation by cutting planes around the best point.
+    """Exact minimization by cutting planes around the best point.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class BundleSolver(Solver):
         return Estimate(work, 8.0 * NUMBERS)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Minimise from ``start`` or from least squares; ``n_iter`` counts passes."""
+        """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""
         with one_blas_thread:  # the program's matrices are small
             search: BundleSearch | None = run.paused.pop(self.name, None)
             done = 0 if search is None else search.n_iter
@@ -209,7 +209,7 @@ class BundleSearch:
         return max(self.value, GAP_FLOOR * self.objective.trivial_value())
 
     def solve_program(self) -> None:
-        """Minimise the model around the centre, and improve the bound by its multipliers."""
+        """Minimize the model around the center, and improve the bound by its multipliers."""
         if self.progress.late():
             raise TimeIsUp
         size = self.size
@@ -221,9 +221,9 @@ class BundleSearch:
             accuracy = 1e-14 * size
         self.trial, predicted, self.balance = self.model.minimize(self.center, self.step, accuracy)
         self.decrease = self.value - predicted
-        # Balancing needs a factorisation, which is not worth it far from the optimum.
+        # Balancing needs a factorization, which is not worth it far from the optimum.
         self.balanced = self.decrease <= max(BALANCE_FROM, 10.0 * self.tol) * size
-        # Without a ridge, bounds depend on the distance of the centre, so the old one is computed again.
+        # Without a ridge, bounds depend on the distance of the center, so the old one is computed again.
         candidates = [self.moments, self.balance(False), *([self.balance(True)] if self.balanced else [])]
         bounds = [self.objective.dual_value_from_moments(*m, self.center) for m in candidates]
         self.moments, self.bound = candidates[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)

@@ -40,10 +40,10 @@ DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
 #: share of the gap to which balancing has to bring it, if it is to be tried again at once
 BALANCE_GAIN = 0.8
 
-#: the proximal centre moves when the gap of the proximal problem is this share of the whole
+#: the proximal center moves when the gap of the proximal problem is this share of the whole
 RECENTER = 0.5
 
-#: without a ridge, the proximal term decreases by this factor at each new centre, down to this weight if steps are long
+#: without a ridge, the proximal term decreases by this factor at each new center, down to this weight if steps are long
 #: enough there
 NEXT_MU, LEAST_MU = 0.3, 1e-3
 
@@ -314,7 +314,7 @@ class Ascent:
             self.cache.extend(self.problem, V, predictions)
 
     def recenter(self) -> None:
-        """Move the proximal centre."""
+        """Move the proximal center."""
         if not self.problem.proximal.any():
             return
         ridge = self.objective.l2.any()
@@ -360,7 +360,7 @@ class Ascent:
         return np.broadcast_to(mask[:, None] if self.problem.shared else mask[None, :], self.problem.shape)
 
     def ask(self, U: np.ndarray) -> np.ndarray:
-        """Decisions that maximise u_i.v."""
+        """Decisions that maximize u_i.v."""
         V = self.objective.region.solve_min(-U, self.memory)
         return np.ascontiguousarray(V, dtype=np.float64)
 

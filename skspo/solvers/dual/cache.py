@@ -94,7 +94,7 @@ class Cache:
         return weight / total
 
     def normalize(self) -> None:
-        """Normalise the weights in place."""
+        """Normalize the weights in place."""
         self.weight[:] = self.normalized(self.weight)
 
     def _arrange(self) -> None:

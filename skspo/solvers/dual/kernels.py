@@ -327,7 +327,7 @@ def sweep_points(
     """Ascend the dual in the point of one sample after another; change ``value``, ``multipliers`` and T in place.
 
     With u = c_i - 2 soft(T) z_i and kappa = 4 a_i |z_i|^2 the dual is a_i (u.dv - kappa |dv|^2 / 2) for a change dv,
-    at least that with an l1 penalty: its maximiser is the projection of v_i + u / kappa.
+    at least that with an l1 penalty: its maximizer is the projection of v_i + u / kappa.
 
     ``rest`` is a bound of what the best decision of a sample could gain along u before, in these columns.
     """

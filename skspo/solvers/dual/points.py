@@ -1,6 +1,6 @@
 """One point for each sample of a region that is a box with at most one linear constraint.
 
-For such regions (choice of k, fractional knapsack, box) the dual can be maximised exactly in the point v_i of a sample:
+For such regions (choice of k, fractional knapsack, box) the dual can be maximized exactly in the point v_i of a sample:
 a projection, which takes a few passes over its entries.  No decisions are kept, which would be many: those of a
 knapsack with hundreds of items differ in many of them, from one outer iteration to the next.
 

@@ -10,7 +10,7 @@ s_k = 1/sqrt(lam_k), zs_i = s z_i, costs cs_i = c_i - 2 prior z_i, base_k = (cen
 ridge, zero:
 
     T = base + 2 sum_i a_i (v_i - w_i) zs_i^T                        for decisions v_i in conv(S)
-    D = s soft(T, l1 s)                                              the minimiser of the Lagrangian
+    D = s soft(T, l1 s)                                              the minimizer of the Lagrangian
     dual = sum_i a_i cs_i.(v_i - w_i) + |base|^2/2 - |soft(T)|^2/2   concave, same blocks for all penalties
 
 Whitening.  Without any penalty the columns can be combined.  The proximal term is that of uncorrelated features of unit
@@ -141,7 +141,7 @@ class ScaledProblem:
         return np.matmul(V[:, None, :], self.Z[rows])[:, 0, :] * self.column_scale, lin
 
     def base(self, center: np.ndarray) -> np.ndarray:
-        """T of a proximal centre without any decisions."""
+        """T of a proximal center without any decisions."""
         D = np.where(self.proximal, center - self.prior, 0.0)
         if self.whitening is not None:
             D = (D @ self.whitening.vectors) * self.whitening.roots

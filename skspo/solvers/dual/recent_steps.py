@@ -1,7 +1,7 @@
 """Steps in the span of the last changes, for sweeps that converge slowly.
 
 Where the weights in use are right, a group of sweeps is a linear iteration, as Gauss-Seidel is.  The dual is a
-quadratic function of the lengths of the last changes and of that of the sweeps: its maximiser costs a few inner
+quadratic function of the lengths of the last changes and of that of the sweeps: its maximizer costs a few inner
 products of matrices that are at hand.  This is the method of conjugate gradients with sweeps as the preconditioner, as
 long as no weight meets its bound; a projection and a line search take care of bounds.
 """
@@ -51,7 +51,7 @@ class RecentSteps:
         return self.cache.weight - self.start[0], T - self.start[1]
 
     def ascend(self, T: np.ndarray) -> np.ndarray:
-        """Maximise the dual over the span of the changes, after sweeps; return the new T."""
+        """Maximize the dual over the span of the changes, after sweeps; return the new T."""
         steps = [self.change(T), *self.steps]
         weights, moments = np.stack([x for x, _ in steps]), np.stack([M.ravel() for _, M in steps])
         slope = weights @ (self.face.slot * self.cache.lin) - moments @ self.problem.soft(T).ravel()

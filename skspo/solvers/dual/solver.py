@@ -8,7 +8,7 @@ Every sample keeps the few decisions that it has met, with the weights of a conv
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
-    recentre   columns without a ridge have a proximal term; once its problem is solved well enough, the centre moves:
+    recenter   columns without a ridge have a proximal term; once its problem is solved well enough, the center moves:
                the method of multipliers
 
 With a ridge, regions that are a box with at most one linear constraint keep one point for each sample in place of
@@ -56,7 +56,7 @@ COMPILATION, LOADING = 10.0, 0.2
 
 
 class DualSolver(Solver):
-    """Exact minimisation by block-coordinate ascent of the dual.
+    """Exact minimization by block-coordinate ascent of the dual.
 
     Parameters
     ----------
@@ -105,14 +105,14 @@ class DualSolver(Solver):
         return run.deadline.left() >= (LOADING if compiled_before() else COMPILATION)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
-        """Minimise from ``start`` or from least squares; ``n_iter`` counts outer iterations."""
+        """Minimize from ``start`` or from least squares; ``n_iter`` counts outer iterations."""
         result, run.states.dual = self.solve_from(rows_of(objective), run, start, run.states.dual)
         return result
 
     def solve_from(
         self, objective: InMemoryObjective, run: Run, start: np.ndarray | None = None, state: State | None = None
     ) -> tuple[Result, State]:
-        """Minimise from the state of a fit to the same rows, and return the new one."""
+        """Minimize from the state of a fit to the same rows, and return the new one."""
         load_kernels(self.verbose)
         with one_blas_thread:  # also for results that do not depend on the number of threads
             start = objective.least_squares if start is None else start

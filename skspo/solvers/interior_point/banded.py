@@ -8,10 +8,10 @@ Conventions
     G = N^T diag(c) N,  c = 1 / D     Laplacian of the dual graph: face j has the edges c_jl to faces l, and c_j0 to the
                                       face that was left out
 
-Eliminating face j adds c_ji c_jl / c_j to the weight between its neighbours i and l, c_j being the sum of its weights.
-That is Cholesky's factorisation G = L diag(c_j) L^T with L_lj = -c_jl / c_j.  Nothing is subtracted, so the factor, and
+Eliminating face j adds c_ji c_jl / c_j to the weight between its neighbors i and l, c_j being the sum of its weights.
+That is Cholesky's factorization G = L diag(c_j) L^T with L_lj = -c_jl / c_j.  Nothing is subtracted, so the factor, and
 likewise the inverse, which is a sum of positive products, are accurate to a few units in the last place of each entry,
-however much the weights differ (Grassmann, Taksar and Heyman, 1985).  An orthogonal factorisation is not needed.
+however much the weights differ (Grassmann, Taksar and Heyman, 1985).  An orthogonal factorization is not needed.
 """
 
 from __future__ import annotations

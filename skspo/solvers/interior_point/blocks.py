@@ -148,7 +148,7 @@ class Block:
             K -= packed_squares(across, across * F[:, 0])
             return K
         if shared.simple:
-            # The same as a covariance that is centred first: the difference would lose what is left of a sample near a
+            # The same as a covariance that is centered first: the difference would lose what is left of a sample near a
             # vertex, where one entry of D is large.
             Y = shared.EZ - shared.A.T * (F * (D @ shared.AZ))[:, None, :]
             Y *= np.sqrt(D)[:, :, None]
@@ -174,7 +174,7 @@ class Block:
         return self.offset + u @ self.shared.form.E.T
 
     def center(self, mu: float, P: np.ndarray) -> None:
-        """Newton's method for min f.u - mu sum log u - mu sum log t, so that the start is centred and dual feasible."""
+        """Newton's method for min f.u - mu sum log u - mu sum log t: the start is then centered and dual feasible."""
         f = self.costs(P)
         u = np.array(np.broadcast_to(self.inside, f.shape), order="C")  # the default keeps the order of the strides
         todo = np.arange(f.shape[0])

@@ -17,7 +17,7 @@ from itertools import count
 
 import numpy as np
 
-#: an edge in the direction of travel: (node where it starts, edge, +1 if travelled from tail to head and else -1)
+#: an edge in the direction of travel: (node where it starts, edge, +1 if traveled from tail to head and else -1)
 Step = tuple[int, int, int]
 
 #: edges beyond which no drawing is looked for: the matrices of such a region would be too large anyway

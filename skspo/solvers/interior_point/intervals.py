@@ -51,7 +51,7 @@ MOVES = 5
 
 
 class IntervalSolver(Solver):
-    """Exact minimisation over boxes, without an l1 penalty.
+    """Exact minimization over boxes, without an l1 penalty.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ class Intervals:
 
 
 def _inverse(H: np.ndarray) -> np.ndarray:
-    """Inverses of positive definite matrices, slightly regularised; NaN if there is none."""
+    """Inverses of positive definite matrices, slightly regularized; NaN if there is none."""
     q = H.shape[1]
     size = np.trace(H, axis1=1, axis2=2) / q
     try:

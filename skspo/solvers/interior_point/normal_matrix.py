@@ -118,7 +118,7 @@ class NormalMatrix:
             H[j, :, : j + 1] = blocks.transpose(1, 0, 2)
 
     def factor(self, curvature: np.ndarray | float = 0.0) -> bool:
-        """Add the curvature (k, q) of a penalty to the diagonal, and factor, regularised only as far as needed.
+        """Add the curvature (k, q) of a penalty to the diagonal, and factor, regularized only as far as needed.
 
         Returns
         -------
@@ -139,12 +139,12 @@ class NormalMatrix:
         return False
 
     def solve(self, x: np.ndarray) -> np.ndarray:
-        """Solution of the regularised system for (k, q) numbers, without the checks of scipy.linalg.cho_solve."""
+        """Solution of the regularized system for (k, q) numbers, without the checks of scipy.linalg.cho_solve."""
         y, _ = scipy.linalg.lapack.dpotrs(self.H.T, x.T.ravel(), lower=0)
         return y.reshape(self.q, self.k).T
 
     def product(self, x: np.ndarray) -> np.ndarray:
-        """Product of the matrix, not regularised, with (k, q) numbers."""
+        """Product of the matrix, not regularized, with (k, q) numbers."""
         factor = self.on_diagonal.copy()
         self.on_diagonal[:] = self.diagonal
         y = scipy.linalg.blas.dsymv(1.0, self.H.T, x.T.ravel(), lower=1)

@@ -7,7 +7,7 @@ Conventions
         dual feasibility     f = A^T y + s + G^T r_1
         complementarity      t o r = (t.r, t_0 r_1 + r_0 t_1) = (mu, 0)
 
-    Both are linear but for the product, which is linearised at the scaled point of Nesterov and Todd (1997),
+    Both are linear but for the product, which is linearized at the scaled point of Nesterov and Todd (1997),
 
         point = W^{-1} t = W r,     W = eta (2 w w^T - J)^{1/2},     w_0^2 - |w_1|^2 = 1,     J = diag(1, -1, ..., -1)
 

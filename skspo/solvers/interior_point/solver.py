@@ -20,7 +20,7 @@ Conventions
 
     Z a basis of the directions in which decisions vary; everything else is batched small linear algebra, so the cost is
     linear in n.  Near the solution the entries of D range over 1 / mu^2: A D A^T is singular to working precision at a
-    degenerate vertex, and N^T D^{-1} N between vertices, so M is applied through the orthogonal factorisation of
+    degenerate vertex, and N^T D^{-1} N between vertices, so M is applied through the orthogonal factorization of
     D^{-1/2} N, which squares nothing.  With a single equality the first form is safe.  For flows in a planar graph the
     columns of N are faces (``cycles``), and N^T D^{-1} N is banded and is factored without subtractions (``banded``).
 
@@ -64,7 +64,7 @@ SHORT, FAR = 0.6, 300.0
 
 
 class InteriorPointSolver(Solver):
-    """Exact minimisation over polyhedra, with or without a quadratic constraint, in time linear in the samples.
+    """Exact minimization over polyhedra, with or without a quadratic constraint, in time linear in the samples.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class InteriorPointSolver(Solver):
                 # loss, and the prior for the penalty.
                 Theta = objective.canonical(objective.prior if objective.alpha > 0 else start)
                 return self.finish(objective, run, [(Theta, None)], 1)
-            # The largest factorisation cannot be interrupted.
+            # The largest factorization cannot be interrupted.
             whole = objective.design.shared or objective.l1.any()
             size = objective.shape[1] * float(objective.shape[0] if whole else k)
             if not run.deadline.allows(size**3 / 3.0, 0.5):

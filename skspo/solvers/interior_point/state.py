@@ -216,7 +216,7 @@ class State:
             self._start_lasso(mu)
 
     def _start_lasso(self, mu: float) -> None:
-        """P - n = Theta - prior with g = 0, in the middle of |g| <= l1, and the smaller of p and n centred."""
+        """P - n = Theta - prior with g = 0, in the middle of |g| <= l1, and the smaller of p and n centered."""
         l1 = np.broadcast_to(self.objective.l1, (self.k, self.q))
         self.is_l1 = l1 > 0
         self.l1 = l1[self.is_l1]
@@ -424,7 +424,7 @@ class State:
     def _combine(self, move: _Move, extra: _Move, ap: float, ad: float) -> tuple[_Move, float, float]:
         """Add as much of a corrector as makes the steps longest, separately for the two sides where they may differ.
 
-        A full corrector often points out of the region that the linearisation is good for (Colombo and Gondzio, 2008).
+        A full corrector often points out of the region that the linearization is good for (Colombo and Gondzio, 2008).
         """
         wp = wd = 0.0
         for w, (cp, cd) in zip(SHARES, self._lengths(move, extra, SHARES), strict=True):

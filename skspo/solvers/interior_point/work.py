@@ -26,7 +26,7 @@ def coupled_size(objective: LinearObjective) -> int:
 def predicted_work(objective: LinearObjective, run: Run, share: float = 1.0) -> float:
     """Multiplications of one iteration, roughly, for a share of the rows.
 
-    They are those of the small matrices of every sample, and of one factorisation.
+    They are those of the small matrices of every sample, and of one factorization.
     """
     d, q = objective.normals.shape[1], objective.design.n_coef
     n = share * objective.n_samples
@@ -49,7 +49,7 @@ def predicted_work(objective: LinearObjective, run: Run, share: float = 1.0) -> 
 
 
 def iteration_work(objective: LinearObjective, run: Run, share: float = 1.0) -> float:
-    """Work of one iteration: products and factorisations, and operations on arrays of the size of the iterate."""
+    """Work of one iteration: products and factorizations, and operations on arrays of the size of the iterate."""
     region: Any = objective.region
     d = objective.normals.shape[1]
     form = region.standard_form(d) if has(region, "standard_form") else region.quadratic_form(d).standard

@@ -406,7 +406,7 @@ class LineSearchSolver(SPODescentSolver):
 
 
 def least_absolute(objective: InMemoryObjective, deadline: Deadline, n_iter: int = 30) -> np.ndarray:
-    """Coefficients that roughly minimise the absolute error, by reweighted least squares for all costs at once."""
+    """Coefficients that roughly minimize the absolute error, by reweighted least squares for all costs at once."""
     design, Theta = objective.design, objective.least_squares
     C = objective.C if objective.offset is None else objective.C - objective.offset
     work = design.n_coef**2 * (C.size + C.shape[1] * float(design.n_coef))

@@ -1,4 +1,4 @@
-"""Exact minimisation of the SPO loss by mixed-integer programming over the vertices of the region.
+"""Exact minimization of the SPO loss by mixed-integer programming over the vertices of the region.
 
     min  sum_i a_i sum_v (c_i.v - c_i.w_i) delta_iv  +  penalty(Theta)
     s.t. sum_v delta_iv = 1,   delta binary,   |Theta_jk| <= 1
@@ -174,7 +174,7 @@ class _Program(NamedTuple):
 
 
 class MILPSolver(Solver):
-    """Minimisation of the SPO loss for small data, over all models whose decisions are unique by ``MARGIN``.
+    """Minimization of the SPO loss for small data, over all models whose decisions are unique by ``MARGIN``.
 
     Parameters
     ----------
