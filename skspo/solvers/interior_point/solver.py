@@ -48,7 +48,7 @@ from ...regions.base import Region
 from ...regions.capabilities import has
 from ..base import CERTIFICATE, Estimate, Progress, Result, Solver, Status, pass_work
 from .reduced_form import forms_of
-from .state import GROWN, State
+from .state import State
 from .work import coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
 from .working_set import FIRST_TOL, WorkingSet, leaves_out_rows
 
@@ -60,7 +60,7 @@ LEAST_ITERATIONS = 20
 
 #: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
 #: mu at FAR typical costs
-SHORT, FAR = 0.6, 300.0
+SHORT, GROWN, FAR = 0.6, 5.0, 300.0
 
 
 class InteriorPointSolver(Solver):

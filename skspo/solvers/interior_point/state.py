@@ -34,9 +34,6 @@ PLANAR_WORK = 4_000
 START, CURVED_START = 0.3, 0.1
 MOST, CURVED_MOST = 0.995, 0.95
 
-#: growth of the coefficients from which on the optimum counts as far away
-GROWN = 5.0
-
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
 

@@ -32,7 +32,7 @@ from ..._utils.limits import TimeIsUp
 from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status
 from .reduced_form import ReducedForm, forms_of
-from .state import GROWN, State
+from .state import State
 from .work import iteration_work, undecided_share
 
 #: expected share of undecided rows up to which it pays to leave out the others
@@ -43,6 +43,9 @@ FIRST_TOL = 1e-2
 
 #: largest numbers of iterations of a round, and of rounds
 ITERATIONS, ROUNDS = 60, 8
+
+#: growth of the coefficients at which iterations stop: the sum of a cut and few rows may be unbounded
+UNBOUNDED = 1e3
 
 #: share of the time for the fit to a sample
 FOR_SAMPLE = 0.25
@@ -180,8 +183,8 @@ def minimize_undecided(
             now = state.gap()
             if now <= gap and (state.moment_error() <= 1e-3 * gap or now <= 1e-3 * gap):
                 break
-            # The sum of a cut and few rows may be unbounded.  Rows that are undecided far away take part from then on.
-            if max(state.step()) == 0.0 or state.growth() > GROWN:
+            # Rows that are decided otherwise far away take part from then on.
+            if max(state.step()) == 0.0 or state.growth() > UNBOUNDED:
                 break
         Theta, V = state.coefficients(), state.decisions()
     state.release()
