@@ -4,15 +4,17 @@
     python benchmarks/scale.py --quick             10,000 rows
     python benchmarks/scale.py --sizes 1e6         other sizes
     python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster, cluster-tuned
-    python benchmarks/scale.py --out FILE.md       also write the table into this file, and results/scale.json beside it
+    python benchmarks/scale.py --features 20 50    more features, to a gap of 1e-4, of ten classes: 100,000 and 400,000 rows
+    python benchmarks/scale.py --out FILE.md       also write the table into this file, and results/scale.json (or
+                                                   scale_features.json) beside it
 
 "cluster-tuned" has workers whose malloc keeps memory for the next array instead of returning it immediately (see
 TUNED).
 
 Every fit runs in its own process (and, on the cluster, two worker processes), without a penalty, to a relative duality
-gap of 1e-6.  Columns:
+gap of 1e-6, with five features.  Columns:
 
-    passes      of the bundle method over the data; four more come before the first
+    passes      of the bundle method over the data; four more come before the first; iterations of other solvers
     s           the whole fit, data on disk to certified coefficients; the start of the cluster is not counted
     cpu s       processor time of the fit; on the cluster, of the driver and the workers together, dask's included
     s/pass      time of the bundle method by pass, its quadratic programs included
@@ -32,7 +34,7 @@ import tempfile
 import threading
 import time
 import warnings
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -58,13 +60,14 @@ PROBLEMS = {
 }
 
 
-def write_data(problem: str, n: int, folder: Path) -> None:
+def write_data(problem: str, n: int, p: int, folder: Path) -> None:
     """Write X.npy and y.npy block by block: one true model, a seed per block."""
     make, params, _, d = PROBLEMS[problem]
+    params = {**params, "n_features": p}
     *_, coef = make(10, **params, random_state=0, return_coef=True)
     X, C = (
         np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=np.float64, shape=(n, width))
-        for name, width in (("X", 5), ("y", d))
+        for name, width in (("X", p), ("y", d))
     )
     for start in range(0, n, BLOCK):
         rows = slice(start, min(start + BLOCK, n))
@@ -106,7 +109,7 @@ def report(model: SPOPlusRegressor, seconds: float, **more: object) -> None:
     print(json.dumps(row))
 
 
-def fit_local(problem: str, folder: Path, where: str) -> None:
+def fit_local(problem: str, folder: Path, where: str, tol: float) -> None:
     import skspo.data.chunks
 
     region = PROBLEMS[problem][2]
@@ -118,18 +121,18 @@ def fit_local(problem: str, folder: Path, where: str) -> None:
     private = PrivateMemory()
     private.start()
     began, used = time.perf_counter(), time.process_time()
-    model = SPOPlusRegressor(region).fit(X, C)
+    model = SPOPlusRegressor(region, tol=tol).fit(X, C)
     seconds, used = time.perf_counter() - began, time.process_time() - used
     report(model, seconds, cpu=used, rss=peak_rss(), private=private.peak)
 
 
-def fit_cluster(problem: str, folder: Path, tuned: bool) -> None:
+def fit_cluster(problem: str, folder: Path, tuned: bool, tol: float) -> None:
     import dask
     import dask.array as da
     from distributed import Client, LocalCluster
 
     region, d = PROBLEMS[problem][2:]
-    n = np.load(folder / "X.npy", mmap_mode="r").shape[0]
+    n, p = np.load(folder / "X.npy", mmap_mode="r").shape
     edges = np.linspace(0, n, max(2, n // BLOCK) + 1).astype(int)
 
     def lazy(name: str, width: int) -> da.Array:
@@ -149,13 +152,13 @@ def fit_cluster(problem: str, folder: Path, tuned: bool) -> None:
             return time.process_time() + sum(client.run(time.process_time).values())
 
         began, before = time.perf_counter(), used()
-        model = SPOPlusRegressor(region).fit(lazy("X", 5), lazy("y", d))
+        model = SPOPlusRegressor(region, tol=tol).fit(lazy("X", p), lazy("y", d))
         seconds, cpu = time.perf_counter() - began, used() - before
         report(model, seconds, cpu=cpu, rss=peak_rss(), worker=max(client.run(peak_rss).values()))
 
 
-def run(problem: str, folder: Path, where: str) -> dict:
-    command = [sys.executable, __file__, "--child", problem, str(folder), where]
+def run(problem: str, folder: Path, where: str, tol: float) -> dict:
+    command = [sys.executable, __file__, "--child", problem, str(folder), where, str(tol)]
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode:
@@ -169,35 +172,47 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="10,000 rows")
     parser.add_argument("--sizes", nargs="+", type=float, help="numbers of rows")
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--features", nargs="+", type=int, help="numbers of features")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS)
     parser.add_argument("--where", nargs="+", choices=WHERE)
     out_option(parser)
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         warnings.simplefilter("ignore")  # the gap is in the table
-        problem, folder, where = args.child
+        problem, folder, where = args.child[:3]
         if where.startswith("cluster"):
-            fit_cluster(problem, Path(folder), where == "cluster-tuned")
+            fit_cluster(problem, Path(folder), where == "cluster-tuned", float(args.child[3]))
         else:
-            fit_local(problem, Path(folder), where)
+            fit_local(problem, Path(folder), where, float(args.child[3]))
         return
-    sizes = [int(n) for n in args.sizes or ([1e4] if args.quick else [1e4, 1e5, 1e6, 1e7])]
-    columns = {"problem": "", "n": ",", "where": "", "solver": "", "passes": "d", "s": seconds, "cpu s": ".1f"}
+    many = args.features is not None
+    sizes = [int(n) for n in args.sizes or ([1e4] if args.quick else [1e5, 4e5] if many else [1e4, 1e5, 1e6, 1e7])]
+    columns = {
+        "problem": "",
+        "n": ",",
+        **({"p": "d"} if many else {}),
+        "where": "",
+        "solver": "",
+        "passes": "d",
+        "s": seconds,
+        "cpu s": ".1f",
+    }
     columns |= {"s/pass": ".3f", "gap": ".0e", "RSS, MB": resident, "private, MB": ".0f"}
     options = {"packages": ("numpy", "scipy"), "file": args.out, "quick": args.quick}
-    table = Table("scale", key=("problem", "n", "where"), columns=columns, **options)
+    name, key = ("scale_features", ("problem", "n", "p", "where")) if many else ("scale", ("problem", "n", "where"))
+    table = Table(name, key=key, columns=columns, **options)
     print(table.head(), flush=True)
-    for problem in args.problems:
-        for n in sizes:
-            with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                write_data(problem, n, folder)
-                for where in args.where or WHERE:
-                    if where == "memory" and n > IN_MEMORY:
-                        continue
-                    row = run(problem, folder, where)
-                    print(table.add({"problem": problem, "n": n, "where": where, **row}), flush=True)
+    problems = args.problems or (["ten classes"] if many else list(PROBLEMS))
+    for problem, n, p in product(problems, sizes, args.features or [5]):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            write_data(problem, n, p, folder)
+            for where in args.where or WHERE:
+                if where == "memory" and n > IN_MEMORY:
+                    continue
+                row = run(problem, folder, where, 1e-4 if many else 1e-6)
+                print(table.add({"problem": problem, "n": n, "p": p, "where": where, **row}), flush=True)
     table.write()
 
 
