@@ -4,7 +4,7 @@
     python benchmarks/scale.py --quick             10,000 rows
     python benchmarks/scale.py --sizes 1e6         other sizes
     python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster, cluster-tuned
-    python benchmarks/scale.py --features 20 50    more features, to a gap of 1e-4, of ten classes: 100,000 and 400,000 rows
+    python benchmarks/scale.py --features 20 50    ten classes with more features, to a gap of 1e-4
     python benchmarks/scale.py --out FILE.md       also write the table into this file, and results/scale.json (or
                                                    scale_features.json) beside it
 

@@ -60,7 +60,9 @@ def test_same_optimum_as_with_all_rows(few, name, alpha, l1_ratio):
     objective = InMemoryObjective(SPOPlusLoss(region), X, C, weight, alpha=alpha, l1_ratio=l1_ratio)
     assert leaves_out_rows(objective)
     run = Run()
-    result = WorkingSet(InteriorPointSolver(tol=1e-6), objective, None).run(run, InteriorPointSolver()._fit_sample)
+    solver = InteriorPointSolver(tol=1e-6)
+    search = WorkingSet(objective, solver.tol, objective.least_squares, np.inf, [])
+    result = search.run(run, solver, solver._fit_sample)
     best = all_rows(objective, tol=1e-9)
     assert result.converged and result.gap <= 1e-6
     assert_allclose(result.objective, objective.value(result.coef), rtol=1e-12)

@@ -114,8 +114,9 @@ class InteriorPointSolver(Solver):
             if isinstance(paused, _Search):
                 return paused.go_on(run, objective.least_squares if start is None else start)
             if paused is not None or leaves_out_rows(objective):
-                search = WorkingSet(self, objective, start) if paused is None else paused
-                result = search.run(run, self._fit_sample)
+                Theta = objective.least_squares if start is None else start
+                search = WorkingSet(objective, self.tol, Theta, np.inf, []) if paused is None else paused
+                result = search.run(run, self, self._fit_sample)
                 if result is not None:
                     return result
                 start = search.best[0]

@@ -38,8 +38,8 @@ from .work import iteration_work, undecided_share
 #: expected share of undecided rows up to which it pays to leave out the others
 WORTH = 0.3
 
-#: relative gap of the fits to samples and of the first round
-FIRST_TOL = 1e-2
+#: relative gap of the fits to samples and of the first round; and share of the tolerance for other rounds
+FIRST_TOL, LAST_TOL = 1e-2, 0.25
 
 #: largest numbers of iterations of a round, and of rounds
 ITERATIONS, ROUNDS = 60, 8
@@ -58,48 +58,60 @@ def most_rows(objective: LinearObjective) -> int:
     return objective.n_samples if objective.in_memory else most
 
 
+def can_leave_out_rows(objective: LinearObjective) -> bool:
+    """Whether passes are fast, and decisions the same for models that are near."""
+    region = objective.region
+    fast = not (region.oracle_is_solver or objective.design.sparse)
+    return fast and has(region, "standard_form") and has(region, "repair")
+
+
 def leaves_out_rows(objective: LinearObjective) -> bool:
     """Whether only undecided rows take part: if they are expected to be few, or if all do not fit into memory."""
-    if objective.region.oracle_is_solver or not has(objective.region, "standard_form"):
-        return False  # passes are slow, or decisions differ between any two models
+    if not can_leave_out_rows(objective):
+        return False
     return undecided_share(objective) <= WORTH or objective.n_samples > most_rows(objective)
 
 
 class WorkingSet:
-    """Models and bound of one run.
+    """Models, and the best one and the best bound so far.
 
     Parameters
     ----------
-    solver : Solver
-        Gives name, tolerance and verbosity.
     objective : LinearObjective
-    start : ndarray or None
+    tol : float
+        Relative gap at which to stop.
+    Theta : ndarray
         Coefficients that the result must not be worse than.
+    value : float
+        Their objective.
+    models : list of ndarray
+        Models near the optimum.
     """
 
-    def __init__(self, solver: Solver, objective: LinearObjective, start: np.ndarray | None) -> None:
-        self.solver, self.objective = solver, objective
-        self.best = (objective.least_squares if start is None else start), np.inf
-        self.bound, self.n_iter, self.rounds = ZERO_BOUND, 0, 0
-        self.models: list[np.ndarray] = []
+    def __init__(
+        self, objective: LinearObjective, tol: float, Theta: np.ndarray, value: float, models: list[np.ndarray]
+    ) -> None:
+        self.objective, self.tol, self.models = objective, tol, models
+        self.best, self.bound = (Theta, value), ZERO_BOUND
+        self.n_iter = self.rounds = 0
 
-    def run(self, run: Run, fit: Callable[[LinearObjective, Run], Result]) -> Result | None:
+    def run(self, run: Run, solver: Solver, fit: Callable[[LinearObjective, Run], Result]) -> Result | None:
         """Minimize, or go on after a pause; None if all rows had better take part, and if they fit into memory.
 
         ``fit`` is for samples.
         """
-        objective, solver = self.objective, self.solver
-        verbose = getattr(solver, "verbose", 0)
-        progress = Progress(solver.name, objective, run, verbose, tol=solver.tol, done=self.n_iter)
+        objective = self.objective
+        progress = Progress(solver.name, objective, run, getattr(solver, "verbose", 0), tol=self.tol, done=self.n_iter)
         progress.begin()
         status, message = Status.CONVERGED, ""
         try:
             if not self.models:
                 self._move(self.best[0])
-                if not self._fit_samples(run, fit):
+                if not self._fit_samples(run, solver, fit):
                     return None
-            while self._gap() > solver.tol:
-                if self.rounds == ROUNDS or not self._round(run):
+            while self.gap() > self.tol:
+                tol = LAST_TOL * self.tol if self.rounds else FIRST_TOL
+                if self.rounds == ROUNDS or not self.round(run, most_rows(objective), tol):
                     if objective.n_samples <= most_rows(objective):
                         return None
                     status, message = Status.NUMERICAL_LIMIT, "the undecided rows do not fit into memory"
@@ -107,7 +119,7 @@ class WorkingSet:
                 progress(self.n_iter, self.best[1], self.bound.value)
                 if progress.late():
                     raise TimeIsUp
-                if progress.spend(0.0) and self._gap() > solver.tol:
+                if run.budget.used_up and self.gap() > self.tol:
                     status = Status.PAUSED
                     run.paused[solver.name] = self
                     break
@@ -121,7 +133,8 @@ class WorkingSet:
         """Denominator of relative gaps."""
         return max(self.best[1], GAP_FLOOR * self.objective.trivial_value())
 
-    def _gap(self) -> float:
+    def gap(self) -> float:
+        """Relative gap of the best model and the best bound."""
         return self.objective.relative_gap(self.best[1], self.bound.value)
 
     def _move(self, Theta: np.ndarray) -> None:
@@ -130,7 +143,7 @@ class WorkingSet:
         if value < self.best[1]:
             self.best = Theta, value
 
-    def _fit_samples(self, run: Run, fit: Callable[[LinearObjective, Run], Result]) -> bool:
+    def _fit_samples(self, run: Run, solver: Solver, fit: Callable[[LinearObjective, Run], Result]) -> bool:
         """The first models; False if there are no samples."""
         fits = []
         for part in range(2):
@@ -138,9 +151,8 @@ class WorkingSet:
             if sample is None:
                 return False
             alone = run.on_sample(FOR_SAMPLE)
-            progress = Progress(
-                f"sample of {sample.n_samples} rows", self.objective, run, getattr(self.solver, "verbose", 0)
-            )
+            name = f"sample of {sample.n_samples} rows"
+            progress = Progress(name, self.objective, run, getattr(solver, "verbose", 0))
             with progress.task or nullcontext():
                 fits.append(fit(sample, alone).coef)
             run.budget.spent += alone.budget.spent
@@ -149,17 +161,16 @@ class WorkingSet:
             self._move(Theta)
         return True
 
-    def _round(self, run: Run) -> bool:
-        """Minimize over undecided rows; False if there are too many, or none."""
+    def round(self, run: Run, most: int, tol: float) -> bool:
+        """Minimize over undecided rows, to this relative gap; False if there are more than ``most``, or none."""
         objective = self.objective
-        found = objective.undecided_rows(self.models, most_rows(objective))
+        found = objective.undecided_rows(self.models, most)
         if found is None or found.rows.n_samples == 0:
             return False
         forms = forms_of(found.rows, run)
         if not forms or not forms[0].directions.size or not any(form.A.shape[1] for form in forms):
             return False
-        gap = (0.25 * self.solver.tol if self.rounds else FIRST_TOL) * self._size()
-        Theta, V, n_iter = minimize_undecided(found, forms, run, self.best[0], gap)
+        Theta, V, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size())
         self.n_iter, self.rounds = self.n_iter + n_iter, self.rounds + 1
         self.models.append(Theta)
         self._move(Theta)
