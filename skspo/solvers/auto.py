@@ -66,7 +66,7 @@ def memory_of_machine() -> float:
 
 def bytes_to_load(objective: LinearObjective, solver: Solver | type[Solver]) -> float:
     """Memory of the rows, if they have to be loaded for a solver."""
-    return 0.0 if solver.supports_chunks else objective.bytes_to_load
+    return objective.bytes_to_load if solver.loads_rows(objective) else 0.0
 
 
 def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[str]:

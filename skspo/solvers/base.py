@@ -192,6 +192,11 @@ class Solver(BaseEstimator):
         return Estimate(np.inf, 0.0)
 
     @classmethod
+    def loads_rows(cls, objective: LinearObjective) -> bool:
+        """Whether the solver needs all rows in memory."""
+        return not cls.supports_chunks
+
+    @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
         """Whether the remaining time is enough for the first steps; if not, "auto" does not use the solver."""
         return True
@@ -289,7 +294,9 @@ def check_data(
 ) -> None:
     """Raise an error if the solver needs more than ``limit`` bytes to load the rows, or if it needs dense features."""
     if memory > limit:
-        able = [repr(name) for name, cls in others.items() if cls.supports_chunks and not cls.missing(objective.region)]
+        able = [
+            repr(k) for k, cls in others.items() if not (cls.loads_rows(objective) or cls.missing(objective.region))
+        ]
         raise ValueError(
             f"solver={solver.name!r} needs all rows in memory, and to load them takes {memory / 2**30:.2g} GB, more "
             f"than half of the memory of this computer. Solvers that read them chunk by chunk: {', '.join(able)}; or "

@@ -198,7 +198,7 @@ def run_chain(
         try:
             if deadline.reached or deadline.left() <= 0:
                 raise TimeIsUp
-            rows = objective if solver.supports_chunks else loaded()
+            rows = loaded() if solver.loads_rows(objective) else objective
             sampled = not rows.in_memory if solver.starts_from_sample is None else solver.starts_from_sample
             if start is None and sampled:
                 start = first_start = fit_sample(rows, run, solver, minimize)

@@ -94,12 +94,17 @@ class InteriorPointSolver(Solver):
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Iterations and a certificate; memory of the iterate, a block of matrices, and the coupled matrix."""
-        share, work, memory = 1.0, ITERATIONS * iteration_work(objective, run), objective.bytes_to_load
+        share, work = 1.0, ITERATIONS * iteration_work(objective, run)
         if leaves_out_rows(objective):
-            share, work, memory = undecided_share(objective), ITERATIONS * working_set_work(objective, run), 0.0
+            share, work = undecided_share(objective), ITERATIONS * working_set_work(objective, run)
         size = coupled_size(objective)
-        memory += 8.0 * (COPIES * share * objective.n_samples * objective.normals.shape[1] + 2.0 * float(size) ** 2)
+        memory = 8.0 * (COPIES * share * objective.n_samples * objective.normals.shape[1] + 2.0 * float(size) ** 2)
         return Estimate(work + CERTIFICATE * pass_work(objective), memory)
+
+    @classmethod
+    def loads_rows(cls, objective: LinearObjective) -> bool:
+        """Rows are loaded if they fit into memory, and if all of them had better take part."""
+        return not leaves_out_rows(objective)
 
     @classmethod
     def fits(cls, objective: LinearObjective, run: Run) -> bool:
