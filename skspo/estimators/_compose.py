@@ -40,14 +40,9 @@ def check_same(given: Region | None, own: Region, name: str) -> None:
 
 
 def with_region(estimator: BaseEstimator, region: Region | None) -> BaseEstimator:
-    """Clone of an estimator, or of a pipeline, that decides in a region.
+    """Clone of an estimator, or of a pipeline, that decides in a region; None means that it must have one.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Estimators of skspo get the region if they have none.  Other regressors are wrapped in ``TwoStageRegressor``.
-    region : Region or None
-        None means that the estimator must have a region.
+    Estimators of skspo get the region if they have none.  Other regressors are wrapped in ``TwoStageRegressor``.
     """
     if isinstance(estimator, Pipeline):
         pipeline = clone(estimator)

@@ -367,16 +367,7 @@ def minus_spo_plus(point: PathPoint, spo: float, spo_plus: float, data: Training
 
 
 class KnownLinearRegressor(DecisionMixin, RegressorMixin, BaseEstimator):
-    """Linear model with given coefficients, for scorers.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (d, n_features), or (q,) if shared
-    intercept : ndarray of shape (d,), or float if shared
-    region : Region
-    one_cost : bool, default=False
-        Whether predictions have one dimension.
-    """
+    """Linear model with given coefficients, for scorers."""
 
     _fitted_with: frozenset[str] = frozenset()
 

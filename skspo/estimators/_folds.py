@@ -104,28 +104,8 @@ class Scores(NamedTuple):
 class Fold:
     """Path of models of one fold; it grows by ``advance``, and can go to another process between two calls.
 
-    Parameters
-    ----------
-    region : Region
-        For held-out decisions.
-    training_region : Region
-        For training.
-    data : TrainingData
-        All samples.
-    train, test : ndarray
-        The rows of both parts.
-    make_objective : callable
-        Returns the training problem of a region and data.
-    l1_ratio : float
-    options : SolverOptions
-    score : callable
-        Returns the score of a model with these mean losses on these held-out data.
-    n_fits : int
-        Number of fits of all folds.
-    name : str
-        For progress reports.
-    parts : callable, optional
-        Returns both parts of the data, if their features are not rows of those of ``data``.
+    ``make_objective`` returns the training problem of a region and data; ``n_fits`` is the number of fits of all folds.
+    ``parts`` returns both parts of the data, if their features are not rows of those of ``data``.
     """
 
     def __init__(
@@ -256,16 +236,8 @@ def excess_regret(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean regret of each candidate above the lowest one, and the standard error of this difference.
 
-    All candidates have the same samples, so these are paired differences.
-
-    Parameters
-    ----------
-    regret : ndarray of shape (m, k)
-        Regret of each sample and candidate.
-    weight : ndarray of shape (m,)
-        Not all zero.
-    codes : ndarray of int, shape (m,), optional
-        Number of the group of each sample: groups are independent, and not samples.
+    All candidates have the same samples, so these are paired differences.  ``regret`` has shape (m, k); with ``codes``,
+    the number of the group of each sample, groups are independent, and not samples.
     """
     share = weight / weight.sum()
     best = int(np.argmin(share @ regret))
@@ -379,27 +351,8 @@ def fit_folds(
     """Fit and score the paths of all folds, ``n_jobs`` at the same time.
 
     Folds take turns, a few alphas each, so that the paths end where the mean score over folds says so
-    (``end_of_path``).  If all folds together are too large to be kept in memory, each is fitted to its end.
-
-    Parameters
-    ----------
-    folds : list of Fold
-    alphas : ndarray
-        In decreasing order.
-    deadline : Deadline
-        Of the folds and of the fit to all data.
-    n_jobs : int or None
-    patience : int or None
-    pooled, guarded : bool
-        See ``tabulate``.
-    activity : Activity
-        Counts the fits.  Parallel workers show nothing themselves.
-
-    Returns
-    -------
-    folds : list of Fold
-    table : Table
-        It does not depend on ``n_jobs``.
+    (``end_of_path``).  If all folds together are too large to be kept in memory, each is fitted to its end.  The
+    deadline is that of the folds and of the fit to all data.  The table does not depend on ``n_jobs``.
     """
     jobs = count_workers(n_jobs, len(folds))
     turns = -(-len(folds) // jobs)

@@ -43,26 +43,18 @@ class HeldOutRisk:
     ----------
     name, other_name : str
         Class of the model, and of the one it is compared with ("" if there is none).
-    mean_loss, normalized_loss : float
-        Mean regret (SPO loss), and its ratio to the mean absolute best cost.
-    interval, normalized_interval : (float, float)
-        Bootstrap intervals of both: approximate.
+    mean_loss, other_mean_loss, normalized_loss : float
+        Mean regret (SPO loss) of both, and the ratio of the first to the mean absolute best cost.
+    difference, ratio : float
+        Mean regret minus that of the other model, negative if this model is better, and divided by it.
+    interval, normalized_interval, difference_interval, ratio_interval : (float, float)
+        Bootstrap intervals: approximate.
     group_mean_loss : float
         Mean over groups of the mean regret of a group; NaN without groups.
     upper_bound : float
         Proved upper bound of the risk, the expected regret; with groups, of the expected mean regret of a group.
-    other_mean_loss : float
-        Mean regret of the other model.
-    difference : float
-        Mean regret minus that of the other model; negative if this model is better.
-    difference_interval : (float, float)
-        Bootstrap interval of the difference: approximate.
     difference_bounds : (float, float)
         Proved interval of the difference of the two risks, with groups as well.
-    ratio : float
-        Mean regret divided by that of the other model.
-    ratio_interval : (float, float)
-        Bootstrap interval of the ratio: approximate.
     loss_bound : float
         Assumed upper bound on the regret of any sample, or the cap.
     capped : bool

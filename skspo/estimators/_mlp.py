@@ -73,8 +73,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden units.
     shared : bool, default=False
-        Whether one network serves all costs, each of which has features of its own: X then holds d consecutive blocks
-        of q features, one block per cost (see :func:`stack_items`), and the network predicts a cost from its block.
+        Whether one network serves all costs, each from its own features: X then has d consecutive blocks of q features,
+        one block per cost (see :func:`stack_items`).
     learning_rate_init : float, default=0.001
         Step size of Adam.
     batch_size : int or "auto", default="auto"
@@ -278,16 +278,11 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         offset: ArrayLike | None = None,
         region_params: RegionParams | None = None,
     ) -> SPOMLPRegressor:
-        """Train for one more epoch, on the given samples.
-
-        The first call sets the typical size of the costs.
+        """Train for one more epoch, on the given samples; the first call sets the typical size of the costs.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples, d) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-        offset, region_params
+        X, y, sample_weight, offset, region_params
             As in ``fit``.
 
         Returns

@@ -82,22 +82,7 @@ def alpha_grid(
 
 
 class PenaltyPath:
-    """Models for decreasing alphas, each started from the one before.
-
-    Parameters
-    ----------
-    objective : InMemoryObjective
-        With any penalty.
-    run : Run
-        All models share its caches.
-    l1_ratio : float
-    options : SolverOptions
-
-    Attributes
-    ----------
-    points : list of PathPoint
-        The models so far.
-    """
+    """Models for decreasing alphas, each started from the one before; all share the caches of ``run``."""
 
     def __init__(self, objective: InMemoryObjective, run: Run, l1_ratio: float, options: SolverOptions) -> None:
         self.objective, self.run, self.l1_ratio, self.options = objective, run, l1_ratio, options
@@ -117,23 +102,10 @@ class PenaltyPath:
         n_left: int | None = None,
         judge: Callable[[PathPoint], None] = lambda point: None,
     ) -> list[PathPoint]:
-        """Fit models for the next alphas.
+        """Fit models for the next alphas, which decrease, and return them.
 
-        Parameters
-        ----------
-        alphas : ndarray
-            In decreasing order, below those before.
-        deadline : Deadline
-            When the path must end.
-        n_left : int, optional
-            Number of alphas until then; by default there are no others.
-        judge : callable, optional
-            Called with each model; its time is part of the model's share.
-
-        Returns
-        -------
-        points : list of PathPoint
-            The new models.  If the shares of the time are too short for a fit, some are copies of the one before.
+        ``n_left`` is the number of alphas until the deadline, by default those given.  ``judge`` is called with each
+        model; its time is part of the model's share.  If shares are too short for a fit, some are copies.
         """
         first, n_left = len(self.points), len(alphas) if n_left is None else n_left
         for before, alpha in enumerate(alphas):

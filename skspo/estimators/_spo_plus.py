@@ -372,10 +372,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples, d) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-        offset, region_params
+        X, y, sample_weight, offset, region_params
             As in ``fit``.
 
         Returns
