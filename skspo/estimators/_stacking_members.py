@@ -55,7 +55,7 @@ def default_members(n_samples: int, n_features: int, seed: int) -> list[Named]:
     """
     kernel = Nystroem(
         gamma=1.0 / (2 * n_features),  # standardized features: distances are of order sqrt(2 n_features)
-        n_components=min(KERNEL_FEATURES, n_samples),
+        n_components=min(KERNEL_FEATURES, max(n_samples // 2, 1)),
         random_state=seed,
     )
     boosting = HistGradientBoostingRegressor(max_leaf_nodes=LEAVES, early_stopping=False, random_state=seed)
