@@ -109,7 +109,7 @@ def published(sizes: tuple[int, ...], runs: int, options: dict[str, Any]) -> Non
     print(table.head(), flush=True)
     B = np.random.RandomState(18).rand(40, 7)
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17)))
-    for k, n in enumerate(sizes):
+    for n in sizes:
         if all((*key, n) in {table.key_of(row) for row in table.added()} for key in methods):
             continue
         found: dict[tuple[str, str], list[float]] = {key: [] for key in methods}
@@ -130,7 +130,7 @@ def published(sizes: tuple[int, ...], runs: int, options: dict[str, Any]) -> Non
                 W = model.fit(features[:n], total, decisions=past).decide(features[n:])
                 found[case, method].append(float((W * test).sum(axis=1).mean() - best))
         for (case, method), values in found.items():
-            known = PUBLISHED.get((case, method), (None,) * len(sizes))[k] if len(sizes) == 3 else None
+            known = dict(zip((400, 800, 1600), PUBLISHED.get((case, method), ()), strict=False)).get(n)
             row = {"nuisance, policy": case, "method": method, "n": n, "runs": runs, "regret": mean_error(values)}
             print(table.add({**row, "published": known}), flush=True)
     notes = []

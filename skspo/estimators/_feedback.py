@@ -91,7 +91,8 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
     nuisance_name_ : str
         Which one was chosen.
     nuisance_errors_ : dict of str to float
-        Mean squared held-out error of what was seen, summed over costs, of each candidate.
+        Mean held-out error of what was seen, summed over costs, of each candidate: the squared error, or the Poisson
+        deviance if costs are minimized and none is negative.
     method_ : str
         Which pseudo-costs were used.
     feedback_ : {"full", "costs", "totals"}

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg import null_space, orth
+from scipy.special import xlogy
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
@@ -50,6 +51,9 @@ LEAST_PROPENSITY = 0.01
 
 #: penalty of the log-linear nuisance, for costs in units of the largest
 LOG_PENALTY = 1e-3
+
+#: predictions below this share of the mean cost count as this share in the deviance, which is infinite at 0
+LEAST_MEAN = 1e-3
 
 DIRECT, ROBUST, LAMBDA, PINV = "direct", "doubly_robust", "doubly_robust_lambda", "doubly_robust_pinv"
 
@@ -249,15 +253,27 @@ class Nuisances:
 def choose_nuisance(
     log: Log, splits: Splits, regressor: BaseEstimator | None, seed: int, n_jobs: int | None
 ) -> tuple[str, Nuisances, dict[str, float]]:
-    """The candidate with the least squared error of what was seen in held-out rows, and these errors."""
+    """The candidate with the least error of what was seen in held-out rows, and these errors."""
     candidates = default_nuisances(log, seed) if regressor is None else [(type(regressor).__name__, regressor)]
     found, errors = {}, {}
     for name, candidate in candidates:
         found[name] = Nuisances(log, splits, partial(fit_nuisance, candidate), n_jobs)
-        residual = np.nan_to_num(residuals(log, found[name].held_out()))  # rows that are never held out have none
-        errors[name] = float(np.average(np.square(residual).sum(axis=1), weights=log.weight))
+        errors[name] = float(np.average(held_out_error(log, found[name].held_out()), weights=log.weight))
     name = min(errors, key=errors.__getitem__)
     return name, found[name], errors
+
+
+def held_out_error(log: Log, M: np.ndarray) -> np.ndarray:
+    """Error of each sample, 0 for those that are never held out: squared, or Poisson deviance of costs from 0 on.
+
+    Both are least for the true mean.  The deviance gives more weight to errors of small costs, among which decisions
+    choose; the squared error of costs that vary by powers of ten is that of the largest ones.
+    """
+    if log.z is not None or log.worst < 0 or np.nanmin(log.C) < 0.0:
+        return np.square(np.nan_to_num(residuals(log, M))).sum(axis=1)
+    y, judged = np.nan_to_num(log.C), log.seen & np.isfinite(M)
+    M = np.maximum(np.nan_to_num(M), LEAST_MEAN * y.sum() / np.count_nonzero(log.seen))
+    return np.where(judged, 2.0 * (xlogy(y, y) - xlogy(y, M) + M - y), 0.0).sum(axis=1)
 
 
 def residuals(log: Log, M: np.ndarray) -> np.ndarray:

@@ -30,8 +30,10 @@ from skspo.estimators._feedback_costs import (
     Nuisances,
     Propensity,
     corrections,
+    held_out_error,
     inverse,
     pseudo_costs,
+    residuals,
     unidentified,
 )
 from skspo.estimators._feedback_log import Log
@@ -368,6 +370,20 @@ def test_the_default_nuisance_is_the_best_of_three():
         seen = np.where(np.eye(2)[rng.integers(2, size=400)] > 0, C, np.nan)
         model = PartialFeedbackRegressor(least_squares(Simplex()), method="direct", random_state=0).fit(X, seen)
         assert model.nuisance_name_ == name == min(model.nuisance_errors_, key=model.nuisance_errors_.get)
+
+
+def test_errors_of_costs_from_zero_on_are_deviances():
+    from sklearn.metrics import mean_poisson_deviance
+
+    rng = np.random.default_rng(0)
+    C, M = rng.exponential(size=(2, 50, 3))
+    log = Log(None, np.where(rng.random(C.shape) < 0.5, C, np.nan))
+    expected = mean_poisson_deviance(C[log.seen], M[log.seen]) * log.seen.sum()
+    assert held_out_error(log, M).sum() == pytest.approx(expected)
+    M[:10] = np.nan  # never held out
+    assert (held_out_error(log, M)[:10] == 0).all()
+    for other in (log._replace(worst=-1.0), log._replace(C=log.C - 10)):
+        np.testing.assert_allclose(held_out_error(other, M)[10:], np.square(residuals(other, M)[10:]).sum(axis=1))
 
 
 # -- scikit-learn ------------------------------------------------------------------------------------------------------
