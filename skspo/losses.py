@@ -170,7 +170,8 @@ def check_existing(
         raise ValueError(
             f"Input {name} contains {what} in row {row}, column {column}{label}{more}. A cost may be missing only "
             "where no decision can use it: an option that is not available (region_params), an edge on no path from "
-            "source to target, a variable with the bounds 0 and 0."
+            "source to target, a variable with the bounds 0 and 0. If costs were seen only for past decisions, train "
+            "with PartialFeedbackRegressor and evaluate with estimated_cost."
         )
     return (C, None) if possible is None else (np.where(possible, C, 0.0), possible)
 

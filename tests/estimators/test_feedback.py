@@ -147,6 +147,15 @@ def test_complete_costs_give_the_model_of_the_estimator():
     assert "least squares" in str(model.report(X, C))
 
 
+def test_other_models_say_who_takes_missing_costs():
+    X, C, W = choices()
+    with pytest.raises(ValueError, match="train with PartialFeedbackRegressor and evaluate with estimated_cost"):
+        SPOPlusRegressor(Simplex()).fit(X, np.where(W > 0, C, np.nan))
+    model = PartialFeedbackRegressor(least_squares(Simplex()), **LINEAR).fit(X, np.where(W > 0, C, np.nan))
+    with pytest.raises(ValueError, match="evaluate with estimated_cost"):
+        model.report(X, np.where(W > 0, C, np.nan))
+
+
 def test_values_are_costs_with_the_other_sign():
     X, C, W = choices()
     seen = np.where(W > 0, C, np.nan)
