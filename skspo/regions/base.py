@@ -386,10 +386,8 @@ class Region(VersionedState, BaseEstimator):
         ----------
         region_params : dict of array-like, DataFrame, structured ndarray or None
             Values of parameters, one row per sample; None gives the region itself.
-        n_rows : int
-            Number of samples.
-        n_dim : int
-            Number of decision variables.
+        n_rows, n_dim : int
+            Number of samples and of decision variables.
 
         Returns
         -------
@@ -435,10 +433,8 @@ class Region(VersionedState, BaseEstimator):
 
         Parameters
         ----------
-        n_rows : int
-            Number of samples.
-        n_dim : int
-            Number of decision variables.
+        n_rows, n_dim : int
+            Number of samples and of decision variables.
 
         Returns
         -------
@@ -447,11 +443,9 @@ class Region(VersionedState, BaseEstimator):
 
         Examples
         --------
-        >>> from skspo import ShortestPath, Simplex
+        >>> from skspo import Simplex
         >>> Simplex().with_rows({"available": [[1, 0, 1]]}, 1, 3).possible(1, 3)
         array([[ True, False,  True]])
-        >>> ShortestPath([("a", "b"), ("b", "c"), ("b", "d")], "a", "c").possible(1, 3)
-        array([[ True,  True, False]])
         """
         bounds = self._own_bounds(n_dim)
         if bounds is None:
@@ -495,8 +489,7 @@ class Region(VersionedState, BaseEstimator):
         Returns
         -------
         V : ndarray of the same shape
-            ``argmin(V)`` is ``argmin(C)`` up to ties.  A region that knows no equalities returns the costs themselves.
-            Entries that are not ``possible`` are 0, and the others do not depend on them.
+            ``argmin(V)`` is ``argmin(C)`` up to ties.  Entries that are not ``possible`` are 0.
 
         Examples
         --------

@@ -4,8 +4,8 @@ Every region has ``argmin``.  Everything else is an optional method, and a regio
 method.  Solvers, losses, metrics and bounds name the capabilities that they need; ``has`` and ``missing`` are the only
 places that look for them.
 
-The question is asked of the object, not of its class: a region may lose a method with a parameter, as ``Knapsack`` does
-with ``integer=True`` (``sklearn.utils.metaestimators.available_if``).  ``isinstance`` with a protocol would not notice.
+The question is asked of the object, not of its class: a region may lose a method with a parameter, as
+``EntropySimplex`` does with ``threshold=0`` (``sklearn.utils.metaestimators.available_if``).  ``isinstance`` with a protocol would not notice.
 
 Conventions
 -----------
@@ -126,10 +126,10 @@ def has(region: object, name: str) -> bool:
 
     Examples
     --------
-    >>> from skspo import Knapsack
+    >>> from skspo import EntropySimplex
     >>> from skspo.regions.capabilities import has
-    >>> has(Knapsack([3, 4], 5), "standard_form"), has(Knapsack([3, 4], 5, integer=False), "standard_form")
-    (False, True)
+    >>> has(EntropySimplex(), "smoothed"), has(EntropySimplex(threshold=0.0), "smoothed")
+    (True, False)
     """
     return hasattr(region, name) and not (name in PLAIN_ONLY and getattr(region, "_varies", False))
 
