@@ -5,7 +5,8 @@ method.  Solvers, losses, metrics and bounds name the capabilities that they nee
 places that look for them.
 
 The question is asked of the object, not of its class: a region may lose a method with a parameter, as
-``EntropySimplex`` does with ``threshold=0`` (``sklearn.utils.metaestimators.available_if``).  ``isinstance`` with a protocol would not notice.
+``EntropySimplex`` does with ``threshold=0`` (``sklearn.utils.metaestimators.available_if``).  ``isinstance`` with a
+protocol would not notice.
 
 Conventions
 -----------
