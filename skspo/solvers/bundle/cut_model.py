@@ -39,6 +39,17 @@ def groups_for(objective: LinearObjective, columns: int) -> int:
     return min(objective.n_samples, max(16, min(most, int(2e8 / max(columns, 1) ** 2))))
 
 
+def sees_hidden(objective: LinearObjective) -> bool:
+    """Whether the model has columns for directions of the costs in which no decision varies: the l1 norm sees them."""
+    return objective.design.shared or not objective.smooth_penalty or not objective.normals.shape[0]
+
+
+def columns_of(objective: LinearObjective) -> int:
+    """Number of unknowns of the program."""
+    rows, n_coef = objective.shape
+    return max(rows - (0 if sees_hidden(objective) else objective.normals.shape[0]), 0) * n_coef
+
+
 def program_work(cuts: float, columns: int) -> float:
     """Work of one solution of the program."""
     least, most = min(cuts, columns), max(cuts, columns)
@@ -108,10 +119,8 @@ class CutModel:
 
     def __init__(self, objective: LinearObjective, run: Run, n_groups: int | None, max_cuts: int | None) -> None:
         self.objective, self.run = objective, run
-        # Slopes have no hidden component; the l1 norm depends on it.
-        self.visible = np.eye(objective.shape[0])
-        if objective.normals.shape[0] and objective.smooth_penalty and not objective.design.shared:
-            self.visible = null_space(objective.normals)
+        # Slopes have no hidden component.
+        self.visible = np.eye(objective.shape[0]) if sees_hidden(objective) else null_space(objective.normals)
         n, columns = objective.n_samples, self.visible.shape[1] * objective.shape[1]
         size = max(columns, 1)  # there may be no columns
         if n_groups is None:

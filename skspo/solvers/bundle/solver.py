@@ -31,10 +31,10 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
-from .cut_model import NUMBERS, CutModel, Moments, groups_for, program_work
+from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
 
-#: passes that the fits of benchmarks/auto.py needed: a number, and one more for so many unknowns
-PASSES, UNKNOWNS = 30.0, 5.0
+#: passes that the fits of benchmarks/auto.py needed, whatever the number of unknowns, and cuts of each group meanwhile
+PASSES, CUTS = 30.0, 8.0
 
 #: largest proximal step; subgradients and coefficients are of order one
 MAX_STEP = 1e9
@@ -103,11 +103,10 @@ class BundleSolver(Solver):
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
-        """Passes over the data, and a program of one unknown for each visible coefficient in each of them."""
-        columns = (objective.shape[0] - objective.normals.shape[0]) * objective.shape[1]
-        passes = PASSES + columns / UNKNOWNS
-        work = passes * (pass_work(objective) + program_work(3.0 * groups_for(objective, columns), columns))
-        return Estimate(work, 8.0 * NUMBERS)
+        """Passes over the data, and a program in each of them."""
+        columns = columns_of(objective)
+        program = program_work(CUTS * groups_for(objective, columns), columns)
+        return Estimate(PASSES * (pass_work(objective) + program), 8.0 * NUMBERS)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""

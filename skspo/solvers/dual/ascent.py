@@ -14,7 +14,7 @@ from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
-from ..base import MATRIX_SPEED, Progress, Result, Solver, Status, pass_work
+from ..base import MATRIX_SPEED, STEP, Progress, Result, Solver, Status, pass_work
 
 #: iterations without a decrease of the gap by a tenth, after which it will not close
 PATIENCE = 100
@@ -212,7 +212,7 @@ class Ascent:
         rest, recent = np.inf, RecentSteps(problem, cache, self.T)
         for _ in range(SWEEPS if self.n_iter else 1):
             cache.sweep(problem, self.random.permutation(several), self.T, self.rest)
-            self.work += costs
+            self.work += STEP + costs
             rest, before = float(self.rest[several].sum()), rest
             if rest <= self.target or not several.size:
                 break
@@ -234,7 +234,7 @@ class Ascent:
         first = 0.0
         for _ in range(NEWTON_STEPS):
             self.T, gain, length = face.ascend(self.T, face.newton(self.T, self.damping))
-            self.work += face.newton_size[0] / MATRIX_SPEED
+            self.work += STEP + face.newton_size[0] / MATRIX_SPEED
             first = first or gain
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
             change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
