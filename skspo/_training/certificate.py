@@ -14,14 +14,18 @@ from .._utils.limits import Deadline, StepTimer
 if TYPE_CHECKING:
     from .objective import LinearObjective
 
-#: smallest radius around least squares for which a bound without ridge is proved, in units of the typical cost, and its
-#: smallest multiple of the distance of the returned model.  The documented multiple is 2; the rest is a margin for
-#: coefficients that are set to zero afterwards.
-CERTIFICATE_RADIUS, DISTANCE_FACTOR = 10_000.0, 2.5
+#: smallest radius around least squares for which a bound without ridge is proved, in units of the typical cost
+CERTIFICATE_RADIUS = 10_000.0
 
-#: number of steps that the Anderson acceleration of ``cancel_residual`` uses, and number of steps after which it stops
-#: if the residual has not been halved
-ANDERSON, RESIDUAL_PATIENCE = 30, 10
+#: smallest radius as a multiple of the distance of the returned model.  The documented multiple is 2; the rest is a
+#: margin for coefficients that are set to zero afterwards.
+DISTANCE_FACTOR = 2.5
+
+#: number of steps that the Anderson acceleration of ``cancel_residual`` uses
+ANDERSON = 30
+
+#: number of steps after which ``cancel_residual`` stops if the residual has not been halved
+RESIDUAL_PATIENCE = 10
 
 #: multiplications of a pseudo-inverse, divided by the cube of its size
 PSEUDO_INVERSE = 15.0

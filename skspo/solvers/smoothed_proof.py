@@ -23,8 +23,8 @@ from .._utils.limits import Deadline, TimeIsUp
 from .base import Progress
 from .lbfgs import descend
 
-#: largest number of rounds, and of L-BFGS iterations per round
-ROUNDS, DESCENT = 20, 200
+#: largest number of L-BFGS iterations per round
+DESCENT = 200
 
 #: factor of tau from round to round
 DECREASE = 0.4
@@ -32,9 +32,11 @@ DECREASE = 0.4
 #: number of rounds without a better bound after which the search ends
 PATIENCE = 2
 
-#: largest number of processed entries: about ten seconds; its largest multiple of those of the fit; and a limit that is
-#: always allowed
-WORK, WORK_RATIO, LEAST_WORK = 1e10, 10.0, 1e8
+#: largest number of processed entries, as a multiple of those of the fit
+WORK_RATIO = 10.0
+
+#: number of processed entries that is always allowed: about a tenth of a second
+LEAST_WORK = 1e8
 
 
 class SmoothedLoss(Mixture):
@@ -118,7 +120,7 @@ def prove(
     best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
     if 4 * objective.C.size > MOST_ELEMENTS or deadline.left() <= 0:
         return best, value, bound
-    met, left = SmoothedLoss(objective, deadline), min(WORK, max(LEAST_WORK, WORK_RATIO * n_iter * objective.C.size))
+    met, left = SmoothedLoss(objective, deadline), max(LEAST_WORK, WORK_RATIO * n_iter * objective.C.size)
     # Seconds for the bound of a round and for its pass of the oracle.
     spare = 0.3 * deadline.left() if deadline.at < np.inf else 0.0
 
@@ -138,7 +140,7 @@ def prove(
         return best, value, bound
     at, idle = Theta, 0
     met.smoothing = max(value, met.spread(Theta), 1e-300)
-    for _ in range(ROUNDS):
+    while True:
         at, _ = descend(met, at, DESCENT, 1e-3 * tol, report)
         proved = max(ZERO_BOUND, met.bound(met.weights(at)[2] if met.rows.size else np.zeros(0), best))
         idle = 0 if proved > bound else idle + 1

@@ -14,11 +14,11 @@ from ..._training.run import Run
 from ..base import MATRIX_SPEED, STEP, pass_work
 from .program import minimize_highest
 
-#: a cut whose multiplier is below IDLE for PATIENCE iterations is dropped
-IDLE, PATIENCE = 1e-6, 20
+#: multipliers below this are idle
+IDLE = 1e-6
 
-#: number of cuts per group beyond which only cuts with a multiplier are kept
-ENOUGH_CUTS = 20
+#: iterations after which an idle cut is dropped; with as many cuts per group, only cuts with a multiplier are kept
+PATIENCE = 20
 
 #: multipliers above this are positive: those of the interior-point method never vanish
 ACTIVE = 1e-12
@@ -130,7 +130,7 @@ class CutModel:
         self.n_groups = max(1, min(n_groups, n))
         most = NUMBERS // size if max_cuts is None else max_cuts
         self.max_cuts = max(most, 4 * self.n_groups)
-        self.enough_cuts = min(ENOUGH_CUTS * self.n_groups, self.max_cuts)
+        self.enough_cuts = min(PATIENCE * self.n_groups, self.max_cuts)
         self.edges = np.linspace(0, n, self.n_groups + 1).round().astype(int)  # groups are consecutive rows
         self.A = np.zeros((0, columns))  # (k, d' q) slopes, d' <= d their visible directions
         self.b = np.zeros(0)  # (k,) constants

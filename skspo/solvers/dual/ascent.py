@@ -16,7 +16,7 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
 from ..base import MATRIX_SPEED, STEP, Progress, Result, Solver, Status, pass_work
 
-#: iterations without a decrease of the gap by a tenth, after which it will not close
+#: iterations after which a gap that has not decreased will not close
 PATIENCE = 100
 
 #: sweeps of one outer iteration
@@ -34,21 +34,20 @@ NEWTON_STEPS = 5
 #: work of a Newton step as a share of that which sweeps seem to need (0.1 does equally well, 1 is slow)
 NEWTON_WORTH = 0.3
 
-#: damping of Newton's method at first, at least and at most
-DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-9, 1e3
-
-#: share of the gap to which balancing has to bring it, if it is to be tried again at once
-BALANCE_GAIN = 0.8
+#: damping of Newton's method at first; the largest one is its inverse
+DAMPING = 1e-2
 
 #: the proximal center moves when the gap of the proximal problem is this share of the whole
 RECENTER = 0.5
 
-#: without a ridge, the proximal term decreases by this factor at each new center, down to this weight if steps are long
-#: enough there
-NEXT_MU, LEAST_MU = 0.3, 1e-3
+#: without a ridge, the weight of the proximal term decreases by this factor at each new center
+NEXT_MU = 0.3
 
-#: share of the squared slope of the last step from which on the slope does not decrease (0.5 to 0.95 do equally well)
-STEADY = 0.8
+#: weight of the proximal term below which it decreases only where steps are too short
+LEAST_MU = 1e-3
+
+#: share of its last value that a gap or a slope has to reach to count as decreasing (0.5 to 0.95 do equally well)
+DECREASING = 0.9
 
 
 class State(NamedTuple):
@@ -154,7 +153,7 @@ class Ascent:
                 if self.n_iter >= self.limit:
                     status, message = Status.ITERATION_LIMIT, f"max_iter={self.limit} iterations were used up"
                     break
-                if self.distance <= 0.9 * self.reference:
+                if self.distance <= DECREASING * self.reference:
                     self.reference, self.since = self.distance, self.n_iter
                 elif self.n_iter - self.since >= PATIENCE:
                     status, message = Status.NUMERICAL_LIMIT, "the gap does not decrease any more"
@@ -238,7 +237,7 @@ class Ascent:
             first = first or gain
             # A full step is a reason to trust the model further, as Levenberg and Marquardt do.
             change = 0.3 if length == 1.0 else 2.0 if gain > 0.0 else 10.0
-            self.damping = min(max(change * self.damping, LEAST_DAMPING), MOST_DAMPING)
+            self.damping = min(change * self.damping, 1.0 / DAMPING)
             if gain <= max(0.1 * first, 0.01 * self.target) or self.late():
                 break
             face = Face(self.problem, self.cache)
@@ -302,7 +301,7 @@ class Ascent:
             *balanced(FreeMoments(self.problem, self.cache, free), self.cache.weight, self.late),
         )
         self.prove(*self.problem.moments(self.cache, weight))
-        helped = self.whole <= BALANCE_GAIN * before
+        helped = self.whole <= DECREASING * before
         self.balance_patience = 1 if helped else min(2 * self.balance_patience, 16)
         self.balance_wait = self.balance_patience
 
@@ -324,7 +323,7 @@ class Ascent:
         # The squared slope along the last step.  If it does not decrease, and steps like the last one, which gain
         # about twice the charge, would not reach the bound in time, they have to be longer.
         before, self.slope = self.slope, self.problem.mu * self.charge
-        steady = self.slope >= STEADY * before and 2.0 * PATIENCE * self.charge < self.whole
+        steady = self.slope >= DECREASING * before and 2.0 * PATIENCE * self.charge < self.whole
         if not ridge and (self.problem.mu > LEAST_MU or steady):
             self.problem = self.problem.rescaled(NEXT_MU * self.problem.mu, self.cache)
         self.base = self.problem.base(Theta)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import cache_kernels, kernels
+from .kernels import CLEAR, ROUNDING
 
 if TYPE_CHECKING:
     from .problem import ScaledProblem
@@ -20,12 +21,6 @@ MOST_BYTES = 2**29
 
 #: outer iterations without weight after which a decision is dropped
 MAX_AGE = 5
-
-#: scores must be beaten by this share to count as new
-NEW_SCORE = 1e-12
-
-#: weights below this are zero
-NO_WEIGHT = 1e-14
 
 #: pairwise steps on one sample's weights in a sweep
 PAIRS = 10
@@ -158,7 +153,7 @@ class Cache:
         vectors, lin = problem.encode(V)
         found = lin - 2.0 * np.einsum("ij,ij->i", vectors, predictions)
         best = np.maximum.reduceat(self.lin - 2.0 * self.products(predictions), self.ptr[:-1])
-        better = found > best + NEW_SCORE * (np.abs(found) + np.abs(best))
+        better = found > best + CLEAR * (np.abs(found) + np.abs(best))
         new = np.flatnonzero(better & (problem.a > 0.0))
         self.add(new, vectors[new], lin[new], MAX_AGE)
 
@@ -218,7 +213,7 @@ class Cache:
     def project(self, rows: np.ndarray, used: np.ndarray, weight: np.ndarray) -> None:
         """Project the weights in use of the rows onto their simplices, in place."""
         kernels.project(rows, self.ptr, used, weight)
-        weight[weight < NO_WEIGHT] = 0.0
+        weight[weight < ROUNDING] = 0.0
 
     def covariance(self, weight: np.ndarray, a: np.ndarray) -> np.ndarray:
         """sum_i a_i Cov_i, the derivative of sum_i a_i v_i with respect to y in factors 1 + (v_k - v_i).y."""

@@ -13,14 +13,12 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from .cache import Cache
+from .kernels import CLOSE
 from .points import Points
 from .problem import ScaledProblem
 
 #: lengths that are tried: each is this share of the last one
 LENGTHS, SHORTER = 6, 0.4
-
-#: longest direction, as a multiple of the largest weight: projections of points far away are inaccurate
-FARTHEST = 1e6
 
 
 class Face:
@@ -121,7 +119,8 @@ class Face:
         The weights of the cache are changed in place.
         """
         problem, weight = self.problem, self.cache.weight
-        most = FARTHEST * float(np.abs(weight).max(initial=0.0))
+        # Projections of points far away are inaccurate.
+        most = float(np.abs(weight).max(initial=0.0)) / CLOSE
         if not np.isfinite(x).all():
             return T, 0.0, 0.0
         x = x * min(1.0, most / max(float(np.abs(x).max(initial=0.0)), 1e-300))

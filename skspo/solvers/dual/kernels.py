@@ -23,17 +23,20 @@ import numpy as np
 #: sums in any order, fused multiplications
 FASTMATH = {"reassoc", "contract", "nsz"}
 
-#: scores that differ by less, relative to the largest, are the same
-SAME_SCORE = 1e-14
+#: rounding errors of sums, relative to the terms: some dozen units in the last place
+ROUNDING = 1e-14
+
+#: a larger relative difference is no rounding error, whatever the number of terms
+CLEAR = 1e-12
 
 #: decisions whose squared distance is a smaller share of their squares are close
-CLOSE = 1e-8
+CLOSE = float(np.sqrt(ROUNDING))
 
 #: in place of infinity, with which no kernel calculates
 HUGE = 1e300
 
-#: evaluations of a projection, and its relative accuracy
-EVALUATIONS, ROUNDING = 100, 1e-14
+#: evaluations of a projection: Newton's method needs a few, bisection from anywhere at most so many
+EVALUATIONS = 100
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -179,7 +182,7 @@ def sweep(
                 if weight[w + r] > 0.0 and (low < 0 or score[r] < score[low]):
                     low = r
             rise = score[high] - score[low]
-            if rise <= SAME_SCORE * size:
+            if rise <= ROUNDING * size:
                 break
             squares = gram[G + high * k + high] + gram[G + low * k + low]
             distance = squares - 2.0 * gram[G + high * k + low]
@@ -355,7 +358,7 @@ def sweep_points(
             step = new[t] - v[t]
             rise += u[t] * step
             size += abs(u[t] * v[t]) + abs(u[t] * new[t])
-        if rise > SAME_SCORE * size:
+        if rise > ROUNDING * size:
             for t in range(m):
                 if new[t] != v[t]:
                     add_row(T, cols[t], 2.0 * a[i] * (new[t] - v[t]), Z, i)

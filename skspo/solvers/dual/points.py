@@ -19,17 +19,11 @@ import numpy as np
 
 from ...regions.capabilities import has
 from . import kernels
-from .kernels import HUGE, Box, Columns
+from .kernels import CLEAR, HUGE, ROUNDING, Box, Columns
 from .problem import ScaledProblem
 
 #: columns in which decisions differ on average, up to which keeping decisions is as fast: those of a simplex
 FEW_COLUMNS = 2.0
-
-#: entries nearer to a bound than this share of their range are at the bound
-AT_BOUND = 1e-14
-
-#: constraints with less slack than this share of their largest value are tight
-TIGHT = 1e-12
 
 
 def box_of(region: Any, d: int) -> Box | None:
@@ -146,7 +140,7 @@ class Points:
 
     def movable(self, value: np.ndarray) -> np.ndarray:
         """Values that can change in both directions."""
-        used: np.ndarray = self.room(value) > AT_BOUND * (self.box.upper - self.box.lower)[self.columns.cols]
+        used: np.ndarray = self.room(value) > ROUNDING * (self.box.upper - self.box.lower)[self.columns.cols]
         return used
 
     def room(self, value: np.ndarray) -> np.ndarray:
@@ -161,7 +155,7 @@ class Points:
         total = self.columns.fixed + np.bincount(self.row, box.coef[cols] * value, minlength=self.n)
         slack = np.minimum(np.minimum(box.high - total, total - box.low), HUGE)
         size = np.abs(box.coef) @ np.maximum(np.abs(box.lower), np.abs(box.upper))
-        return np.where(slack > TIGHT * size, slack, 0.0)
+        return np.where(slack > CLEAR * size, slack, 0.0)
 
     def longest(self, value: np.ndarray, change: np.ndarray) -> float:
         """Length up to which values plus ``change`` times their room stay within the bounds and the constraint."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from ..base import MATRIX_SPEED
 from ..pool import DecisionPool
-from .ascent import Ascent
+from .ascent import SHARE, Ascent
 
-#: rounds on the pool at most, and the share of the gap to which they have to bring that on the pool
-ROUNDS, SHARE = 30, 0.1
+#: largest number of rounds on the pool between two calls of the oracle
+ROUNDS = 30
 
 
 class PooledAscent(Ascent):

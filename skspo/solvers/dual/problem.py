@@ -28,19 +28,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .kernels import Features
+from .kernels import CLOSE, Features
 
 if TYPE_CHECKING:
     from .cache import Cache
     from .points import Points
-
-
-#: least root of an eigenvalue of the Gram matrix, relative to the largest: eigenvalues are accurate to 1e-16
-LEAST_ROOT = 1e-7
-
-#: multiplications of an eigenvalue decomposition, divided by the cube of its size
-#: and how many times those of a product with the features it may take: less than one outer iteration
-EIGENVALUES, WHITEN_WORK = 10.0, 30.0
 
 
 class Whitening(NamedTuple):
@@ -50,17 +42,16 @@ class Whitening(NamedTuple):
     roots: np.ndarray  # (q,), positive
 
 
-def whitening_of(Z: Any, a: np.ndarray, d: int) -> Whitening | None:
-    """Whitening of features that are dense and not too many, else None."""
+def whitening_of(Z: Any, a: np.ndarray) -> Whitening | None:
+    """Whitening of features that are dense and at most as many as the samples, else None."""
     if sp.issparse(Z) or Z.ndim == 3:
         return None
-    n, q = Z.shape
-    if EIGENVALUES * q**3 + n * q**2 > WHITEN_WORK * n * float(d) * q:
+    if Z.shape[1] > Z.shape[0]:  # the Gram matrix is singular
         return None
     values, vectors = np.linalg.eigh((Z * a[:, None]).T @ Z)
     roots = np.sqrt(np.maximum(values, 0.0))
     largest = float(roots.max(initial=0.0))
-    return Whitening(vectors, np.maximum(roots, LEAST_ROOT * largest)) if largest > 0.0 else None
+    return Whitening(vectors, np.maximum(roots, CLOSE * largest)) if largest > 0.0 else None
 
 
 class ScaledProblem:
@@ -99,7 +90,7 @@ class ScaledProblem:
         self.l1, self.l2, self.n, self.unknown = l1, l2, C.shape[0], unknown
         self.shared = not sp.issparse(Z) and Z.ndim == 3
         self.proximal = l2 == 0
-        self.whitening = None if l1.any() or l2.any() else whitening_of(Z, a, C.shape[1])
+        self.whitening = None if l1.any() or l2.any() else whitening_of(Z, a)
         if self.whitening is not None:
             Z = Z @ (self.whitening.vectors / self.whitening.roots)
         scale = 1.0 / np.sqrt(np.where(self.proximal, mu, l2))

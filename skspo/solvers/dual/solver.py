@@ -43,16 +43,26 @@ from ..pool import pool_of
 from .ascent import Ascent, State
 from .pooled import PooledAscent
 
-#: multiplications for each sample, cost and feature that the fits of benchmarks/auto.py needed with a ridge, and passes
-#: of the oracle; with a strong ridge, multiplications for each typical cost that the optimum is away from the prior;
-#: and how many times as much of all they needed without a ridge
-SWEEPS, ORACLE_PASSES, NEAR, WITHOUT_RIDGE = 300.0, 15.0, 10.0, 10.0
+#: multiplications for each sample, cost and feature that the fits of benchmarks/auto.py needed with a ridge
+SWEEPS = 300.0
+
+#: passes of the oracle that they needed
+ORACLE_PASSES = 15.0
+
+#: multiplications with a strong ridge, for each typical cost that the optimum is away from the prior
+NEAR = 10.0
+
+#: how many times as much of all they needed without a ridge
+WITHOUT_RIDGE = 10.0
 
 #: cached decisions for each sample
 DECISIONS = 10.0
 
-#: seconds that compiling takes for the first time, and loading what was compiled before, roughly
-COMPILATION, LOADING = 10.0, 0.2
+#: seconds that compiling takes for the first time, roughly
+COMPILATION = 10.0
+
+#: seconds for loading what was compiled before
+LOADING = 0.2
 
 
 class DualSolver(Solver):

@@ -32,8 +32,11 @@ from ..base import Progress, Result, Solver, Status, certified, rows_of
 #: half the length of the lines that are searched, in multiples of the norm of the coefficients
 REACH = 4.0
 
-#: number of lines that are searched at once, and their largest number of rows in total
-MAX_LINES, ROWS_AT_ONCE = 16, 2_000
+#: largest number of lines that are searched at once
+MAX_LINES = 16
+
+#: largest number of rows of these lines in total: with few rows, several lines cost little more than one
+ROWS_AT_ONCE = 2_000
 
 #: sizes of the random restarts, relative to the best coefficients
 KICKS = (0.1, 0.3)

@@ -35,8 +35,11 @@ from ..base import Progress, Result, Solver, Status, certified, rows_of
 #: by how much a decision must be better than any other
 MARGIN = 1e-3
 
-#: largest number of bases that are tried to list the vertices, and largest number of vertices
-MAX_BASES, MAX_VERTICES = 50_000, 200
+#: largest number of bases that are tried to list the vertices: some seconds
+MAX_BASES = 50_000
+
+#: largest number of vertices: each sample has one binary variable for each
+MAX_VERTICES = 200
 
 #: multiplications that take as long as one number of the program
 PROGRAM = 1_000.0
