@@ -306,7 +306,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
             values = np.full((2, len(log.C)), np.nan)
             judge = pseudo_costs(log, nuisances.held_out(), propensities(log, chances), PINV)
             judge = judge if known["offset"] is None else judge + known["offset"]
-            for train, test in splits:
+            for train, test in nuisances.splits:
                 M, P = nuisances.held_out(without=test), propensities(log, chances, without=test)
                 rows = train[np.isfinite(M[train]).all(axis=1)]
                 for k, candidate in enumerate((DIRECT, ROBUST) if rows.size else ()):

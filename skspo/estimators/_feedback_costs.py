@@ -223,24 +223,21 @@ class Nuisances:
     """
 
     def __init__(self, log: Log, splits: Splits, fit: Callable[[Log], Any], n_jobs: int | None = None) -> None:
-        self.log, self.splits, self.fit = log, splits, fit
+        rows = np.arange(len(log.C))
+        self.log, self.fit, self.n_jobs = log, fit, n_jobs
+        self.splits = [(rows[train], rows[test]) for train, test in splits]  # they may be masks
         self.models: dict[bytes, Any] = {}
-        self.n_jobs = n_jobs
 
     def held_out(self, without: np.ndarray | None = None) -> np.ndarray:
-        """Mean prediction for each row by models that saw neither it nor the rows ``without``; NaN if there is none.
-
-        The rows ``without`` are predicted by the models of the split that holds them out, if it is one of the splits.
-        """
+        """Mean prediction for each row by models that saw neither it nor the rows ``without``, which have NaN."""
         n = len(self.log.C)
         gone = np.zeros(n, dtype=bool)
         gone[[] if without is None else without] = True
         parts = [(train[~gone[train]], test[~gone[test]]) for train, test in self.splits]
         parts = [(train, test) for train, test in parts if len(train) and len(test)]
-        new = [train for train, _ in parts if train.tobytes() not in self.models]
-        new = [train for k, train in enumerate(new) if train.tobytes() not in {other.tobytes() for other in new[:k]}]
-        models = Parallel(count_workers(self.n_jobs, len(new)))(delayed(self.fit)(self.log.take(rows)) for rows in new)
-        self.models |= {rows.tobytes(): model for rows, model in zip(new, models, strict=True)}
+        new = {train.tobytes(): train for train, _ in parts if train.tobytes() not in self.models}
+        fits = (delayed(self.fit)(self.log.take(rows)) for rows in new.values())
+        self.models |= zip(new, Parallel(count_workers(self.n_jobs, len(new)))(fits), strict=True)
         total, count = np.zeros(self.log.C.shape), np.zeros((n, 1))
         for train, test in parts:
             np.add.at(total, test, self.models[train.tobytes()].predict(take_rows(self.log.X, test)))
