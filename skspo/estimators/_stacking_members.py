@@ -38,7 +38,7 @@ from ._two_stage import TwoStageRegressor
 #: same regret and take longer (``benchmarks/features.py``).
 KERNEL_FEATURES = 40
 
-#: Leaves of the boosted trees.  With 31, the default of scikit-learn, they take three times as long and overfit.
+#: Leaves of the boosted trees, fewer than 31, the default of scikit-learn, because there is a tree for each cost.
 LEAVES = 8
 
 #: Largest number of features for which there is a default member with all their products, 54 of them.
