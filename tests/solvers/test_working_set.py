@@ -13,7 +13,8 @@ from skspo._training.run import Budget, Run
 from skspo._utils.limits import Deadline
 from skspo.data.chunks import ChunkedData
 from skspo.datasets import make_cost_sensitive_classification
-from skspo.solvers import InteriorPointSolver, Status
+from skspo.solvers import BundleSolver, InteriorPointSolver, Status
+from skspo.solvers.bundle import solver as bundle
 from skspo.solvers.interior_point import solver as module
 from skspo.solvers.interior_point import working_set
 from skspo.solvers.interior_point.working_set import WorkingSet, leaves_out_rows
@@ -140,6 +141,18 @@ def test_pauses_between_rounds(few):
     assert turns > 1 and result.converged
     assert_array_equal(result.coef, whole.coef)
     assert not run.paused
+
+
+def test_bundle_method_ends_with_undecided_rows(few, monkeypatch):
+    monkeypatch.setattr(bundle, "FIRST_TRY", 3)
+    used, finish = [], bundle.finish_with_undecided_rows
+    monkeypatch.setattr(bundle, "finish_with_undecided_rows", lambda *args: used.append(1) or finish(*args))
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), *data(6))
+    best = all_rows(objective, tol=1e-9)
+    result = BundleSolver(tol=1e-7).solve(objective, Run())
+    assert result.converged and used and result.n_iter < 13
+    assert_allclose(result.objective, best.objective, rtol=2e-7)
+    assert result.lower_bound <= best.objective * (1 + 1e-9)
 
 
 def test_time_limit(few):

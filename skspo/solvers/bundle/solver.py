@@ -18,6 +18,9 @@ bound holds far away or rounding errors stop it.  ``polish``: a shorter step, fo
 conditioned, gives a better center, from which the proof is tried again.
 
 With many groups few passes are needed, but the quadratic program takes longer.
+
+With many samples and unknowns, the interior-point method closes the gap where it can be used, with the rows whose
+decisions differ between the last points (``interior_point.working_set``).
 """
 
 from __future__ import annotations
@@ -31,10 +34,15 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
+from ..interior_point.working_set import finish_with_undecided_rows, leaves_out_rows
 from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
 
 #: passes that the fits of benchmarks/auto.py needed, whatever the number of unknowns, and cuts of each group meanwhile
 PASSES, CUTS = 30.0, 8.0
+
+#: number of passes after which undecided rows are tried, again after twice as many, and so on; and how many of the last
+#: points are compared
+FIRST_TRY, LAST = 12, 8
 
 #: largest proximal step; subgradients and coefficients are of order one
 MAX_STEP = 1e9
@@ -125,7 +133,7 @@ class BundleSolver(Solver):
             try:
                 while search.gap() > self.tol:
                     search.solve_program()
-                    if search.gap() <= self.tol:
+                    if search.gap() <= self.tol or search.finish_early():
                         break
                     if not search.solve_again():
                         search.call_oracle()
@@ -164,6 +172,8 @@ class BundleSearch:
         self.polished = 0
         self.proved = -np.inf  # best bound of this proof
         self.balanced = True  # whether the last multipliers were balanced for the bound
+        self.last: list[np.ndarray] = []  # where the oracle was called last
+        self.can_finish, self.next_try = leaves_out_rows(self.objective), FIRST_TRY
 
     def begin(self, start: np.ndarray | None) -> None:
         """Call the oracle at the start and at least squares."""
@@ -256,6 +266,7 @@ class BundleSearch:
             raise Stop(Status.ITERATION_LIMIT, f"max_iter={self.limit} passes were used up")
         new, n_cuts = self.model.add(self.trial)
         self.n_iter += 1
+        self.last = [*self.last[1 - LAST :], self.trial]
         proving = self.phase is not Phase.DESCEND
         if not proving and n_cuts == 0 and new >= self.value:
             raise Stop(Status.NUMERICAL_LIMIT, "the quadratic program reached machine precision")
@@ -269,6 +280,18 @@ class BundleSearch:
         if ratio > 1e-3 or (proving and new < self.value):
             self.center, self.value = self.trial, new
             self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, self.center))
+
+    def finish_early(self) -> bool:
+        """Minimize over the rows whose decisions differ between the last points; whether the gap is closed."""
+        if self.n_iter < self.next_try or not self.can_finish:
+            return False
+        self.next_try = 2 * self.n_iter
+        models = [self.center, *self.last]
+        found = finish_with_undecided_rows(self.objective, self.model.run, models, self.value, self.tol)
+        if found is not None and self.objective.relative_gap(found[1], found[2].value) < self.gap():
+            self.center, self.value, self.bound = found
+            self.balanced = True  # nothing more to gain
+        return self.gap() <= self.tol
 
     def use_last_multipliers(self) -> None:
         """Improve the bound by the last multipliers, if they have not been balanced yet."""

@@ -19,11 +19,11 @@ undecided rows.  Only they are loaded if rows are in chunks or on a cluster.  A 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND
+from ..._training.certificate import ZERO_BOUND, Bound
 from ..._training.chunked import SAMPLE_ELEMENTS
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import GAP_FLOOR, LinearObjective, Undecided
@@ -178,6 +178,24 @@ class WorkingSet:
         bound = objective.dual_value_from_moments(found.constant + constant, found.slope + slope, self.best[0])
         self.bound = max(self.bound, bound)
         return True
+
+
+def finish_with_undecided_rows(
+    objective: LinearObjective, run: Run, models: list[np.ndarray], value: float, tol: float
+) -> tuple[np.ndarray, float, Bound] | None:
+    """Minimize from models near the optimum, the best one first, whose objective is ``value``, to this relative gap.
+
+    Returns
+    -------
+    Theta, value, bound : ndarray, float and Bound
+        The best model and the best bound; None if too many rows are undecided, or if there is no time.
+    """
+    search = WorkingSet(objective, tol, models[0], value, models)
+    most = min(int(WORTH * objective.n_samples), most_rows(objective))
+    with suppress(TimeIsUp):
+        while search.rounds < ROUNDS and search.gap() > tol and search.round(run, most, LAST_TOL * tol):
+            pass
+    return (*search.best, search.bound) if search.rounds else None
 
 
 def minimize_undecided(
