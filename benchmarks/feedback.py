@@ -304,7 +304,15 @@ def real(names: tuple[str, ...], splits: int, options: dict[str, Any]) -> None:
 
 # -- coverage ----------------------------------------------------------------------------------------------------------
 
-SETTINGS = "equal propensities", "skewed costs", "small propensities", "estimated propensities", "totals", "groups"
+SETTINGS = (
+    "equal propensities",
+    "skewed costs",
+    "very skewed costs",
+    "small propensities",
+    "estimated propensities",
+    "totals",
+    "groups",
+)
 
 
 def setting_of(

@@ -29,7 +29,7 @@ from scipy.special import xlogy
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import PoissonRegressor, RidgeCV
+from sklearn.linear_model import PoissonRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_array, has_fit_parameter
@@ -140,30 +140,35 @@ class TotalModel:
         if isinstance(regressor, Pipeline) and len(regressor.steps) > 1:
             rows = _items(log.X, len(self.learned)) if self.shared else log.X
             self.transformer = clone(regressor[:-1]).fit(rows)
-        # Constants first, so that the penalty of the other coefficients does not shrink them.
-        own = log.W.sum(axis=1, keepdims=True) if self.shared else log.W
-        self.constant = _fit(RidgeCV(fit_intercept=False), own, log.z, log.weight).coef_
         Z = self._features(log.X)
         if self.shared:
-            design = np.einsum("nd,ndq->nq", log.W, Z)
-        else:
-            design = (log.W[:, :, None] * Z[:, None, :]).reshape(len(log.z), -1)
-        linear = clone(last)
-        if "fit_intercept" in linear.get_params():
-            linear.set_params(fit_intercept=False)
-        linear = _fit(linear, design, log.z - own @ self.constant, log.weight)
-        if not hasattr(linear, "coef_"):
-            raise ValueError(
-                f"Only totals were seen: the nuisance must be linear (with coef_), got {shown(last)}. Put nonlinear "
-                "features before it: make_pipeline(SplineTransformer(), RidgeCV())."
-            )
-        self.coef = np.reshape(linear.coef_, -1 if self.shared else (len(self.learned), -1))
+            self.coef = self._coef(last, np.einsum("nd,ndq->nq", log.W, Z), log.z, log.weight)
+            return
+        # First what costs have in common, so that the penalty shrinks the coefficients of each cost towards it.
+        common = log.W.sum(axis=1, keepdims=True) * Z
+        coef = self._coef(last, common, log.z, log.weight)
+        design = (log.W[:, :, None] * Z[:, None, :]).reshape(len(log.z), -1)
+        own = self._coef(last, design, log.z - common @ coef, log.weight)
+        self.coef = coef + own.reshape(len(self.learned), -1)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted costs, less the offset."""
         Z = self._features(X)
-        M = self.constant + (Z @ self.coef if self.shared else Z @ self.coef.T)
-        return _checked(M if self.shared else fill_worst(M, self.learned, self.worst))
+        return _checked(Z @ self.coef if self.shared else fill_worst(Z @ self.coef.T, self.learned, self.worst))
+
+    @staticmethod
+    def _coef(regressor: Any, design: np.ndarray, z: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Coefficients of a linear regression without an intercept."""
+        linear = clone(regressor)
+        if "fit_intercept" in linear.get_params():
+            linear.set_params(fit_intercept=False)
+        linear = _fit(linear, design, z, weight)
+        if not hasattr(linear, "coef_"):
+            raise ValueError(
+                f"Only totals were seen: the nuisance must be linear (with coef_), got {shown(regressor)}. Put "
+                "nonlinear features before it: make_pipeline(SplineTransformer(), RidgeCV())."
+            )
+        return np.ravel(linear.coef_)
 
     def _features(self, X: Any) -> np.ndarray:
         """Features with a constant, (n, q); (n, d, q) of items if they share a model."""
