@@ -180,6 +180,11 @@ class Region(VersionedState, BaseEstimator):
         return any(region.oracle_is_solver for region in self._inside())
 
     @property
+    def _repair_is_solver(self) -> bool:
+        """Whether ``repair`` solves a linear program in the variables of the standard form for every row."""
+        return False
+
+    @property
     def _may_be_inexact(self) -> bool:
         """Whether the oracle is allowed to return decisions that are not optimal."""
         return any(region._may_be_inexact for region in self._inside())

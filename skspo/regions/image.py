@@ -452,6 +452,11 @@ class LinearImage(Region):
         step = step if self._rows is None else step[:, :-1]
         return self._push(inner.repair(reference + (found.lift @ step.T).T))
 
+    @property
+    def _repair_is_solver(self) -> bool:
+        """Whether inner decisions are not determined by their images, or those of the inner region are repaired so."""
+        return not self._directions().injective or self._inner()[0]._repair_is_solver
+
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
         """Standard form of the inner region, and the map from it to z."""
         return self._derived("inner form", self.resolve_dim(), self._inner_form_and_map)

@@ -213,6 +213,11 @@ class IntegerRegion(PolyhedralRegion):
         """Move nearly feasible decisions into the convex hull."""
         return super().repair(W) if self._is_polyhedron else self._hull(W.shape[1]).repair(W)
 
+    @property
+    def _repair_is_solver(self) -> bool:
+        """True for points of a convex hull."""
+        return not self._is_polyhedron
+
     @available_if(lambda region: has_hull(region) or region._is_polyhedron)
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function."""

@@ -97,6 +97,13 @@ def pass_work(objective: LinearObjective) -> float:
     return objective.n_samples * d * (2.0 * features_per_row(objective) + oracle_cost(objective.region))
 
 
+def certificate_work(objective: LinearObjective) -> float:
+    """Work of a certificate whose decisions are moved into the region."""
+    region: Any = objective.region
+    repair = LINEAR * region.standard_form(objective.normals.shape[1]).A.shape[1] if region._repair_is_solver else 0.0
+    return CERTIFICATE * (pass_work(objective) + objective.n_samples * repair)
+
+
 def features_per_row(objective: LinearObjective) -> float:
     """Number of features of a row that are not zero."""
     Z: Any = objective.design.Z if objective.design.sparse else None

@@ -27,7 +27,7 @@ from .._utils.limits import quiet
 from .._utils.shown import shown
 from ._backend_worker import Options
 from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
-from .base import CERTIFICATE, Estimate, Progress, Result, Solver, Status, combined, pass_work, rows_of
+from .base import Estimate, Progress, Result, Solver, Status, certificate_work, combined, rows_of
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -93,7 +93,7 @@ class ConicSolver(Solver):
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Compilation by CVXPY, a solution that takes about as long for each number, and a certificate."""
-        work = COMPILE_ANY + 2.0 * COMPILE * _numbers(objective) + CERTIFICATE * pass_work(objective)
+        work = COMPILE_ANY + 2.0 * COMPILE * _numbers(objective) + certificate_work(objective)
         return Estimate(work, MEMORY * _numbers(objective))
 
     @classmethod

@@ -46,7 +46,7 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
-from ..base import CERTIFICATE, Estimate, Progress, Result, Solver, Status, pass_work
+from ..base import Estimate, Progress, Result, Solver, Status, certificate_work
 from .reduced_form import forms_of
 from .state import State
 from .work import coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
@@ -99,7 +99,7 @@ class InteriorPointSolver(Solver):
             share, work = undecided_share(objective), ITERATIONS * working_set_work(objective, run)
         size = coupled_size(objective)
         memory = 8.0 * (COPIES * share * objective.n_samples * objective.normals.shape[1] + 2.0 * float(size) ** 2)
-        return Estimate(work + CERTIFICATE * pass_work(objective), memory)
+        return Estimate(work + certificate_work(objective), memory)
 
     @classmethod
     def loads_rows(cls, objective: LinearObjective) -> bool:
@@ -245,6 +245,7 @@ class _Search:
         if self.n_iter and not close:
             candidates.append((self.start_at, None))  # never worse than where we came from
         paused = self.stop is not None and self.stop[0] is Status.PAUSED
+        self.progress.spend(certificate_work(self.objective))
         result = self.solver.finish(self.objective, self.run_state, candidates, self.n_iter, mix=not paused)
         best = self.best
         if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
