@@ -14,7 +14,7 @@ derives wrong variable bounds for HiGHS from ``max`` applied to an affine expres
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .._training.run import Run
 from .._utils.errors import import_cvxpy, is_failure
 from .._utils.limits import quiet
 from .._utils.shown import shown
+from ..regions.capabilities import has
 from ._backend_worker import Options
 from .backend_process import BackendInterrupted, Compiled, is_large, solve_here, solve_in_process
 from .base import Estimate, Progress, Result, Solver, Status, certificate_work, combined, rows_of
@@ -49,8 +50,11 @@ PROCESS_START = 0.4
 
 
 def _numbers(objective: LinearObjective) -> float:
-    """Number of entries of the constraints, at least: one per sample, cost and feature."""
-    return float(objective.n_samples * objective.normals.shape[1]) * objective.design.n_coef
+    """Number of entries of the constraints, at least: of each sample one for each cost and feature, and its image."""
+    region: Any = objective.region
+    d = objective.normals.shape[1]
+    project = region.standard_form(d).project if has(region, "standard_form") else None
+    return float(objective.n_samples) * (d * objective.design.n_coef + (0 if project is None else project.nnz))
 
 
 def _with_time_limit(options: Options, seconds: float) -> Options:

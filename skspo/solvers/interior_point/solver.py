@@ -37,6 +37,8 @@ The final decisions w_i are feasible and match the moments, so they prove the lo
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._training.certificate import ZERO_BOUND
@@ -98,7 +100,10 @@ class InteriorPointSolver(Solver):
         if leaves_out_rows(objective):
             share, work = undecided_share(objective), ITERATIONS * working_set_work(objective, run)
         size = coupled_size(objective)
-        memory = 8.0 * (COPIES * share * objective.n_samples * objective.normals.shape[1] + 2.0 * float(size) ** 2)
+        region: Any = objective.region
+        d = objective.normals.shape[1]
+        width = region.standard_form(d).A.shape[1] if has(region, "standard_form") else d
+        memory = 8.0 * (COPIES * share * objective.n_samples * width + 2.0 * float(size) ** 2)
         return Estimate(work + certificate_work(objective), memory)
 
     @classmethod
