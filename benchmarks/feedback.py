@@ -326,9 +326,11 @@ def setting_of(
         X = X[day]
         given["groups"] = day
     mean = np.column_stack([X[:, 0], -X[:, 0], X[:, 1]]) + 2
-    noise = (
-        rng.exponential(size=mean.shape) ** 2 / 2 - 1 if name == "skewed costs" else 0.5 * rng.normal(size=mean.shape)
-    )
+    noise = 0.5 * rng.normal(size=mean.shape)
+    if name == "skewed costs":
+        noise = rng.exponential(size=mean.shape) - 1  # skewness 2
+    if name == "very skewed costs":
+        noise = rng.exponential(size=mean.shape) ** 2 / 2 - 1  # skewness 6.6
     if name == "groups":
         noise += rng.normal(size=n)[day][:, None]
     C, W, P = mean + noise, Simplex().argmin(mean), np.full((n, 3), 1 / 3)
