@@ -310,6 +310,7 @@ SETTINGS = (
     "very skewed costs",
     "small propensities",
     "estimated propensities",
+    "estimated propensities, good overlap",
     "totals",
     "groups",
 )
@@ -336,8 +337,9 @@ def setting_of(
     C, W, P = mean + noise, Simplex().argmin(mean), np.full((n, 3), 1 / 3)
     if name == "small propensities":
         P = given["propensity"] = np.where(X[:, :1] > 0, [[0.05, 0.05, 0.9]], [[0.05, 0.9, 0.05]])
-    if name == "estimated propensities":
-        score = np.exp(np.column_stack([X[:, 0], 0 * X[:, 0], -X[:, 0]]))
+    if name.startswith("estimated propensities"):
+        strength = 0.4 if name.endswith("good overlap") else 1.0
+        score = np.exp(strength * np.column_stack([X[:, 0], 0 * X[:, 0], -X[:, 0]]))
         P = score / score.sum(axis=1, keepdims=True)
         given["propensity"] = make_pipeline(PolynomialFeatures(2), LogisticRegression())
     past = np.eye(3)[np.minimum((rng.random((n, 1)) > P.cumsum(axis=1)).sum(axis=1), 2)]
