@@ -31,8 +31,11 @@ NEWTON_MEMORY = 2e7
 #: Newton steps after a sweep
 NEWTON_STEPS = 5
 
-#: work of a Newton step as a share of that which sweeps seem to need (0.1 does equally well, 1 is slow)
-NEWTON_WORTH = 0.3
+#: work of a Newton step as a share of that which sweeps seem to need
+NEWTON_WORTH = 0.1
+
+#: relative gap below which Newton steps are tried: before, the weights in use are others from one pass to the next
+NEWTON_FROM = 1e-2
 
 #: damping of Newton's method at first; the largest one is its inverse
 DAMPING = 1e-2
@@ -219,10 +222,11 @@ class Ascent:
             ahead = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
             if ahead > SWEEPS:
                 self.T = recent.ascend(self.T)
-            face = Face(problem, cache)
-            work, memory = face.newton_size
-            if face.size and memory <= NEWTON_MEMORY and work <= NEWTON_WORTH * ahead * costs:
-                self.newton(face)
+            if self.distance <= NEWTON_FROM:
+                face = Face(problem, cache)
+                work, memory = face.newton_size
+                if face.size and memory <= NEWTON_MEMORY and work <= NEWTON_WORTH * ahead * costs:
+                    self.newton(face)
             if self.late():
                 break
 
