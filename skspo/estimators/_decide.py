@@ -98,7 +98,7 @@ def decide(
     >>> decide(forest, X, region=region).shape == C.shape
     True
     """
-    W = _decide(estimator, X, region, offset, region_params)
+    W: np.ndarray = _call("decide", estimator, X, region, offset, region_params)
     if not as_frame:
         return W
     names = decision_names(estimator, fitted_region(estimator, region), W.shape[1])
@@ -106,18 +106,20 @@ def decide(
     return import_pandas().DataFrame(W, columns=columns, index=getattr(X, "index", None))
 
 
-def _decide(
+def _call(
+    method: str,
     estimator: Predictor,
     X: ArrayLike,
     region: Region | None,
     offset: ArrayLike | None,
     region_params: RegionParams | None,
-) -> np.ndarray:
+) -> Any:
+    """``decide`` or ``chosen`` of the model inside, or of the region for predicted costs."""
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)
     if predicts_labels(estimator):
         raise TypeError(
-            f"decide needs predicted costs, but {type(estimator).__name__} is a classifier: its decisions are the "
+            f"{method} needs predicted costs, but {type(estimator).__name__} is a classifier: its decisions are the "
             "labels of predict."
         )
     if getattr(estimator, "refit", True) is False and not hasattr(estimator, "best_estimator_"):
@@ -126,8 +128,7 @@ def _decide(
     model = innermost(estimator)
     if hasattr(model, "region_") and hasattr(model, "decide"):  # also if it is frozen
         check_same(region, model.region_, type(model).__name__)
-        W: np.ndarray = model.decide(innermost_features(estimator, X), offset=offset, region_params=region_params)
-        return W
+        return getattr(model, method)(innermost_features(estimator, X), offset=offset, region_params=region_params)
     inside = deciding_model(model)
     if inside is not None:
         check_same(region, inside.region_, type(inside).__name__)
@@ -136,7 +137,7 @@ def _decide(
                 f"The offset of {type(inside).__name__} is in units of transformed costs, because it is inside "
                 f"{type(model).__name__}. Fit the model to costs less the offset instead."
             )
-        check_metadata(inside, "decide", offset=offset, region_params=region_params)
+        check_metadata(inside, method, offset=offset, region_params=region_params)
         region = inside.region_
     if region is None:
         raise ValueError(
@@ -148,7 +149,8 @@ def _decide(
     C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
     known = check_offset(offset, C_hat.shape)
     view = check_region(region, n_dim=C_hat.shape[1]).with_rows(region_params, *C_hat.shape)
-    return view.decide(C_hat if known is None else C_hat + known)
+    C_hat = C_hat if known is None else C_hat + known
+    return view.decide(C_hat) if method == "decide" else view.chosen(C_hat, getattr(inside, "cost_names_in_", None))
 
 
 def chosen(
@@ -189,9 +191,8 @@ def chosen(
     >>> chosen(make_pipeline(StandardScaler(), SPOPlusRegressor(ShortestPath.grid(2, 2))).fit(X, C), X[:2])
     [[0, 2, 3], [0, 2, 3]]
     """
-    W = decide(estimator, X, region=region, offset=offset, region_params=region_params)
-    found = check_region(fitted_region(estimator, region), n_dim=W.shape[1])
-    return found.with_rows(region_params, *W.shape).describe(W, decision_names(estimator, found, W.shape[1]))
+    words: list[Any] = _call("chosen", estimator, X, region, offset, region_params)
+    return words
 
 
 def cross_val_decide(
@@ -312,7 +313,7 @@ def _fit_and_decide(
         for rows in (train, test)
     )
     fitted = fit_with(clone(model), take_rows(X, train), take_rows(C, train), **fit)
-    return _decide(fitted, take_rows(X, test), None, later["offset"], later["region_params"])
+    return _call("decide", fitted, take_rows(X, test), None, later["offset"], later["region_params"])
 
 
 def _check_routing(model: object, known: dict[str, Any]) -> None:

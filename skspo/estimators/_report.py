@@ -147,7 +147,7 @@ class DecisionReport:
 
     def _table(self) -> list[tuple[str, list[str]]]:
         return [
-            (name, ["-" if np.isnan(row[key]) else form.format(row[key]) for key, _, form in COLUMNS])
+            (name, ["-" if np.isnan(row[key]) else form.format(row[key] + 0.0) for key, _, form in COLUMNS])
             for name, row in self.rows.items()
         ]
 

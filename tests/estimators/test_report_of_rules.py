@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -84,10 +86,28 @@ def test_decisions_of_a_search_have_names():
     assert list(plain.columns) == ["w0", "w1", "w2"]
 
 
+def test_routes_along_streets_are_chosen_in_words():
+    """The words of the inner region, also from pipelines, other regressors and transformed targets."""
+    rng = np.random.default_rng(0)
+    region = ShortestPath.undirected([("a", "b"), ("c", "b"), ("a", "c")], "a", "c")
+    X = rng.normal(size=(30, 2))
+    C = np.array([2.0, 2.0, 4.0]) + X @ rng.normal(size=(2, 3)) / 3
+    model = TwoStageRegressor(region=region).fit(X, C)
+    words = model.chosen(X)
+    assert {tuple(route) for route in words} == {("a", "b", "c"), ("a", "c")}
+    assert chosen(model, X) == words
+    assert chosen(make_pipeline(TwoStageRegressor(region=region)).fit(X, C), X) == words
+    assert chosen(LinearRegression().fit(X, C), X, region=region) == words
+    target = TransformedTargetRegressor(
+        TwoStageRegressor(region=region), func=lambda c: 2 * c, inverse_func=lambda c: c / 2
+    )
+    assert chosen(target.fit(X, C), X) == words
+    away = {"source": ["b"] * 30}
+    assert {route[0] for route in chosen(model, X, region_params=away)} == {"b"}
+
+
 def test_chosen_needs_a_region(paths):
     X, C, _ = paths
-    from sklearn.linear_model import LinearRegression
-
     model = LinearRegression().fit(X, C)
     with pytest.raises(ValueError, match="has no region"):
         chosen(model, X)

@@ -1,4 +1,4 @@
-"""Every example runs unchanged in an empty directory and draws a figure."""
+"""Every example runs unchanged in an empty directory; those of the gallery draw a figure."""
 
 import os
 import subprocess
@@ -55,6 +55,17 @@ def test_quickstart(tmp_path):
     text = run([str(EXAMPLES / "quickstart.py"), "--samples", "100", "--out", "picture.png"], tmp_path)
     assert "certified gap" in text
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("everyday/*.py")), ids=lambda path: path.stem)
+def test_everyday(path, tmp_path):
+    """Decisions and a report beside least squares and a rule, in less than 40 lines."""
+    assert sum(bool(line.strip()) for line in path.read_text().splitlines()) < 40
+    text = run([str(path)], tmp_path)
+    assert "SPOPlusRegressor " in text and "\nleast squares " in text
+    assert not text.startswith("Decisions on"), "a decision is printed first"
+    assert not list(tmp_path.iterdir()), "an example left files behind"
 
 
 def test_gallery_has_titles():
