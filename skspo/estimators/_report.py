@@ -24,6 +24,7 @@ from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.errors import import_pandas
 from .._utils.params import number
 from .._utils.scaling import SMALLEST
+from .._utils.shown import shown
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_offset, check_weight
 from ..metrics import _prepare, _regrets
@@ -321,6 +322,12 @@ def decision_report(
     if (X_train is None) != (C_train is None):
         raise ValueError("X_train and C_train must be given together.")
     check_level("level", level)
+    baselines = {} if baselines is None else baselines
+    if not (isinstance(baselines, Mapping) and all(isinstance(other, str) for other in baselines)):
+        raise TypeError(
+            f"baselines must be a dict from names to decisions or fitted estimators, such as {{'our rule': W}}, got "
+            f"{shown(baselines)}."
+        )
     inner = innermost(estimator)
     samples = Samples.of(
         [estimator],
@@ -377,7 +384,7 @@ def decision_report(
         else:
             add(LEAST_SQUARES, fitted.least_squares(innermost_features(estimator, X)))
         add(CONSTANT, np.broadcast_to(fitted.mean, samples.C.shape))
-    for other, rule in (baselines or {}).items():
+    for other, rule in baselines.items():
         if other in rows:
             raise ValueError(f"There is already a row {other!r} in the report: choose another name in baselines.")
         if hasattr(rule, "predict"):
@@ -465,6 +472,11 @@ class Samples(NamedTuple):
 
     def figures_of_rule(self, name: str, decisions: ArrayLike) -> tuple[dict[str, float], np.ndarray]:
         """Figures and regrets of decisions that were not made by a model."""
+        if self.C.shape[1] > 1 and np.shape(decisions) != self.C.shape:
+            raise ValueError(
+                f"baselines[{name!r}] must be decisions of shape {self.C.shape} or a fitted estimator, got an array of "
+                f"shape {np.shape(decisions)}."
+            )
         _, W_rule = check_costs(self.C, decisions, may_miss=True)
         view, C_min, _ = _prepare(self.C, W_rule, self.region, None, self.region_params)
         W = view.solve_min(C_min)

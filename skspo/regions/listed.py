@@ -79,7 +79,7 @@ class PointList:
 
     def _best(self, C: np.ndarray, sides: Mapping[str, np.ndarray]) -> Iterator[tuple[slice, np.ndarray]]:
         """Which decisions are cheapest, for blocks of rows."""
-        step = max(BLOCK_NUMBERS // len(self.V), 16)
+        step = max(BLOCK_NUMBERS // max(len(self.V), 1), 16)
         rounding = TIED * (np.abs(C) @ self.size)
         for start in range(0, len(C), step):
             check_time()
@@ -87,7 +87,7 @@ class PointList:
             S = C[rows] @ self.columns
             if sides:
                 S[~self._feasible({name: vector[rows] for name, vector in sides.items()})] = np.inf
-            least = S.min(axis=1)
+            least = S.min(axis=1, initial=np.inf)
             if np.isinf(least).any():
                 text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
                 raise row_error(InfeasibleRegionError, start + int(np.isinf(least).argmax()), text)

@@ -1,13 +1,17 @@
 """Bad names of variables and bad parameters by sample are refused with an error that says what was wrong."""
 
+import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
 from input_problems import C, X, put
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from skspo import (
     Assignment,
     Box,
+    CvxpyRegion,
     InfeasibleRegionError,
     Knapsack,
     LinearImage,
@@ -18,6 +22,9 @@ from skspo import (
     Simplex,
     SPOPlusRegressor,
     TopK,
+    TravellingSalesman,
+    chosen,
+    decide,
     row_params,
     spo_loss,
 )
@@ -28,6 +35,10 @@ ALL = np.ones((20, 4), dtype=bool)
 NONE = put(ALL, False)
 NONE[3] = False
 LP = Polyhedron(A_ub=[[1, 2, 3, 4]], b_ub=[6], bounds=(0, 2))
+YESTERDAY = cp.Parameter(4, name="held", value=np.full(4, 0.25))
+TURNOVER = CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm1(w - YESTERDAY) <= 0.2], 4)
+CREWS = Assignment(workers=["A", "B"], tasks=["x", "y"])
+STREETS = ShortestPath.undirected([("a", "b"), ("c", "b"), ("a", "c"), ("c", "d")], "a", "d")
 MIP = MixedInteger(A_ub=[[1, 2, 3, 4]], b_ub=[6], bounds=(0, 2))
 
 
@@ -100,9 +111,13 @@ CASES = [
     ("mask-image", lambda: fit(LinearImage(Simplex(), np.eye(4)), available=NONE), ValueError, "row 3 is empty"),
     (
         "mask-pairs",
-        lambda: fit(Assignment(2), available=np.where(np.arange(20)[:, None] == 5, [1, 0, 1, 0], 1)),
+        lambda: fit(
+            Assignment(3),
+            np.ones((20, 9)),
+            available=np.where(np.arange(20)[:, None] == 5, [1, 0, 0, 1, 0, 0, 0, 1, 1], 1),
+        ),
         InfeasibleRegionError,
-        "row 5 is empty, its available pairs.*no assignment of all 2",
+        "row 5 is empty, its available pairs.*no assignment of all 3 of the smaller side",
     ),
     ("mask-region", lambda: fit(LP, available=ALL), ValueError, "Polyhedron cannot vary by sample in 'available'"),
     ("mask-product", lambda: fit(Product([Simplex()], [4]), available=ALL), ValueError, "Product has no parameters"),
@@ -151,12 +166,68 @@ CASES = [
     ),
     # -- rectangular assignments
     ("pairs-square", lambda: fit(Assignment(), C[:, :3]), ValueError, "must be a square.*got 3. Set n"),
-    ("pairs-multiple", lambda: fit(Assignment(n_tasks=3)), ValueError, "multiple of n_tasks=3, got 4"),
+    ("pairs-multiple", lambda: fit(Assignment(n_tasks=3)), ValueError, "multiple of the number of tasks, 3; got 4"),
     ("pairs-columns", lambda: fit(Assignment(2, 3)), ValueError, "6 decision variables, but the costs have 4"),
     ("pairs-zero", lambda: fit(Assignment(2, 0)), ValueError, "n_tasks must be a positive integer or None, got 0"),
     ("pairs-bool", lambda: fit(Assignment(True, 4)), ValueError, "n must be a positive integer or None, got True"),
     # -- items
     ("items-wide", lambda: fit(Knapsack([1, 2, 3, 4], 5), available=np.ones((20, 5))), ValueError, r"shape \(20, 4\)"),
+    # -- crews, streets, tours, at most k, parameters of CVXPY
+    (
+        "crews-order",
+        lambda: fit(CREWS, pd.DataFrame(C, columns=["A -> y", "A -> x", "B -> x", "B -> y"])),
+        ValueError,
+        "variables of Assignment(.|\n)*column 0 is 'A -> y' and should be 'A -> x'",
+    ),
+    (
+        "crews-unknown",
+        lambda: fit(CREWS, pd.DataFrame(C, columns=["A -> x", "A -> y", "B -> x", "B -> z"])),
+        ValueError,
+        "B -> z .did you mean 'B -> y'",
+    ),
+    ("crews-by-worker", lambda: fit(CREWS, available=ALL[:, :2]), ValueError, r"available must have shape \(20, 4\)"),
+    ("crews-costs", lambda: fit(CREWS, np.hstack([C, C])), ValueError, "Assignment has 4 dec.* costs have 8 columns"),
+    ("streets-one-way", lambda: fit(STREETS, available=ALL), ValueError, r"available must have shape \(20, 8\)"),
+    ("streets-source", lambda: fit(STREETS, source=["a"] * 19 + ["x"]), ValueError, "source 'x' of row 19 is unknown"),
+    ("streets-same-ends", lambda: fit(STREETS, source=["d"] * 20), ValueError, "must be different nodes, both are 'd'"),
+    ("streets-costs", lambda: fit(STREETS, np.hstack([C, C])), ValueError, "has 4 dec.* costs have 8 columns"),
+    (
+        "streets-closed",
+        lambda: fit(STREETS, available=np.hstack([NONE, NONE])),
+        InfeasibleRegionError,
+        "The region of row 3 is empty",
+    ),
+    ("tour-costs", lambda: fit(TravellingSalesman(4)), ValueError, "has 6 decision variables, but the costs have 4"),
+    (
+        "tour-rows",
+        lambda: fit(TravellingSalesman(4), np.ones((20, 6)), available=ALL),
+        ValueError,
+        "no parameters that may vary by sample",
+    ),
+    ("most-k-large", lambda: fit(TopK(2, at_most=True), k=[5] * 20), ValueError, "costs 4, got 5 in row 0"),
+    ("most-k-negative", lambda: fit(TopK(2, at_most=True), k=[-1] * 20), ValueError, "costs 4, got -1 in row 0"),
+    ("most-k-part", lambda: fit(TopK(2, at_most=True), k=[1.5] * 20), ValueError, "must be an integer.*got 1.5 in row"),
+    ("cvxpy-shape", lambda: fit(TURNOVER, held=np.ones((20, 2))), ValueError, r"held must have shape .*got \(20, 2\)"),
+    ("cvxpy-name", lambda: fit(TURNOVER, z=C), ValueError, r"cannot vary by sample in 'z', only in \['held'\]"),
+    ("cvxpy-empty", lambda: fit(TURNOVER, held=np.ones((20, 4))), InfeasibleRegionError, "row [0-9]+ is empty"),
+    (
+        "cvxpy-solver",
+        lambda: SPOPlusRegressor(TURNOVER, solver="interior-point").fit(
+            X, C, region_params={"held": np.full(C.shape, 0.25)}
+        ),
+        ValueError,
+        "that varies by sample.*Solvers that can: 'bundle'",
+    ),
+    ("mip-empty", lambda: fit(MIP, b_ub=-np.ones((20, 1))), InfeasibleRegionError, "row [0-9]+ is empty"),
+    ("mip-matrix", lambda: fit(MIP, A_ub=C), ValueError, r"cannot vary by sample in 'A_ub', only in \['b_ub', 'lower'"),
+    (
+        "decide-region",
+        lambda: decide(fit(TopK(2)), X, region=TopK(3)),
+        ValueError,
+        r"TopK\(k=3\) was given, but SPOPlusRegressor has a region of its own",
+    ),
+    ("chosen-unfitted", lambda: chosen(SPOPlusRegressor(TopK(2)), X), NotFittedError, "not fitted yet"),
+    ("chosen-labels", lambda: chosen(LogisticRegression().fit(X, C[:, 0] > 0), X), TypeError, "^chosen.*a classifier"),
 ]
 
 

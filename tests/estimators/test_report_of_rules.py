@@ -66,8 +66,14 @@ def test_errors_of_baselines(paths):
         model.report(X, C, baselines={"rule": np.zeros_like(C)})
     with pytest.raises(ValueError, match="already a row 'least squares'"):
         model.report(X, C, baselines={"least squares": model.decide(X)})
-    with pytest.raises(ValueError, match="shape"):
-        model.report(X, C, baselines={"rule": model.decide(X)[:, :3]})
+    for rule in (model.decide(X)[:, :3], model.decide(X)[0], "least squares"):
+        with pytest.raises(ValueError, match=r"baselines\['rule'\] must be decisions of shape \("):
+            model.report(X, C, baselines={"rule": rule})
+    for baselines in (model.decide(X), {1: model.decide(X)}, "rule"):
+        with pytest.raises(TypeError, match="baselines must be a dict from names"):
+            model.report(X, C, baselines=baselines)
+    with pytest.raises(ValueError, match="NaN"):
+        model.report(X, C, baselines={"rule": np.full_like(C, np.nan)})
 
 
 def test_decisions_of_a_search_have_names():

@@ -95,6 +95,8 @@ def test_an_empty_row_is_named():
     region = sk.MixedInteger([[2, 2]], [3], [[1, 1]], [1], bounds=(0, 1))
     with pytest.raises(sk.InfeasibleRegionError, match="The region of row 2 is empty"):
         region.with_rows({"b_eq": [[1], [0], [2]]}, 3, 2).argmin(np.ones((3, 2)))
+    with pytest.raises(sk.InfeasibleRegionError, match="The region of row 0 is empty"):  # no decision in any row
+        region.with_rows({"b_ub": [[-1], [0]]}, 2, 2).argmin(np.ones((2, 2)))
 
 
 def test_regions_of_many_decisions_are_not_listed():
