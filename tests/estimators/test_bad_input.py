@@ -39,6 +39,8 @@ from skspo import (
 )
 from skspo.solvers import ConicSolver, SGDSolver
 
+MIXED = MixedInteger([[1, 1, 1, 1]], [2], bounds=(0, 1), integrality=[1, 1, 1, 0])  # its decisions cannot be listed
+
 
 def stream(X=X, y=C, *, first=X):
     return SPOPlusRegressor(Simplex()).partial_fit(first, C).partial_fit(X, y)
@@ -131,9 +133,9 @@ CASES = [
     ),
     (
         "solver-conic-on-integers",
-        lambda: fit(region=Knapsack([1, 1, 1, 1], 2), solver="conic"),
+        lambda: fit(region=MIXED, solver="conic"),
         ValueError,
-        "'conic' cannot serve the region Knapsack.*that can: 'bundle', 'dual', 'sgd'",
+        "'conic' cannot serve the region MixedInteger.*that can: 'bundle', 'dual', 'sgd'",
     ),
     (
         "backend-highs-on-ridge",
@@ -386,9 +388,9 @@ CASES = [
     ("metric-ties", lambda: spo_loss(C, C, Simplex(), ties="best"), ValueError, "'oracle' or 'worst', got 'best'"),
     (
         "metric-ties-impossible",
-        lambda: spo_loss(C, C, Knapsack([1, 1, 1, 1], 2), ties="worst"),
+        lambda: spo_loss(C, C, MIXED, ties="worst"),
         ValueError,
-        "Knapsack cannot compute. Use ties='oracle'",
+        "MixedInteger cannot compute. Use ties='oracle'",
     ),
     ("metric-weights", lambda: spo_loss(C, C, sample_weight=ONES[:3]), ValueError, r"\(3,\).*\(20,\)"),
     ("metric-weights-unused", lambda: spo_loss(C, C, sample_weight=ONES[:3], per_sample=True), ValueError, r"\(3,\)"),

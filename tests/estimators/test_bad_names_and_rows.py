@@ -231,6 +231,7 @@ CASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:The true costs of row:UserWarning")  # costs are random
 @pytest.mark.parametrize(("action", "error", "pattern"), [pytest.param(*case, id=name) for name, *case in CASES])
 def test_bad_input_is_refused_with_a_helpful_message(action, error, pattern):
     with pytest.raises(error, match=pattern):
