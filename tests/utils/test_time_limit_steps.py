@@ -24,7 +24,6 @@ from skspo import (
 )
 from skspo._training.design import LinearDesign
 from skspo._training.in_memory import InMemoryMoves, InMemoryObjective
-from skspo._training.mixture import Mixture
 from skspo._training.regression import quick_regression
 from skspo._training.run import Run
 from skspo._utils import limits
@@ -55,7 +54,7 @@ ROW_BY_ROW = {
     "HiGHS": (box(), LinearModel, "optimum"),
     "HiGHS-threads": (box(n_jobs=2), LinearModel, "optimum"),
     "branch-and-bound": (
-        MixedInteger([[3, 4, 5, 3, 4.5]], [9], bounds=(0, 1), integrality=1, sense="max"),
+        MixedInteger([[3, 4, 5, 3, 4.5]], [9], bounds=(0, 1), integrality=[1, 1, 1, 1, 0], sense="max"),
         mixed_integer._DepthFirst,
         "solve",
     ),
@@ -175,7 +174,7 @@ def test_a_step_that_does_not_fit_is_not_started(solver, slow_machine, monkeypat
 def test_certificates_are_computed_only_in_time(slow_machine, monkeypatch):
     X, C = ASSETS
     monkeypatch.setattr(InMemoryMoves, "gram", None)
-    monkeypatch.setattr(Mixture, "_solve_directly", None)
+    monkeypatch.setattr("skspo._training.balance.cho_factor", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SPOPlusRegressor(LqBall(1.5), solver="lbfgs", time_limit=60).fit(X, C)

@@ -14,6 +14,7 @@ from skspo.experiments import Study, run_study
 N_JOBS = 40
 X = np.random.default_rng(0).normal(size=(30, 2))
 C = np.random.default_rng(1).normal(size=(30, 3))
+SEEN = np.where(np.arange(30)[:, None] % 3 == np.arange(3), C, np.nan)
 POLYHEDRON = skspo.Polyhedron(A_eq=np.ones((1, 3)), b_eq=[1.0], bounds=(0, 1), n_jobs=N_JOBS)
 
 
@@ -45,6 +46,12 @@ USES = {
         3,
         lambda _: skspo.cross_val_decide(Ridge(), X, C, region=skspo.Simplex(), cv=3, n_jobs=N_JOBS),
     ),
+    "estimators/_feedback_costs.py": (
+        3,
+        lambda _: skspo.PartialFeedbackRegressor(
+            skspo.SPOPlusRegressor(skspo.Simplex(), alpha=0.1), nuisance=Ridge(), cv=3, n_jobs=N_JOBS
+        ).fit(X, SEEN),
+    ),
     "experiments/runner.py": (2, two_trials),
     "regions/_oracles/highs.py": (2, lambda _: POLYHEDRON.argmin(C[:2])),
     "regions/_oracles/clarabel.py": (2, cone),
@@ -64,13 +71,20 @@ def test_all_uses_are_listed():
 @pytest.mark.parametrize("use", USES)
 def test_no_more_workers_than_tasks(use, monkeypatch, tmp_path):
     n_tasks, call = USES[use]
-    counts = []
-    original = joblib.Parallel.__init__
+    asked, counts = {}, []
+    original, run = joblib.Parallel.__init__, joblib.Parallel.__call__
 
     def noted(self, n_jobs=None, **options):
-        counts.append(n_jobs)
+        asked[self] = n_jobs
         original(self, n_jobs=1, **options)  # what is asked for matters, not that they run
 
+    def counted(self, tasks):
+        tasks = list(tasks)
+        counts.append((asked[self], max(len(tasks), 1)))
+        return run(self, tasks)
+
     monkeypatch.setattr(joblib.Parallel, "__init__", noted)
+    monkeypatch.setattr(joblib.Parallel, "__call__", counted)
     call(tmp_path)
-    assert counts and set(counts) == {n_tasks}
+    assert all(workers == tasks for workers, tasks in counts)
+    assert max(tasks for _, tasks in counts) == n_tasks
