@@ -215,17 +215,23 @@ def test_without_cvxpy(monkeypatch):
     assert SPOPlusRegressor(Simplex()).fit(X, C).duality_gap_ <= 1e-6
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 .*; conic: This needs CVXPY"):
         model = SPOPlusRegressor(Simplex(), max_iter=2).fit(X, C)
-    assert model.solver_ == "interior-point"
+    assert model.solver_ != "conic"
+    assert 0 <= model.lower_bound_ <= exact(Simplex(), X, C).objective_ <= model.objective_ * (1 + 1e-5)
 
 
 def test_without_clarabel(monkeypatch):
     X, C = data()
     conic = CvxpyRegion(ball, D)
     conic.argmin(C)
+    markowitz = Markowitz(np.eye(D), 0.5)
+    W = markowitz.argmin(C)
     monkeypatch.setitem(sys.modules, "clarabel", None)
-    for region in (Markowitz(np.eye(D), 0.5), conic):
-        with pytest.raises(ImportError, match=r"needs Clarabel.*pip install clarabel"):
-            region.argmin(C)
+    np.testing.assert_array_equal(markowitz.argmin(C), W)  # Clarabel gets only rows without a proof
+    with monkeypatch.context() as patch:
+        patch.setattr("skspo.regions.markowitz.PROVED", -1.0)
+        for region in (markowitz, conic):
+            with pytest.raises(ImportError, match=r"needs Clarabel.*pip install clarabel"):
+                region.argmin(C)
     # Linear programs use HiGHS.
     assert SPOPlusRegressor(Simplex(), solver="conic").fit(X, C).duality_gap_ <= 1e-6
     with pytest.warns(ConvergenceWarning, match="(?i)clarabel"):

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skspo import ShortestPath, SPOPlusLoss
 from skspo._training.in_memory import InMemoryObjective
-from skspo._training.run import Run
+from skspo._training.run import Derived, Run
 from skspo.datasets import make_shortest_path
 from skspo.solvers.interior_point import normal_matrix
 from skspo.solvers.interior_point.banded import DualGraph
@@ -173,7 +173,7 @@ def test_planar_and_dense_matrices_lead_to_the_same_optimum(penalty, monkeypatch
         monkeypatch.setattr("skspo.solvers.interior_point.state.PLANAR_WORK", work)
         objective = InMemoryObjective(SPOPlusLoss(region), X, C, None, **penalty)
         assert (
-            State(objective, [region_form(region, 24)], objective.least_squares, {}).parts[0].dual is not None
+            State(objective, [region_form(region, 24)], objective.least_squares, Derived()).parts[0].dual is not None
         ) == planar
         results.append(InteriorPointSolver(tol=1e-7).solve(objective, Run()))  # 1e-8 is where rounding errors begin
         assert results[-1].converged

@@ -134,7 +134,8 @@ def test_auto_tries_the_able_solvers_in_the_order_of_their_estimates():
     assert set(auto(Simplex())) == {"interior-point", "conic", "bundle", "dual"}
     assert set(auto(EntropySimplex())) == {"lbfgs", "newton", "conic", "bundle", "dual"}
     assert "newton" not in auto(EntropySimplex(), alpha=0.1, l1_ratio=0.5)
-    assert set(auto(Knapsack([1, 2, 3, 4], 5))) == {"bundle", "dual"}
+    assert set(auto(Knapsack([1, 2, 3, 4], 5))) == {"interior-point", "conic", "bundle", "dual"}  # on the hull
+    assert set(auto(Knapsack(np.arange(1, 31), 200), d=30)) == {"bundle", "dual"}  # too many packings for a list
     assert auto(Box(), d=30)[0] == "intervals" and "intervals" not in auto(Simplex())
     # A pass is slow if the oracle is a solver, and interior point hardly needs it.
     assert auto(Polyhedron([[1, 2, 3, 4]], [5], bounds=(0, 1)), n=8_000)[0] == "interior-point"

@@ -268,7 +268,7 @@ def test_milp_refuses_what_it_cannot_do_and_stops_in_time():
     with pytest.raises(ValueError, match="too many bases"):
         SPORegressor(ShortestPath.grid(5, 5), solver="milp").fit(*random_data(40))
     with pytest.raises(ValueError, match="standard_form"):
-        SPORegressor(Knapsack([1, 2, 3, 4, 5], 6), solver="milp").fit(X, C)
+        SPORegressor(Knapsack(np.arange(1, 31), 200), solver="milp").fit(*random_data(30))
     with pytest.raises(ValueError, match="no penalty"):
         SPORegressor(Simplex(), solver="milp", alpha=1.0).fit(X, C)
     X, C = random_data(5, n=60, p=4)

@@ -32,7 +32,7 @@ MOST_ROWS, MOST_UNKNOWNS = 2500, 150
 ROUNDING = 1e-9
 
 #: regions whose oracles are no solvers, and look at the clock nevertheless
-CLOCKED = (sk.Knapsack, sk.Assignment, sk.Markowitz)
+CLOCKED = (sk.Knapsack, sk.MixedInteger, sk.TravellingSalesman, sk.Assignment, sk.Markowitz)
 
 
 class Exact:

@@ -217,7 +217,10 @@ def test_top_k_never_ends_above_least_squares():
 def test_solvers_of_the_spo_plus_loss_are_refused_for_the_spo_loss(solver):
     """The bound of such a solver is for the SPO+ loss, which is above the SPO loss."""
     X, C = make_cost_sensitive_classification(20, random_state=0)
-    for region, names in ((Simplex(), "'line-search', 'milp'"), (EntropySimplex(), "'lbfgs', 'line-search'")):
+    for region, names in (
+        (Simplex(), "'line-search', 'perturbation', 'milp'"),
+        (EntropySimplex(), "'lbfgs', 'line-search'"),
+    ):
         with pytest.raises(ValueError, match=rf"solver='{solver}'.* minimizes.*Solvers that can: {names}"):
             SPORegressor(region, solver=SOLVERS[solver]()).fit(X, C)
 

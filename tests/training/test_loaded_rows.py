@@ -62,7 +62,7 @@ def test_equals_local_fit(paths, solver, params, more, chunk_rows):
 
 
 @pytest.mark.parametrize(
-    ("region", "solver"), [(EntropySimplex(), "newton"), (Box(), "separable"), (Simplex(), "conic")]
+    ("region", "solver"), [(EntropySimplex(), "newton"), (Box(), "intervals"), (Simplex(), "conic")]
 )
 def test_other_solvers(region, solver):
     X, C = make_portfolio(100, 3, 5, degree=2, random_state=0)
