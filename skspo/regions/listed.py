@@ -23,6 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.errors import InfeasibleRegionError
 from .._utils.limits import check_time
 from ._oracles.highs import NOTHING, worst_rows
+from ._oracles.linear_model import usual_cost
 from ._row_names import row_error
 from .capabilities import RANK
 from .forms import InequalityForm, StandardForm
@@ -37,7 +38,7 @@ MOST_POINTS = 100_000  # decisions in a list; a row of costs then takes as long 
 SEARCH = 2**26  # numbers that the search computes at most: about half a second
 BLOCK_NUMBERS = 2**17  # costs of decisions that are compared together, so that they stay in the cache
 FEASIBLE = 1e-9  # largest violation of a constraint, relative to its terms: that of HiGHS
-TIED = 1e-12  # costs are equal up to rounding, relative to the largest possible cost
+TIED = 1e-12  # costs are equal up to rounding, relative to what they usually are
 
 
 class PointList:
@@ -80,7 +81,7 @@ class PointList:
     def _best(self, C: np.ndarray, sides: Mapping[str, np.ndarray]) -> Iterator[tuple[slice, np.ndarray]]:
         """Which decisions are cheapest, for blocks of rows."""
         step = max(BLOCK_NUMBERS // max(len(self.V), 1), 16)
-        rounding = TIED * (np.abs(C) @ self.size)
+        largest = np.abs(C) @ self.size
         for start in range(0, len(C), step):
             check_time()
             rows = slice(start, start + step)
@@ -91,7 +92,27 @@ class PointList:
             if np.isinf(least).any():
                 text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
                 raise row_error(InfeasibleRegionError, start + int(np.isinf(least).argmax()), text)
-            yield rows, S <= (least + rounding[rows])[:, None]
+            best = S <= (least + TIED * largest[rows])[:, None]
+            close = np.flatnonzero(best.sum(axis=1) > 1)
+            if close.size:
+                best[close] = self._cheapest(C[rows][close], best[close], largest[rows][close])
+            yield rows, best
+
+    def _cheapest(self, C: np.ndarray, close: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        """Which of the decisions whose costs are close are the cheapest, also if prices of 1e12 hide other costs.
+
+        Costs are split into multiples of a power of two, whose sums are exact, and rests that are tiny.
+        """
+        power = np.ldexp(1.0, np.frexp(largest)[1] + 1)[:, None]
+        rounded = (C + power) - power
+        first = close.argmax(axis=1)[:, None]
+        more = np.zeros(close.shape)  # cost, less that of the first of them
+        for part in (rounded, C - rounded):
+            S = part @ self.columns
+            more += S - np.take_along_axis(S, first, axis=1)
+        more[~close] = np.inf
+        tied = TIED * usual_cost(C, self.V[more.argmin(axis=1)])
+        return np.asarray(more <= (more.min(axis=1) + tied)[:, None])
 
     def _feasible(self, sides: dict[str, np.ndarray]) -> np.ndarray:
         """Which decisions are feasible for vectors of the form with one row for each sample."""

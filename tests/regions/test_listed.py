@@ -130,6 +130,24 @@ def test_ties_do_not_depend_on_other_rows():
     assert_array_equal(W, np.tile(region.argmin(V), (500, 1)))
 
 
+def test_prices_hide_no_other_costs():
+    """One of two items whose value is 1e12 fits, and the others decide; so they do about ties."""
+    region, M = sk.Knapsack([[1.1, 1.1, 0.3, 0.3, 0.3]] * 2, [1.5, 1.6]), 1e12
+    assert region._points(5) is not None
+    values = np.array([[M, 0.1, 0.3, 0.2, 0.25], [M, M, 0.1, 0.3, 0.2], [M, M + 0.5, 0.1, 0.3, 0.2]])
+    assert_array_equal(region.argmin(values), [[1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 1, 0]])
+    worst = region.worst_argmin(-values, np.array([[0.0, 1.0, 5.0, 0.0, 5.0]] * 3))
+    assert_array_equal(worst, [[1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 1, 0, 1, 0]])
+
+
+def test_sums_that_are_equal_up_to_rounding_are_ties():
+    region = sk.MixedInteger(A_eq=[[1, 1, 2]], b_eq=[2], bounds=(0, 1))
+    c, others = np.array([[0.1, 0.2, 0.3]]), np.array([[1.0, 1.0, 3.0]])
+    assert 0.1 + 0.2 > 0.3
+    assert_array_equal(region.argmin(c), [[1, 1, 0]])
+    assert_array_equal(region.worst_argmin(c, others), [[0, 0, 1]])
+
+
 def problem_of_packings(n=40):
     rng = np.random.default_rng(1)
     weights, X = rng.uniform(1.0, 3.0, size=(2, 8)).round(2), rng.normal(size=(n, 2))
