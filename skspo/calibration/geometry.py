@@ -42,6 +42,7 @@ from ..regions.markowitz import Markowitz
 from ..regions.polyhedral import PolyhedralRegion
 from ..regions.product import Product
 from ..regions.simplex import Box, Simplex, TopK
+from ..regions.tours import TravellingSalesman
 from .enumeration import diameter_of_points, enumerate_vertices, inradius_of_simplex, width_of_points
 
 
@@ -390,6 +391,14 @@ def _(region: ShortestPath, n_dim: int) -> CertifiedFloat:
             return exact
     # Two paths of at most L edges differ in at most 2 L edges.
     return CertifiedFloat(float(np.sqrt(min(2 * data.sweep.length, data.used.size))), "upper bound")
+
+
+@diameter.register
+def _(region: TravellingSalesman, n_dim: int) -> CertifiedFloat:
+    # The n edges of a tour can all be left out by another one if there are at least five nodes.  The squared distance
+    # of points of the relaxation is at most the sum of their entries, 2 n.  With four nodes two of the edges stay.
+    n = region._data(n_dim)
+    return CertifiedFloat(float(np.sqrt(2.0 * n)) if n > 4 else 2.0 * (n - 3))
 
 
 @diameter.register

