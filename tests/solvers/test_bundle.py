@@ -26,7 +26,7 @@ from skspo._training.in_memory import InMemoryObjective
 from skspo._training.run import Run
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 from skspo.solvers import BundleSolver
-from skspo.solvers.bundle.cut_model import ENOUGH_CUTS, CutModel
+from skspo.solvers.bundle.cut_model import PATIENCE, CutModel
 from skspo.solvers.bundle.program import minimize_highest
 
 WEIGHTS, CAPACITY = np.array([[3, 4, 2, 5], [2, 1, 4, 3]]), np.array([7, 6])
@@ -287,7 +287,7 @@ def test_active_cuts_are_kept_within_the_memory_limit(max_cuts, every):
     """Inactive cuts are dropped first, but not all at once, and cuts are averaged only at the limit of their number."""
     X, C = small_data(4)
     model = CutModel(objective_of(Simplex(), X, C), Run(), 2, max_cuts)
-    n, enough = ENOUGH_CUTS * 8, ENOUGH_CUTS * 2 - 2
+    n, enough = PATIENCE * 8, PATIENCE * 2 - 2
     group, number = np.arange(n) * 2 // n, np.arange(n, dtype=float)
     model._set(np.zeros((n, model.A.shape[1])), number, group, np.zeros(n, dtype=int))
     multipliers = np.where(number % every == 0, 1.0, 1e-9 / (1.0 + number))
