@@ -269,13 +269,14 @@ def _vertices(region: Region, d: int) -> np.ndarray | None:
     geo = region._geometry(d)
     M, q = region.inequality_form(d).inequalities()
     M, q = M[geo.strict], q[geo.strict]
-    points = enumerate_vertices(M @ geo.directions, q - M @ geo.center)
-    return None if points is None else geo.center + points @ geo.directions.T
+    U = geo.directions()
+    points = enumerate_vertices(M @ U, q - M @ geo.center)
+    return None if points is None else geo.center + points @ U.T
 
 
 def _segment(region: PolyhedralRegion, d: int) -> float | None:
     """Length of a region of dimension one or zero; None for all others."""
-    U = region._geometry(d).directions
+    U = region._geometry(d).directions()
     if U.shape[1] > 1:
         return None
     return float(((region._solve_directions(-U.T) - region._solve_directions(U.T)) @ U).sum()) if U.shape[1] else 0.0
@@ -306,12 +307,12 @@ def _polyhedral_width(region: PolyhedralRegion, n_dim: int) -> CertifiedFloat:
     segment = _segment(region, n_dim)
     if segment is not None:
         return CertifiedFloat(segment)
-    points = _vertices(region, n_dim)
-    exact = None if points is None else width_of_points((points - geo.center) @ geo.directions)
+    points, U = _vertices(region, n_dim), geo.directions()
+    exact = None if points is None else width_of_points((points - geo.center) @ U)
     if exact is not None:
         return CertifiedFloat(exact)
     M, q = region.inequality_form(n_dim).inequalities()
-    N, q = M[geo.strict] @ geo.directions, q[geo.strict] - M[geo.strict] @ geo.center
+    N, q = M[geo.strict] @ U, q[geo.strict] - M[geo.strict] @ geo.center
     k, norms = N.shape[1], np.linalg.norm(N, axis=1)
     A_ub = np.column_stack([N, norms])
     res = linprog(np.r_[np.zeros(k), -1.0], A_ub=A_ub, b_ub=q, bounds=[(None, None)] * k + [(0, None)])

@@ -144,16 +144,27 @@ class InequalityForm:
 
 
 class PolyhedralGeometry(NamedTuple):
-    """A relative interior point, all implied equalities, and bases of the affine hull."""
+    """A relative interior point, all implied equalities, and the affine hull."""
 
     center: np.ndarray  # (d,) strictly inside every inequality that is not an equality on S
     strict: np.ndarray  # rows of InequalityForm.inequalities() that can be strict on S
     normals: np.ndarray  # (d - k, d) orthonormal rows E with E w constant on S
-    directions: np.ndarray  # (d, k) orthonormal basis of the directions in which decisions vary
+
+    def directions(self) -> np.ndarray:
+        """Orthonormal basis of the directions in which decisions vary, shape (d, k)."""
+        return null_space(self.normals) if self.normals.size else np.eye(self.center.size)
 
 
 def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
-    """Compute a relative interior point and the affine hull with one linear program.
+    """Compute a relative interior point and the affine hull."""
+    center, strict = relative_interior(form)
+    equal = np.vstack([form.A_eq.toarray(), form.inequalities()[0][~strict].toarray()])
+    check_time(predicted_seconds(4.0 * equal.size * min(equal.shape)))  # multiplications, at least
+    return PolyhedralGeometry(center, strict, row_basis(equal))
+
+
+def relative_interior(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``center`` and ``strict`` of ``PolyhedralGeometry``, by one linear program.
 
     Maximize the number of strict inequalities over the cone above S:
 
@@ -186,10 +197,7 @@ def polyhedral_geometry(form: InequalityForm) -> PolyhedralGeometry:
     off = np.abs(form.A_eq @ center - form.b_eq) / np.maximum(np.abs(form.A_eq).max(axis=1).toarray().ravel(), 1e-300)
     if (M @ center - q > 1e-6 * size).any() or (off > 1e-6 * size).any():
         raise SolverError("HiGHS reported a point as optimal that violates the constraints of the region.")
-    equal = np.vstack([form.A_eq.toarray(), M[~strict].toarray()])
-    check_time(predicted_seconds(4.0 * equal.shape[0] * d * d))  # multiplications, at least
-    normals = row_basis(equal)
-    return PolyhedralGeometry(center, strict, normals, null_space(normals) if normals.size else np.eye(d))
+    return center, strict
 
 
 def row_basis(A: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.errors import SolverError
 from ._row_names import rows_named
 from .base import Region
+from .capabilities import project_visible
 from .forms import InequalityForm, PolyhedralGeometry, StandardForm, polyhedral_geometry
 from .row_polyhedra import Interior, find_interior, fixed_directions, has_few_patterns, repair_rows
 
@@ -129,8 +130,7 @@ class PolyhedralRegion(Region):
         geo = self._geometry(W.shape[1])
         M, q = self.inequality_form(W.shape[1]).inequalities()
         M, q = M[geo.strict], q[geo.strict]
-        step = W - geo.center
-        step = step @ geo.directions @ geo.directions.T
+        step = project_visible(W - geo.center, geo.normals)
         slack = q - M @ geo.center
         excess = (M @ step.T).T / slack
         return geo.center + step / np.maximum(excess.max(axis=1, initial=1.0), 1.0)[:, None]

@@ -22,7 +22,7 @@ from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.limits import TimeIsUp, check_time
 from ._oracles.highs import FEASIBLE
 from ._row_names import row_error
-from .forms import InequalityForm, StandardForm, polyhedral_geometry, row_basis
+from .forms import InequalityForm, StandardForm, relative_interior, row_basis
 
 #: samples that agree in which bounds exist and differ are treated together; with more sets of such samples there is no
 #: standard form, because solvers would have to treat most samples one by one
@@ -128,16 +128,16 @@ def _interior_point(form: StandardForm, i: int) -> tuple[np.ndarray, np.ndarray]
     lower, upper = form.lower[i], form.upper[i]
     one = InequalityForm.build(lower.size, A_eq=form.A, b_eq=form.b[i], lower=lower, upper=upper)
     try:
-        geometry = polyhedral_geometry(one)
+        inside, strict = relative_interior(one)
     except InfeasibleRegionError:
         text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
         raise row_error(InfeasibleRegionError, i, text) from None
     up, low, is_open = np.isfinite(upper), np.isfinite(lower), np.ones(lower.size, dtype=bool)
-    is_open[up] &= geometry.strict[: up.sum()]
-    is_open[low] &= geometry.strict[up.sum() :]
+    is_open[up] &= strict[: up.sum()]
+    is_open[low] &= strict[up.sum() :]
     at_upper = np.zeros(lower.size, dtype=bool)
-    at_upper[up] = ~geometry.strict[: up.sum()]
-    center = np.where(is_open, geometry.center, np.where(at_upper, upper, lower))
+    at_upper[up] = ~strict[: up.sum()]
+    center = np.where(is_open, inside, np.where(at_upper, upper, lower))
     return center, is_open
 
 

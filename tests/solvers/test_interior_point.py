@@ -1,5 +1,6 @@
 """The interior-point solver against CVXPY, on random and on degenerate problems."""
 
+import tracemalloc
 import warnings
 from itertools import combinations
 
@@ -259,3 +260,18 @@ def test_reduced_form_of_decisions_fixed_at_their_upper_bound():
     X, C = noisy_data(20, d=3)
     model = SPOPlusRegressor(region, solver="interior-point").fit(X, C)
     assert model.duality_gap_ <= 1e-6
+
+
+def test_a_hull_of_many_decisions_needs_no_square_matrix():
+    rng = np.random.default_rng(0)
+    region = Knapsack(rng.integers(3, 9, (2, 18)), [24.0, 25.0])
+    X, C = noisy_data(10, d=18)
+    size = len(region._points(18).V)
+    tracemalloc.start()
+    model = SPOPlusRegressor(region, alpha=0.1, solver="interior-point").fit(X, C)
+    largest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest < 8 * size**2 / 2
+    other = SPOPlusRegressor(region, alpha=0.1, solver="bundle").fit(X, C)
+    assert max(model.duality_gap_, other.duality_gap_) <= 1e-6
+    assert_allclose(model.objective_, other.objective_, rtol=1e-5)

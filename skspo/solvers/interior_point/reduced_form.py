@@ -11,7 +11,7 @@ import scipy.linalg
 from ..._training.run import Run
 from ...regions._oracles.highs import coordinate_bounds
 from ...regions.capabilities import equalities_of, has
-from ...regions.forms import InequalityForm, StandardForm, polyhedral_geometry
+from ...regions.forms import RANK, InequalityForm, StandardForm, relative_interior
 from ...regions.row_polyhedra import patterns
 
 
@@ -78,14 +78,14 @@ def reduce_form(standard: StandardForm, d: int) -> ReducedForm:
     N = lower.size
     E = np.eye(d, N) if standard.project is None else standard.project.toarray()
     form = InequalityForm.build(N, A_eq=standard.A, b_eq=standard.b, lower=lower, upper=upper)
-    geometry = polyhedral_geometry(form)
+    center, strict = relative_interior(form)
     up, low_ = np.isfinite(upper), np.isfinite(lower)
-    # geometry.strict lists the finite upper bounds, then the finite lower bounds.
+    # ``strict`` lists the finite upper bounds, then the finite lower bounds.
     strict_up, strict_low = np.ones(N, dtype=bool), np.ones(N, dtype=bool)
-    strict_up[up] = geometry.strict[: up.sum()]
-    strict_low[low_] = geometry.strict[up.sum() :]
+    strict_up[up] = strict[: up.sum()]
+    strict_low[low_] = strict[up.sum() :]
     kept = strict_up & strict_low
-    at = np.where(kept, geometry.center, np.where(strict_low, upper, lower))
+    at = np.where(kept, center, np.where(strict_low, upper, lower))
     return _shifted(standard.A.toarray(), E, lower, upper, kept, at)
 
 
@@ -117,17 +117,19 @@ def _shifted(
     base = np.where(low, lower, upper)[..., kept]
     offset = at[..., ~kept] @ E[:, ~kept].T + base @ E[:, kept].T
     A = A[:, kept] * sign
+    Q = np.zeros((A.shape[1], 0))  # orthonormal basis of the rows of A
     if not A.size:
         A = np.zeros((0, A.shape[1]))  # no equalities, or nothing left for them to say
     else:
-        _, R, pivots = scipy.linalg.qr(A.T, mode="economic", pivoting=True)
+        Q, R, pivots = scipy.linalg.qr(A.T, mode="economic", pivoting=True)
         diagonal = np.abs(np.diag(R))
-        A = A[pivots[: int((diagonal > 1e-10 * max(float(diagonal[0]), 1e-300)).sum())]]
+        rank = int((diagonal > RANK * max(float(diagonal[0]), 1e-300)).sum())
+        A, Q = A[pivots[:rank]], Q[:, :rank]
     E = E[:, kept] * sign
     span = (upper - lower)[..., kept]
     bounded = np.flatnonzero(np.isfinite(span if span.ndim == 1 else span[0]))
     center = (at[..., kept] - base) * sign
-    null = scipy.linalg.null_space(A) if A.shape[0] else np.eye(A.shape[1])
-    U, sv, _ = np.linalg.svd(E @ null, full_matrices=False)
-    directions = U[:, sv > 1e-10 * max(float(sv.max(initial=0.0)), 1e-300)] if sv.size else np.zeros((E.shape[0], 0))
+    # What is left of E in the directions in which u varies; rounding errors are relative to E.
+    U, sv, _ = np.linalg.svd(E - (E @ Q) @ Q.T, full_matrices=False)
+    directions = U[:, sv > RANK * max(float(np.linalg.norm(E)), 1e-300)]
     return ReducedForm(A, E, offset, bounded, span[..., bounded], center, None, directions)

@@ -78,8 +78,9 @@ class Polytope:
         self.EZ = np.zeros((N, 0)) if shared else form.E.T @ basis
         self.S = form.S
         self.simple = m <= 1 and form.S is None  # M is diagonal, or diagonal minus rank one
-        self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
-        self.NZ = self.null.T @ self.EZ
+        if not self.simple:  # (N, N - m), which may be large
+            self.null = scipy.linalg.null_space(self.A) if m else np.eye(N)
+            self.NZ = self.null.T @ self.EZ
         self.dual: Any = self._dual_graph(derived)
         # The lower triangle of a (k, k) matrix, row by row, and where its entries are in the sums over samples.
         self.packed = np.ravel_multi_index(np.tril_indices(self.k), (self.k, self.k))
@@ -117,10 +118,17 @@ class Polytope:
             self.square, self.from_faces = packed_indices(N), self.EZ
             self.packed = np.ravel_multi_index(np.tril_indices(N), (N, N))
 
+    def seen(self, costs: np.ndarray) -> np.ndarray:
+        """Part of the costs of u that no multiplier of the equalities takes up."""
+        if not self.simple:
+            return costs @ self.null
+        rows = self.A / np.linalg.norm(self.A, axis=1, keepdims=True)
+        return costs - (costs @ rows.T) @ rows
+
     def make_blocks(self) -> list[Any]:
         """Divide the samples."""
         shared, N = self.objective.design.shared, self.A.shape[1]
-        null, q = self.null.shape[1], self.q
+        null, q = N - self.A.shape[0], self.q
         work = N * q if self.simple else 2.0 * N * null**2 + 2.0 * null**3
         # What a block computes for each sample: iterates, and the entries of its matrix.
         elements, products = (N * q, null * q) if shared else (N, self.k**2)
@@ -203,8 +211,11 @@ class State:
     def restart(self, size: float) -> None:
         """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
         self.P = self.start
-        seen = sum(float(np.abs(block.costs(self.P) @ block.shared.null).sum()) for block in self.blocks)
-        count = sum(block.a.size * block.shared.null.shape[1] for block in self.blocks)
+        seen, count = 0.0, 0
+        for block in self.blocks:
+            check_time()
+            costs = block.shared.seen(block.costs(self.P))
+            seen, count = seen + float(np.abs(costs).sum()), count + costs.size
         mu = size * max(seen / count, 1e-8)
         for block in self.blocks:
             check_time()
