@@ -260,7 +260,7 @@ FUNCTIONS = {
         {"y_true": LABELS, "y_pred": LABELS, "costs": CLASS_COSTS, "sample_weight": WEIGHT},
     ),
     "classifier": (
-        CostSensitiveClassifier(cv=2).fit,
+        CostSensitiveClassifier(None, SPOPlusRegressorCV(tol=1e-9), cv=2).fit,
         {"X": X, "y": LABELS, "sample_weight": WEIGHT, "costs": CLASS_COSTS},
     ),
     "argmin": (ROADS.argmin, {"C": ROADS_C}),
