@@ -23,6 +23,7 @@ from skspo import (
     SPOPlusRegressor,
     SPOPlusRegressorCV,
     SPORegressor,
+    spo_plus_loss,
     spo_plus_path,
 )
 from skspo.regions._oracles.audit import BANK, Witnesses
@@ -273,11 +274,18 @@ def test_a_fit_finds_out(fault, solver):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, C)
-    before = model.coef_.copy()
+    before, optimum = model.coef_.copy(), model.objective_
     model.set_params(region=OracleRegion(lambda costs: oracle(rng, costs), 4))
-    with pytest.raises(ValueError, match=rf"{WRONG}|not give the same answers"):
+    try:
         model.fit(X, C)
-    np.testing.assert_array_equal(model.coef_, before)
+    except ValueError as error:
+        assert re.search(rf"{WRONG}|not give the same answers", str(error))
+        np.testing.assert_array_equal(model.coef_, before)
+    else:
+        # Decisions that are wrong only where costs are nearly equal may do no harm: then the certificate holds.
+        assert fault == "inexact"
+        assert model.lower_bound_ <= optimum
+        assert spo_plus_loss(C, model.predict(X), Simplex()) <= optimum * (1.0 + 2e-3)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
