@@ -299,6 +299,8 @@ def _polyhedral_diameter(region: PolyhedralRegion, n_dim: int) -> CertifiedFloat
 def _polyhedral_width(region: PolyhedralRegion, n_dim: int) -> CertifiedFloat:
     """Exact for small polyhedra and segments; otherwise twice the radius of a ball inscribed in the affine hull."""
     if not region._is_polyhedron:
+        if not has(region.relaxation(), "standard_form"):
+            raise TypeError(f"{region.label} has no relative_width, because its constraints are too many to be listed.")
         raise TypeError(
             f"{region.label} has no relative_width, because its decisions are integers and it is not convex; "
             "region.relaxation() has one."

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import skspo as sk
+from skspo.calibration import diameter, relative_width
 from skspo.plotting import DecisionDisplay
 from skspo.regions import listed
 from skspo.regions._oracles.tours import list_tours, pairs_of, violated_cuts
@@ -41,6 +42,16 @@ def constraints(n):
 @pytest.mark.parametrize("n", [3, 4, 5, 7])
 def test_lists_have_all_tours(n):
     assert_array_equal(list_tours(n), all_tours(n))
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_diameter(n):
+    points = all_tours(n)
+    largest = max(np.linalg.norm(points - w, axis=1).max() for w in points)
+    for region in (sk.TravellingSalesman(n), sk.TravellingSalesman(n, integer=False)):
+        assert diameter(region, region.n_dim) == pytest.approx(largest)
+        with pytest.raises(TypeError, match="no relative_width, because its constraints are too many"):
+            relative_width(region, region.n_dim)
 
 
 @pytest.mark.parametrize("n", [4, 6, 7])
