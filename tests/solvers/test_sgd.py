@@ -37,7 +37,7 @@ def test_sgd_with_an_oracle_only():
     exact = SPOPlusRegressor(grid, solver="interior-point").fit(X, C)
     assert exact.duality_gap_ <= 1e-6
     assert exact.objective_ <= oracle.objective_ <= 1.05 * exact.objective_
-    for solver in ("auto", "bundle"):
+    for solver in ("auto", "dual", "bundle"):  # "dual" with a pool of decisions
         model = SPOPlusRegressor(OracleRegion(grid.argmin, 40), solver=solver).fit(X, C)
         assert model.duality_gap_ <= 1e-6
         assert model.objective_ == pytest.approx(exact.objective_, rel=2e-6)

@@ -320,8 +320,12 @@ class Ascent:
         """Move the proximal center."""
         if not self.problem.proximal.any():
             return
+        from .kernels import CLEAR
+
         ridge = self.objective.l2.any()
-        if self.gap_proximal > RECENTER * (self.whole if ridge else min(self.whole, self.charge)):
+        # Where rounding errors exceed the charge, the gap cannot be a share of it, and the center would never move.
+        enough = self.whole if ridge else min(self.whole, max(self.charge, CLEAR * self.level))
+        if self.gap_proximal > RECENTER * enough:
             return
         Theta = self.problem.theta(self.T)
         # The squared slope along the last step.  If it does not decrease, and steps like the last one, which gain
