@@ -228,6 +228,7 @@ def run_chain(
         return None if best[0].converged and not objective.inexact else result.status
 
     take_turns(objective, run, solvers, turn)
+    run.paused.clear()  # the run may be kept, and sent to other processes
     if best is None:
         # The time limit was reached before a solver had a result.
         Theta, value = references[0]

@@ -117,6 +117,15 @@ def test_a_gap_that_goes_down_fast_is_waited_for(objective):
     assert not closing(objective, [], 1e-6)
 
 
+def test_no_state_is_kept_after_the_last_turn(objective, monkeypatch):
+    """Runs are kept for other penalties and sent to other processes."""
+    monkeypatch.setattr("skspo.solvers.driver.FIRST_TURN", 1e-3)
+    run = Run()
+    result, _ = minimize(objective, run, SolverOptions())
+    assert result.converged and len({row[4] for row in run.history}) > 1  # several solvers had turns
+    assert not run.paused
+
+
 @pytest.mark.parametrize("kind", [BundleSolver, DualSolver, InteriorPointSolver])
 def test_a_paused_solver_goes_on_where_it_was(kind, objective):
     """With pauses after every step the result is the same as without, unless a proof ends it earlier."""
