@@ -203,7 +203,7 @@ def test_more_features_than_samples_and_constant_columns():
 def test_linprog_confirms_the_dual():
     """max sum c.(v - w) over v in S with the same feature moments is the optimum of training."""
     X, C = small_data(3, n=12)
-    model = SPOPlusRegressor(Simplex()).fit(X, C)
+    model = SPOPlusRegressor(Simplex(), tol=1e-9).fit(X, C)
     n, d = C.shape
     X1 = np.column_stack([X, np.ones(n)])
     W = Simplex().argmin(C)
