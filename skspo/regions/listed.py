@@ -38,7 +38,7 @@ MOST_POINTS = 100_000  # decisions in a list; a row of costs then takes as long 
 SEARCH = 2**26  # numbers that the search computes at most: about half a second
 BLOCK_NUMBERS = 2**17  # costs of decisions that are compared together, so that they stay in the cache
 FEASIBLE = 1e-9  # largest violation of a constraint, relative to its terms: that of HiGHS
-TIED = 1e-12  # costs are equal up to rounding, relative to what they usually are
+TIED = 1e-12  # costs are equal up to rounding, relative to their usual terms; sums in any order are more exact
 
 
 class PointList:
@@ -67,19 +67,20 @@ class PointList:
     def argmin(self, C: np.ndarray, sides: Mapping[str, np.ndarray] = NOTHING) -> np.ndarray:
         """Cheapest decision of each row; ``sides`` are the vectors of the form that vary by sample."""
         W = np.empty_like(C)
-        for rows, best in self._best(C, sides):
-            W[rows] = self.V[best.argmax(axis=1)]
+        for rows, more in self._excess(C, sides):
+            W[rows] = self.V[more.argmin(axis=1)]
         return W
 
     def worst(self, C: np.ndarray, C_true: np.ndarray, sides: Mapping[str, np.ndarray] = NOTHING) -> np.ndarray:
         """Among the cheapest decisions of each row the one that costs most under ``C_true``."""
         W = np.empty_like(C)
-        for rows, best in self._best(C, sides):
-            W[rows] = self.V[np.where(best, C_true[rows] @ self.columns, -np.inf).argmax(axis=1)]
+        for rows, more in self._excess(C, sides):
+            tied = more <= TIED * usual_cost(C[rows], self.V[more.argmin(axis=1)])[:, None]
+            W[rows] = self.V[np.where(tied, C_true[rows] @ self.columns, -np.inf).argmax(axis=1)]
         return W
 
-    def _best(self, C: np.ndarray, sides: Mapping[str, np.ndarray]) -> Iterator[tuple[slice, np.ndarray]]:
-        """Which decisions are cheapest, for blocks of rows."""
+    def _excess(self, C: np.ndarray, sides: Mapping[str, np.ndarray]) -> Iterator[tuple[slice, np.ndarray]]:
+        """What each decision costs more than the cheapest one, for blocks of rows."""
         step = max(BLOCK_NUMBERS // max(len(self.V), 1), 16)
         largest = np.abs(C) @ self.size
         for start in range(0, len(C), step):
@@ -92,14 +93,15 @@ class PointList:
             if np.isinf(least).any():
                 text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
                 raise row_error(InfeasibleRegionError, start + int(np.isinf(least).argmax()), text)
-            best = S <= (least + TIED * largest[rows])[:, None]
-            close = np.flatnonzero(best.sum(axis=1) > 1)
-            if close.size:
-                best[close] = self._cheapest(C[rows][close], best[close], largest[rows][close])
-            yield rows, best
+            S -= least[:, None]
+            close = S <= TIED * largest[rows][:, None]
+            unclear = np.flatnonzero(close.sum(axis=1) > 1)
+            if unclear.size:
+                S[unclear] = self._exact_excess(C[rows][unclear], close[unclear], largest[rows][unclear])
+            yield rows, S
 
-    def _cheapest(self, C: np.ndarray, close: np.ndarray, largest: np.ndarray) -> np.ndarray:
-        """Which of the decisions whose costs are close are the cheapest, also if prices of 1e12 hide other costs.
+    def _exact_excess(self, C: np.ndarray, close: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        """What decisions whose costs are close cost more than the cheapest, also if prices of 1e12 hide other costs.
 
         Costs are split into multiples of a power of two, whose sums are exact, and rests that are tiny.
         """
@@ -111,8 +113,7 @@ class PointList:
             S = part @ self.columns
             more += S - np.take_along_axis(S, first, axis=1)
         more[~close] = np.inf
-        tied = TIED * usual_cost(C, self.V[more.argmin(axis=1)])
-        return np.asarray(more <= (more.min(axis=1) + tied)[:, None])
+        return np.asarray(more - more.min(axis=1)[:, None])
 
     def _feasible(self, sides: dict[str, np.ndarray]) -> np.ndarray:
         """Which decisions are feasible for vectors of the form with one row for each sample."""
