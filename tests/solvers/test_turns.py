@@ -120,6 +120,8 @@ def test_a_gap_that_goes_down_fast_is_waited_for(objective):
 def test_no_state_is_kept_after_the_last_turn(objective, monkeypatch):
     """Runs are kept for other penalties and sent to other processes."""
     monkeypatch.setattr("skspo.solvers.driver.FIRST_TURN", 1e-3)
+    monkeypatch.setattr("skspo.solvers.driver.TOO_LARGE", 1e9)
+    monkeypatch.setattr("skspo.solvers.driver.closing", lambda *args: False)
     run = Run()
     result, _ = minimize(objective, run, SolverOptions())
     assert result.converged and len({row[4] for row in run.history}) > 1  # several solvers had turns
