@@ -130,6 +130,8 @@ def warn_prices(C: np.ndarray, region: Region, names: np.ndarray | None) -> None
     high = sizes > PRICE**-0.5 * top
     low = np.where(high, 0.0, sizes).max(axis=0, initial=0.0)
     is_price = (low > np.finfo(float).eps * top) & (PRICE**-0.5 * top > PRICE * low)
+    # Of usual costs below a tenth of the largest one, one in a hundred is that low by chance, and three never are.
+    is_price &= (~high).sum(axis=0) >= 3
     constant = high.all(axis=0) & (sizes.min(axis=0, initial=np.inf) == top)
     is_price |= constant & (top > PRICE**3 * top[~is_price & ~constant].max(initial=np.inf if constant.all() else 0.0))
     prices = high & is_price

@@ -68,7 +68,7 @@ def test_a_price_in_every_row():
         SPOPlusRegressor(Simplex()).fit(X, C)
 
 
-@pytest.mark.parametrize("kind", ["normal", "lognormal", "zeros", "units", "constant", "tiny", "all equal"])
+@pytest.mark.parametrize("kind", ["normal", "lognormal", "zeros", "units", "constant", "tiny", "all equal", "one near zero"])
 def test_ordinary_costs_give_no_warning(kind):
     rng = np.random.default_rng()
     X, C = rng.normal(size=(50, 2)), rng.normal(size=(50, 4))
@@ -76,6 +76,7 @@ def test_ordinary_costs_give_no_warning(kind):
         "normal": C, "lognormal": np.exp(2 * C), "zeros": np.where(C > 0, C, 0.0), "units": C * [1, 1e3, 1e6, 1e9],
         "constant": C + np.array([0, 0, 0, 1e5]),
         "tiny": np.where(C > 1, 1e-9 * C, C), "all equal": np.full((50, 4), 7.0),
+        "one near zero": np.where(np.arange(200).reshape(50, 4) == 7, 1e-3, 1.5 + 0.2 * np.tanh(C)),
     }[kind]  # fmt: skip
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*costs are more than")
