@@ -101,7 +101,7 @@ def first_three(Z: np.ndarray) -> np.ndarray:
     return Z[:, :3]
 
 
-def published(sizes: tuple[int, ...], runs: int, options: dict[str, Any]) -> None:
+def published(sizes: tuple[int, ...], runs: range, options: dict[str, Any]) -> None:
     methods = [*PUBLISHED, *((case, "auto") for case in dict.fromkeys(case for case, _ in PUBLISHED))]
     columns: dict[str, Any] = {"nuisance, policy": "", "method": "", "n": ",", "runs": ""}
     columns |= {"regret": interval("regret", 3), "published": ".3f"}
@@ -113,7 +113,7 @@ def published(sizes: tuple[int, ...], runs: int, options: dict[str, Any]) -> Non
         if all((*key, n) in {table.key_of(row) for row in table.added()} for key in methods):
             continue
         found: dict[tuple[str, str], list[float]] = {key: [] for key in methods}
-        for run in range(runs):
+        for run in runs:
             rng = np.random.default_rng([n, run, 34])
             coef, X = B[rng.permutation(40)], rng.normal(size=(n + 2000, 3))
             mean = products(X) @ coef.T + 3
@@ -131,7 +131,7 @@ def published(sizes: tuple[int, ...], runs: int, options: dict[str, Any]) -> Non
                 found[case, method].append(float((W * test).sum(axis=1).mean() - best))
         for (case, method), values in found.items():
             known = dict(zip((400, 800, 1600), PUBLISHED.get((case, method), ()), strict=False)).get(n)
-            row = {"nuisance, policy": case, "method": method, "n": n, "runs": runs, "regret": mean_error(values)}
+            row = {"nuisance, policy": case, "method": method, "n": n, "runs": len(runs), "regret": mean_error(values)}
             print(table.add({**row, "published": known}), flush=True)
     notes = []
     for n in sizes:
@@ -170,7 +170,7 @@ def least_squares(X: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.column_stack([worst if column is None else column for column in columns])
 
 
-def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: int, options: dict[str, Any]) -> None:
+def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: range, options: dict[str, Any]) -> None:
     names = [
         "least squares",
         "quadratic ridge",
@@ -202,7 +202,7 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: int, options: 
                 continue
             found: dict[str, dict[str, list[float]]] = {seen: {x: [] for x in names} for seen in SEEN}
             chosen: dict[str, list[str]] = {seen: [] for seen in found}
-            for run in range(runs):
+            for run in runs:
                 X, C = polynomial(n + 2200, degree, 34_000 + run)
                 new, C_new = X[n : n + 2000], C[n : n + 2000]
                 whole = regret(spo_plus().fit(X[:n], C[:n]).decide(new), C_new)
@@ -231,7 +231,7 @@ def paths(sizes: tuple[int, ...], degrees: tuple[int, ...], runs: int, options: 
                 own = min(means[name][0] for name in names[3:6])
                 listed = own / min(means["least squares"][0], means["quadratic ridge"][0])
                 most = max(chosen[seen], key=chosen[seen].count)
-                row = {"seen": seen, "degree": degree, "n": n, "runs": runs, **means, "chosen nuisance": most}
+                row = {"seen": seen, "degree": degree, "n": n, "runs": len(runs), **means, "chosen nuisance": most}
                 print(
                     table.add({**row, "ratio": listed, "ratio to all": max(own / means["nuisance"][0], listed)}),
                     flush=True,
@@ -378,18 +378,23 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", help="of published and paths")
     parser.add_argument("--degrees", type=int, nargs="+", default=[2, 4, 6, 8])
     parser.add_argument("--runs", type=int, help="of every part")
+    parser.add_argument("--first", type=int, default=1000, help="number of the first draw of published and paths")
     parser.add_argument("--quick", action="store_true", help="small versions, as a test")
     out_option(parser)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     options = {"packages": ("numpy", "scikit-learn"), "file": args.out, "quick": args.quick}
     quick, begun = args.quick, time.process_time()
+
+    def numbers(runs: int) -> range:
+        return range(args.first, args.first + runs)
+
     if "published" in args.only:
         sizes = (60,) if quick else tuple(args.sizes or (400, 800, 1600))
-        published(sizes, args.runs or (1 if quick else 20), options)
+        published(sizes, numbers(args.runs or (1 if quick else 20)), options)
     if "paths" in args.only:
         sizes = (80,) if quick else tuple(args.sizes or (400, 1000, 4000))
-        paths(sizes, (4,) if quick else tuple(args.degrees), args.runs or (1 if quick else 3), options)
+        paths(sizes, (4,) if quick else tuple(args.degrees), numbers(args.runs or (1 if quick else 3)), options)
     if "real" in args.only:
         wanted = ("energy60", "energy120", "energy180", "digits", "credit", "churn", "spam", "deliveries")
         names = tuple(name for name in wanted if name in PROBLEMS)
