@@ -14,7 +14,7 @@ from ..._training.certificate import ZERO_BOUND, Bound, lower_bound
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
-from ..base import MATRIX_SPEED, STEP, Progress, Result, Solver, Status, pass_work
+from ..base import MATRIX_SPEED, STEP, Progress, Result, Solver, Status, features_per_row, pass_work
 
 #: iterations after which a gap that has not decreased will not close
 PATIENCE = 100
@@ -210,7 +210,7 @@ class Ascent:
         problem, cache = self.problem, self.cache
         several = cache.several
         several = several[problem.a[several] > 0]
-        costs = float(cache.work(problem.shape[1])[several].sum())
+        costs = float(cache.work(features_per_row(self.objective))[several].sum())
         rest, recent = np.inf, RecentSteps(problem, cache, self.T)
         for _ in range(SWEEPS if self.n_iter else 1):
             cache.sweep(problem, self.random.permutation(several), self.T, self.rest)

@@ -169,8 +169,8 @@ class Cache:
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def work(self, q: int) -> np.ndarray:
-        """Multiplications of a sweep, for each sample."""
+    def work(self, q: float) -> np.ndarray:
+        """Multiplications of a sweep, for each sample; q is the number of its features that are not zero."""
         work: np.ndarray = np.diff(self.blocks.cptr) * (2.0 * q + 2.0 * np.diff(self.ptr))
         return work
 

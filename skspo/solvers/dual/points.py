@@ -128,8 +128,8 @@ class Points:
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def work(self, q: int) -> np.ndarray:
-        """Multiplications of a sweep, for each sample."""
+    def work(self, q: float) -> np.ndarray:
+        """Multiplications of a sweep, for each sample; q is the number of its features that are not zero."""
         return np.diff(self.ptr) * (2.0 * q + 20.0)
 
     def sweep(self, problem: ScaledProblem, order: np.ndarray, T: np.ndarray, rest: np.ndarray) -> None:
