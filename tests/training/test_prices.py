@@ -68,7 +68,9 @@ def test_a_price_in_every_row():
         SPOPlusRegressor(Simplex()).fit(X, C)
 
 
-@pytest.mark.parametrize("kind", ["normal", "lognormal", "zeros", "units", "constant", "tiny", "all equal", "one near zero"])
+@pytest.mark.parametrize(
+    "kind", ["normal", "lognormal", "zeros", "units", "constant", "tiny", "all equal", "one near zero"]
+)
 def test_ordinary_costs_give_no_warning(kind):
     rng = np.random.default_rng()
     X, C = rng.normal(size=(50, 2)), rng.normal(size=(50, 4))
