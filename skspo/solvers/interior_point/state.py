@@ -365,6 +365,7 @@ class State:
         self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
     ) -> _Move:
         """Newton direction for the blocks' complementarity targets and those of the l1 part."""
+        check_time()
         rhs: Any = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
         rhs = rhs - self.pull
         if feasibility:
