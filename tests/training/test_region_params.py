@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import warnings
 
 import cvxpy as cp
 import numpy as np
@@ -257,7 +258,8 @@ def test_sgd_and_streaming():
     region, params, _ = CASES["knapsack"]
     X, C = data()
     exact = SPOPlusRegressor(region, alpha=0.1).fit(X, C, region_params=params)
-    with pytest.warns(ConvergenceWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # whether the gap is closed does not matter here
         rough = SPOPlusRegressor(region, alpha=0.1, solver="sgd", random_state=0).fit(X, C, region_params=params)
     assert exact.objective_ * (1 - 1e-6) <= rough.objective_ <= 1.05 * exact.objective_
     assert rough.lower_bound_ <= exact.objective_ * (1 + 1e-6)

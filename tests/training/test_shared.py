@@ -330,8 +330,8 @@ def test_path_and_cross_validation():
 def test_cross_validation_does_not_depend_on_units():
     X, C = items_data(4, n=60)
     scale = np.tile([1e-3, 1.0, 1e4], 4)
-    plain = SPOPlusRegressorCV(Simplex(), shared=True, n_alphas=5).fit(X, C)
-    scaled = SPOPlusRegressorCV(Simplex(), shared=True, n_alphas=5).fit(X * scale + 3.0 * scale, 7.0 * C)
+    plain = SPOPlusRegressorCV(Simplex(), shared=True, n_alphas=5, tol=1e-9).fit(X, C)
+    scaled = SPOPlusRegressorCV(Simplex(), shared=True, n_alphas=5, tol=1e-9).fit(X * scale + 3.0 * scale, 7.0 * C)
     assert scaled.alpha_ == pytest.approx(plain.alpha_, rel=1e-6)
     np.testing.assert_allclose(scaled.predict(X * scale + 3.0 * scale), 7.0 * plain.predict(X), rtol=1e-4)
 

@@ -119,11 +119,16 @@ class Polytope:
             self.packed = np.ravel_multi_index(np.tril_indices(N), (N, N))
 
     def seen(self, costs: np.ndarray) -> np.ndarray:
-        """Part of the costs of u that no multiplier of the equalities takes up."""
+        """Costs of u in orthonormal coordinates of the null space of the equalities."""
         if not self.simple:
             return costs @ self.null
-        rows = self.A / np.linalg.norm(self.A, axis=1, keepdims=True)
-        return costs - (costs @ rows.T) @ rows
+        if not self.A.shape[0]:
+            return costs
+        # A reflection that takes the only row of A to the first axis.
+        axis = self.A[0].copy()
+        axis[0] += np.copysign(np.linalg.norm(axis), axis[0])
+        axis /= np.linalg.norm(axis)
+        return (costs - 2.0 * np.outer(costs @ axis, axis))[:, 1:]
 
     def make_blocks(self) -> list[Any]:
         """Divide the samples."""
