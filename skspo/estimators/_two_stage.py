@@ -193,6 +193,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
                 "parameter: TwoStageRegressor(regressor, region)."
             )
         check_params(self)
+        if isinstance(self.regressor, type):
+            raise TypeError(f"regressor must be an instance, got the class: {self.regressor.__name__}(...).")
         raw = check_raw_data(self, X, y, sample_weight, offset, region_params)
         C, weight, possible, shape, view = raw.C, raw.weight, raw.possible, raw.shape, raw.view
         d = C.shape[1]
