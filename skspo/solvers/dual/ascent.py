@@ -219,7 +219,8 @@ class Ascent:
             if rest <= self.target or not several.size:
                 break
             # Sweeps until the target is reached, if they go on as they do.
-            ahead = np.log(rest / max(self.target, 1e-300)) / max(np.log(before / rest), 1e-3)
+            far = np.log(rest) - np.log(max(self.target, 1e-300))  # their ratio may overflow
+            ahead = far / max(np.log(before) - np.log(rest), 1e-3)
             if ahead > SWEEPS:
                 self.T = recent.ascend(self.T)
             if self.distance <= NEWTON_FROM:
