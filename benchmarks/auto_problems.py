@@ -227,6 +227,38 @@ def sorted_out(d: int, rng: np.random.Generator) -> Any:
     return sk.OracleRegion(smallest, d)
 
 
+def portfolio(d: int, rng: np.random.Generator) -> Any:
+    """Long-only portfolios with a limit of the variance."""
+    import skspo as sk
+
+    root = rng.normal(size=(d, d)) / np.sqrt(d) + np.diag(rng.uniform(0.5, 2.0, d))
+    covariance = root @ root.T
+    return sk.Markowitz(
+        covariance, rng.uniform(0.9, 1.5) * float(covariance.mean())
+    )  # that of equal shares is the mean
+
+
+def barrier(d: int, rng: np.random.Generator) -> Any:
+    """Simplex with an entropy or a logarithmic barrier."""
+    import skspo as sk
+
+    return sk.EntropySimplex() if rng.uniform() < 0.5 else sk.LogBarrierSimplex()
+
+
+def ball(d: int, rng: np.random.Generator) -> Any:
+    """Ball of the l1 norm, or of an lq norm."""
+    import skspo as sk
+
+    return sk.L1Ball() if rng.uniform() < 0.5 else sk.LqBall(q=float(rng.choice([1.5, 2.0])))
+
+
+def tours(d: int, rng: np.random.Generator) -> Any:
+    """Round trips through few places."""
+    import skspo as sk
+
+    return sk.TravellingSalesman(round((1 + (1 + 8 * d) ** 0.5) / 2))
+
+
 def shared(make: MakeRegion) -> MakeData:
     """A model for all items."""
 
@@ -303,6 +335,11 @@ FAMILIES: dict[str, MakeData] = {
     "groups": of_region(groups),
     "listed": of_region(listed),
     "sorted": of_region(sorted_out),
+    "portfolio": of_region(portfolio, -1.0),
+    "barrier": of_region(barrier),
+    "ball": of_region(ball),
+    "jobs": of_region(assignment),
+    "tours": of_region(tours),
     "shared simplex": shared(simplex),
     "shared top": shared(some),
     "shared paths": shared_paths,
@@ -362,6 +399,11 @@ RANGES = {
     "groups": ((50, 2000), (2, 30), (4, 40)),
     "listed": ((50, 2000), (2, 30), (6, 20)),
     "sorted": ((50, 5000), (2, 50), (10, 60)),
+    "portfolio": ((50, 1000), (2, 20), (5, 60)),
+    "barrier": ((100, 5000), (2, 100), (4, 60)),
+    "ball": ((100, 20_000), (2, 50), (4, 60)),
+    "jobs": ((50, 1000), (2, 30), (9, 100)),
+    "tours": ((30, 300), (2, 20), (10, 28)),
     "shared simplex": ((100, 10_000), (2, 30), (3, 50)),
     "shared top": ((100, 5000), (2, 30), (12, 50)),
     "shared paths": ((50, 1000), (2, 30), (3, 8)),
@@ -386,8 +428,10 @@ def drawn(seed: int, number: int, quick: bool = False) -> Iterator[Problem]:
             n, p, d = (round(np.exp(rng.uniform(*np.log(ends)))) for ends in RANGES[family])
             if family == "product":
                 d -= d % 5
-            if family == "transport":
+            if family in ("transport", "jobs"):
                 d = round(d**0.5) ** 2
+            if family == "tours":
+                d = (nodes := round((1 + (1 + 8 * d) ** 0.5) / 2)) * (nodes - 1) // 2
             columns = 2 * d * (d - 1) if family in ("routes", "shared paths", "streets", "decaying paths") else d
             if float(n * columns) * (5 if family == "one-hot" else p) <= (SMALL if quick else LARGEST):
                 break

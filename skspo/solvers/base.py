@@ -74,8 +74,11 @@ class Estimate(NamedTuple):
 MATRIX_SPEED = 30.0
 
 #: work of oracles for each cost of a row: those that compare or sort, and those that call a solver for every row, for
-#: linear programs, for conic programs, and for others, which search
-SORT, LINEAR, CONIC, SEARCH = 10.0, 1.5e3, 7e3, 1e5
+#: linear programs, for conic programs, and for others, which search; 200 random rows of 4 to 144 costs were timed
+SORT, LINEAR, CONIC, SEARCH = 10.0, 2e3, 5e3, 1e5
+
+#: work of a call of such a solver, however small the program, from the same rows
+CALL = 4e4
 
 #: work of the interpreter in a step that solves equations or a program, however small: about a millisecond
 STEP = 1e6
@@ -84,23 +87,25 @@ STEP = 1e6
 CERTIFICATE = 10.0
 
 
-def oracle_cost(region: Region) -> float:
-    """Work of the oracle for each cost of a row."""
+def oracle_work(region: Region, d: int) -> float:
+    """Work of the oracle for a row of d costs."""
     if not region.oracle_is_solver:
-        return SORT
-    return LINEAR if has(region, "standard_form") else CONIC if has(region, "support_epigraph") else SEARCH
+        return SORT * d
+    return CALL + d * (LINEAR if has(region, "standard_form") else CONIC if has(region, "support_epigraph") else SEARCH)
 
 
 def pass_work(objective: LinearObjective) -> float:
     """Work of predictions and decisions for all rows, and of the moments of the decisions."""
     d = objective.normals.shape[1]
-    return objective.n_samples * d * (2.0 * features_per_row(objective) + oracle_cost(objective.region))
+    return objective.n_samples * (2.0 * d * features_per_row(objective) + oracle_work(objective.region, d))
 
 
 def certificate_work(objective: LinearObjective) -> float:
     """Work of a certificate whose decisions are moved into the region."""
     region: Any = objective.region
-    repair = LINEAR * region.standard_form(objective.normals.shape[1]).A.shape[1] if region._repair_is_solver else 0.0
+    repair = 0.0
+    if region._repair_is_solver:
+        repair = CALL + LINEAR * region.standard_form(objective.normals.shape[1]).A.shape[1]
     return CERTIFICATE * (pass_work(objective) + objective.n_samples * repair)
 
 

@@ -263,9 +263,10 @@ class State:
             total += float(self.p @ (self.l1 - self.g) + self.n @ (self.l1 + self.g))
         return total
 
-    def moments(self) -> np.ndarray:
+    def moments(self, iterates: list[np.ndarray] | None = None) -> np.ndarray:
         """Moments of the decisions, less their target, less half the penalty's subgradient: zero at the solution."""
-        R: Any = sum(block.moments(block.u) for block in self.blocks)
+        iterates = [block.u for block in self.blocks] if iterates is None else iterates
+        R: Any = sum(block.moments(u) for block, u in zip(self.blocks, iterates, strict=True))
         R = R - self.target - 0.25 * self.l2 * (self.P - self.prior)
         if self.lasso:
             R[self.is_l1] -= 0.5 * self.g
@@ -287,12 +288,41 @@ class State:
         """What the decisions prove as they are: cheaper than the objective where the oracle is slow."""
         return max(0.0, self.objective.dual_value(self.decisions(), self.coefficients()).value)
 
-    def decisions(self) -> np.ndarray:
-        """Decisions of the iterate."""
+    def decisions(self, iterates: list[np.ndarray] | None = None) -> np.ndarray:
+        """Decisions w of the samples, from u of the blocks; by default those of the iterate."""
+        iterates = [block.u for block in self.blocks] if iterates is None else iterates
         W = self.offset.copy()
-        for block in self.blocks:
-            W[block.rows] = block.decisions(block.u)
+        for block, u in zip(self.blocks, iterates, strict=True):
+            W[block.rows] = block.decisions(u)
         return W
+
+    def matched_decisions(self) -> np.ndarray:
+        """Decisions moved, inside the polytope and where there is room, until their moments match up to rounding.
+
+        Du_i = -M_i E^T Y z_i cancels the residual of the moments, which the certificate charges for; M_i is small
+        wherever u or t is.
+        """
+        scalings = []
+        for block in self.blocks:
+            check_time()
+            inverse = 1.0 / (block.u * block.u)
+            curvature = block.add_barrier(block.u, 1.0, np.zeros_like(inverse), inverse)
+            scalings.append((1.0 / inverse, block.factor(1.0 / inverse, curvature)))
+        best, R = [block.u for block in self.blocks], self.moments()
+        solvable = self.assemble(scalings) and self.normal.factor()
+        while solvable and R.any():
+            Y, worst, steps = self.normal.solve(R), 0.0, []
+            for block, (D, F), u in zip(self.blocks, scalings, best, strict=True):
+                du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
+                worst = max(worst, float((-du / u).max()), float(block.loss_of_room(block.u, du).max()))
+                steps.append(du)
+            length = min(1.0, 0.9 / max(worst, 1e-300))
+            trial = [u + length * du for u, du in zip(best, steps, strict=True)]
+            after = self.moments(trial)
+            if not np.linalg.norm(after) <= 0.7 * np.linalg.norm(R):
+                break
+            best, R = trial, after
+        return self.decisions(best)
 
     def coefficients(self) -> np.ndarray:
         """Theta of the iterate, in the objective's coordinates."""
