@@ -49,6 +49,7 @@ from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
 from ..base import Estimate, Progress, Result, Solver, Status, certificate_work
+from ..predictor_corrector import step
 from .reduced_form import forms_of
 from .state import State
 from .work import coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
@@ -262,7 +263,7 @@ class _Search:
         self.n_iter += 1
         with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
             try:
-                lengths = self.state.step()
+                lengths = step(self.state)
                 if self.watch.is_far(lengths):
                     self.watch.restart()
                 elif max(lengths) == 0.0:
