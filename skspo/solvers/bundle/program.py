@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 
 from ..._utils.limits import check_time
+from ..predictor_corrector import MOST, step
 
 
 def minimize_highest(
@@ -61,13 +64,22 @@ def minimize_highest(
         # x = -A^T multipliers is in the span of the cuts.
         basis, triangle = np.linalg.qr(A.T)
         A = triangle.T
-    x, values, zero = _InteriorPoint(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
+    x, values, zero = _Program(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
     multipliers[several] = values[: len(several)]
     return shift + (x if basis is None else basis @ x), multipliers, which[zero]
 
 
-class _InteriorPoint:
-    """Primal-dual interior-point method (Mehrotra's predictor and corrector) for ``minimize_highest``.
+class _Move(NamedTuple):
+    """A search direction."""
+
+    x: np.ndarray
+    t: np.ndarray
+    s: np.ndarray
+    l: np.ndarray
+
+
+class _Program:
+    """Primal-dual interior-point method for ``minimize_highest``.
 
     With tops t_g, slacks s_k = t_g(k) - b_k - A_k x >= 0 and multipliers l_k >= 0 the conditions are
 
@@ -77,10 +89,13 @@ class _InteriorPoint:
     with l_k / s_k.  The terms |lasso x_j + offset| are groups of two cuts that touch one coordinate each.
     """
 
+    most, one_step = MOST, True
+
     def __init__(
         self, A: np.ndarray, b: np.ndarray, group: np.ndarray, which: np.ndarray, lasso: np.ndarray, offset: np.ndarray
     ) -> None:
         self.A, self.which, self.lasso = A, which, lasso
+        self.x = np.zeros(A.shape[1])
         k, n_pairs, n_groups = len(b), len(which), len(np.unique(group))
         pairs = n_groups + np.arange(n_pairs)
         self.k, self.n_pairs, self.n_groups = k, n_pairs, n_groups + n_pairs
@@ -89,6 +104,15 @@ class _InteriorPoint:
         self.mean = csr_array(
             (np.ones(k), np.arange(k), np.searchsorted(group, np.arange(n_groups + 1))), shape=(n_groups, k)
         )
+        top, low = np.full(self.n_groups, -np.inf), np.full(self.n_groups, np.inf)
+        np.maximum.at(top, self.group, self.b)
+        np.minimum.at(low, self.group, self.b)
+        spread = top - low
+        # The start is centered within each group; slacks must not be lost to rounding.
+        least = max(1e-3 * float(spread.mean()), 1e-12 * float(np.abs(self.b).max()), 1e-100)
+        self.t = top + np.maximum(spread, least)
+        self.s = self.t[self.group] - self.b
+        self.l = (1.0 / self.s) / self.total(1.0 / self.s)[self.group]
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """Slopes of all cuts along x."""
@@ -106,10 +130,16 @@ class _InteriorPoint:
         """Sums over groups."""
         return np.bincount(self.group, values, minlength=self.n_groups)
 
-    def factorize(self, D: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, bool]:
+    def mu(self) -> float:
+        return float(self.l @ self.s) / len(self.l)
+
+    def factor(self, mu: float) -> bool:
         """Cholesky factor of Newton's matrix."""
+        check_time()
         k, n_pairs, group = self.k, self.n_pairs, self.group[: self.k]
-        self.mean.data = D[:k] / T[group]
+        self.D = D = self.l / self.s
+        self.T = self.total(D)
+        self.mean.data = D[:k] / self.T[group]
         centered = self.A - (self.mean @ self.A)[group]
         centered *= np.sqrt(D[:k])[:, None]
         M = centered.T @ centered
@@ -117,87 +147,65 @@ class _InteriorPoint:
         diagonal += 1.0
         plus, minus = D[k : k + n_pairs], D[k + n_pairs :]
         diagonal[self.which] += 4.0 * self.lasso**2 * plus * (minus / (plus + minus))
-        return cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+        try:
+            self.cholesky = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return False
+        return True
 
-    def direction(
-        self,
-        factor: tuple[np.ndarray, bool],
-        D: np.ndarray,
-        T: np.ndarray,
-        s: np.ndarray,
-        r_x: np.ndarray,
-        r_l: np.ndarray,
-        r_s: np.ndarray,
-        r: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Newton's step in x, t, s and l for given residuals; r is that of l_k s_k = mu."""
-        group = self.group
+    def _direction(self, r: np.ndarray) -> _Move:
+        """Newton's step in x, t, s and l to feasibility, and by r in the products l s."""
+        D, T, s, group = self.D, self.T, self.s, self.group
+        r_x, r_l, r_s = self.residuals
         q = r / s - D * r_s
         u = (self.total(q) - r_l) / T
-        dx = cho_solve(factor, r_x - self.adjoint(q - D * u[group]), check_finite=False)
+        dx = cho_solve(self.cholesky, r_x - self.adjoint(q - D * u[group]), check_finite=False)
         slope = self.times(dx)
         dt = u + self.total(D * slope) / T
         ds = dt[group] - slope + r_s
         dl = r / s - D * ds
         # One step of iterative refinement, so that x + A^T l is small.
-        more = cho_solve(factor, r_x - dx - self.adjoint(dl), check_finite=False)
+        more = cho_solve(self.cholesky, r_x - dx - self.adjoint(dl), check_finite=False)
         slope = self.times(more)
         more_t = self.total(D * slope) / T
         more_s = more_t[group] - slope
-        return dx + more, dt + more_t, ds + more_s, dl - D * more_s
+        return _Move(dx + more, dt + more_t, ds + more_s, dl - D * more_s)
+
+    def predictor(self) -> _Move:
+        return self._direction(-self.l * self.s)
+
+    def after(self, move: _Move, primal: float, dual: float) -> float:
+        return float((self.s + dual * move.s) @ (self.l + primal * move.l)) / len(self.l)
+
+    def corrector(self, move: _Move, goal: float) -> _Move:
+        return self._direction(goal - self.l * self.s - move.s * move.l)
+
+    def decreases(self, move: _Move) -> tuple[float, float]:
+        with np.errstate(over="ignore"):  # a tiny slack
+            return float((-move.l / self.l).max()), float((-move.s / self.s).max())
+
+    def finite(self, move: _Move) -> Any:
+        return np.isfinite(move.x).all()
+
+    def advance(self, move: _Move, primal: float, dual: float) -> None:
+        self.x, self.t = self.x + dual * move.x, self.t + dual * move.t
+        self.s, self.l = self.s + dual * move.s, self.l + primal * move.l
 
     def run(self, accuracy: float, max_iter: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return x, the multipliers, and which of the absolute values vanish."""
         group, total = self.group, self.total
-        x = np.zeros(self.A.shape[1])
-        top, low = np.full(self.n_groups, -np.inf), np.full(self.n_groups, np.inf)
-        np.maximum.at(top, group, self.b)
-        np.minimum.at(low, group, self.b)
-        spread = top - low
-        # The start is centered within each group; slacks must not be lost to rounding.
-        least = max(1e-3 * float(spread.mean()), 1e-12 * float(np.abs(self.b).max()), 1e-100)
-        t = top + np.maximum(spread, least)
-        s = t[group] - self.b
-        l = (1.0 / s) / total(1.0 / s)[group]
-        best, best_merit, age = (x, s, l), np.inf, 0
+        best, best_merit, age = (self.x, self.s, self.l), np.inf, 0
         for _ in range(max_iter):
-            check_time()
-            r_x = -x - self.adjoint(l)
-            r_l = 1.0 - total(l)
-            r_s = t[group] - self.times(x) - self.b - s
-            gap = float(l @ s)
+            r_x = -self.x - self.adjoint(self.l)
+            self.residuals = r_x, 1.0 - total(self.l), self.t[group] - self.times(self.x) - self.b - self.s
             # Because of rounding errors later iterates may be worse.
-            merit = max(gap, 1e4 * float(r_x @ r_x))
+            merit = max(float(self.l @ self.s), 1e4 * float(r_x @ r_x))
             age = 0 if merit < 0.9 * best_merit else age + 1
             if merit < best_merit:
-                best, best_merit = (x, s, l), merit
-            if merit <= accuracy or age > 8:
+                best, best_merit = (self.x, self.s, self.l), merit
+            if merit <= accuracy or age > 8 or max(step(self)) == 0.0:
                 break
-            D = l / s
-            T = total(D)
-            try:
-                factor = self.factorize(D, T)
-            except LinAlgError:
-                break
-
-            system = (factor, D, T, s, r_x, r_l, r_s)
-            _, _, ds, dl = self.direction(*system, -l * s)
-            a = min(_longest(s, ds), _longest(l, dl))
-            mu = gap / len(l)
-            sigma = min(float((s + a * ds) @ (l + a * dl)) / gap, 1.0) ** 3
-            dx, dt, ds, dl = self.direction(*system, sigma * mu - l * s - ds * dl)
-            a = 0.995 * min(_longest(s, ds), _longest(l, dl))
-            if not (a > 1e-8 and np.isfinite(dx).all()):
-                break
-            x, t, s, l = x + a * dx, t + a * dt, s + a * ds, l + a * dl
         x, s, l = best
         k, n_pairs = self.k, self.n_pairs
         small = s < 1e-2 * l
         return x, l / total(l)[group], small[k : k + n_pairs] & small[k + n_pairs :]
-
-
-def _longest(value: np.ndarray, change: np.ndarray) -> float:
-    """Longest step of at most one that keeps the values nonnegative."""
-    falling = change < 0
-    with np.errstate(over="ignore"):  # a tiny change
-        return min(1.0, float((value[falling] / -change[falling]).min(initial=1.0)))

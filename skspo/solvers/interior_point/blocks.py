@@ -358,6 +358,62 @@ class SharedBlock(Block):
         sums.sums += (B.T @ B)[np.tril_indices(shared.q)][:, None]
 
 
+class LassoBlock(Block):
+    """The l1 penalty: Theta - prior = s - r, and subgradients g with u = l1 - g and t = l1 + g.
+
+    Parameters
+    ----------
+    l1 : ndarray of shape (q,)
+    prior : ndarray of shape (k, q)
+        Twice that of the objective, as the coefficients P.
+    """
+
+    def __init__(self, l1: np.ndarray, prior: np.ndarray) -> None:
+        self.where = np.broadcast_to(l1 > 0, prior.shape)
+        self.l1, self.prior = np.broadcast_to(l1, prior.shape)[None, self.where], prior
+        self.a = np.ones(1)
+
+    def placed(self, x: np.ndarray) -> np.ndarray:
+        """Matrix with these entries, and zero where there is no penalty."""
+        X = np.zeros(self.where.shape)
+        X[self.where] = x[0]
+        return X
+
+    def center(self, mu: float, P: np.ndarray) -> None:
+        """Start with g = 0, in the middle, and the smaller of s and r centered."""
+        delta, room = 0.5 * (P - self.prior)[None, self.where], mu / self.l1
+        self.u, self.t = self.l1.copy(), self.l1.copy()
+        self.s, self.r = np.maximum(delta, 0) + room, np.maximum(-delta, 0) + room
+
+    def moments(self, u: np.ndarray) -> np.ndarray:
+        """Minus half of g."""
+        return self.placed(0.25 * (u - self.t))
+
+    def prepare(self, P: np.ndarray) -> None:
+        """Scaling at the iterate."""
+        self.us, self.tr = self.u * self.s, self.t * self.r
+        self.E = self.s / self.u + self.r / self.t
+        self.residual = self.s - self.r - 0.5 * (P - self.prior)[None, self.where]
+
+    def curvature(self) -> np.ndarray:
+        """What the penalty adds to the diagonal of the coupled matrix."""
+        return self.placed(0.25 / self.E)
+
+    def aim(self, rc: Any, rt: Any, feasibility: bool) -> np.ndarray:
+        """First half of a direction for relative complementarity targets rc (of u s) and rt (of t r)."""
+        self.targets, self.base = (rc, rt), self.s * rc - self.r * rt
+        if feasibility:
+            self.base += self.residual
+        return self.placed(0.5 * self.base / self.E)
+
+    def complete(self, dP: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Second half, once the step of the coefficients is known: g moves with them."""
+        rc, rt = self.targets
+        dg = (0.5 * dP[None, self.where] - self.base) / self.E
+        du, dt = -dg / self.u, dg / self.t
+        return du, rc - du, dt, rt - dt
+
+
 def outliers(product: np.ndarray, goal: float) -> np.ndarray:
     """Return what brings products below 0.1 goal up and above 10 goal down, the latter by no more than 10 goal."""
     low, high = 0.1 * goal, 10.0 * goal

@@ -22,7 +22,7 @@ the matrix of a step is tiny, so that correctors would take longer than the iter
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,11 +32,9 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, check_time, one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
+from ..predictor_corrector import MOST, step
 from .normal_matrix import FeatureSums, packed_indices
-from .state import PULL, orthonormalized
-
-#: mu of the start in typical costs, and the share of the way to the boundary that a step may use
-START, MOST = 0.3, 0.995
+from .state import PULL, START, orthonormalized
 
 #: a cost stops when its gap, and what the certificate charges for its moments, are this share of the tolerance; or when
 #: its gap is smaller by another factor
@@ -107,7 +105,7 @@ class IntervalSolver(Solver):
                     break
                 n_iter += 1
                 try:
-                    intervals.step(DONE * self.tol)
+                    intervals.go_on(DONE * self.tol)
                 except TimeIsUp:
                     status, message = Status.TIME_LIMIT, run.deadline.message
                     break
@@ -125,6 +123,19 @@ def is_box(objective: LinearObjective) -> bool:
     form = region.standard_form(objective.normals.shape[1])
     bounded = bool(np.isfinite(form.lower).all() and np.isfinite(form.upper).all())
     return bounded and not (form.A.shape[0] or form.project is not None or form.varies or objective.design.shared)
+
+
+class _Move(NamedTuple):
+    """Directions of all costs."""
+
+    dP: np.ndarray
+    change: np.ndarray  # of u
+    u: np.ndarray  # relative: of u, -t, s and r; those of s and r are not formed for the predictor
+    t: np.ndarray
+    primal: np.ndarray  # largest relative decreases of u and t
+    dual: np.ndarray  # and of s and r
+    s: Any = None
+    r: Any = None
 
 
 class Intervals:
@@ -156,6 +167,7 @@ class Intervals:
         # Costs whose bounds are the same have the model that the penalty prefers, or the start.
         self.Theta = objective.prior if ridge else Theta
         l2 = objective.l2 if ridge else np.zeros(q)
+        self.most = MOST
         self.kappa, self.one_step = l2 / (2.0 * self.h) ** 2, bool(l2.any())
         self.prior = 2.0 * self.h * (objective.prior[self.columns] @ into)
         self.start = 2.0 * self.h * (Theta[self.columns] @ into)
@@ -179,63 +191,92 @@ class Intervals:
         self.active = np.arange(self.columns.size)
         self.stopped = self.P.copy(), self.u.copy(), self.t.copy()
 
-    def step(self, tol: float) -> None:
+    def go_on(self, tol: float) -> None:
         """Predictor and corrector of all costs that have not stopped; first those whose gaps are small stop."""
         check_time()
-        gap, residual, done = self._measure(tol)
+        self.gap, self.residual, done = self._measure(tol)
         if done.any():
             self._stop(done)
-            gap, residual = gap[~done], residual[~done]
-        if not self.active.size:
-            return
-        u, t, s, r, a = self.u, self.t, self.s, self.r, self.a
-        us, tr, f = u * s, t * r, s - r
-        D = u * t / (s * t + r * u)
-        mu = 0.5 * gap
-        H = self._matrices(D)
-        diagonal = np.arange(H.shape[1])
-        H[:, diagonal, diagonal] += self.kappa[self.active] + (mu * PULL**-2.0)[:, None]
-        inverse = _inverse(H)
+            self.gap, self.residual = self.gap[~done], self.residual[~done]
+        if self.active.size:
+            primal, dual = step(self)
+            stuck = np.broadcast_to(np.maximum(primal, dual) == 0.0, self.active.shape)
+            if stuck.any():
+                self._stop(stuck)
 
-        def direction(e: np.ndarray, rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            De = D * e
-            dP = _solve(H, inverse, rhs + De @ self.aZ)
-            De -= D * (dP @ self.ZT)
-            return dP, De
+    def mu(self) -> np.ndarray:
+        """Average of the complementarity products of every cost."""
+        return 0.5 * self.gap
 
-        _, du = direction(-f, residual)
-        x, y = du / u, du / t
-        ap, ad = self._lengths(x, y, 1.0 + x.max(axis=1), 1.0 - y.min(axis=1), 1.0)
-        sx, ry = s * x, r * y
-        change = np.einsum("ij,ij,j->i", s - r, du, a)
-        twice = np.einsum("ij,ij,j->i", sx + ry, du, a)
-        # u s (1 + ap x) (1 - ad (1 + x)) + t r (1 - ap y) (1 - ad (1 - y))
-        after = (1.0 - ad) * gap + (ap * (1.0 - ad) - ad) * change - ap * ad * twice
-        goal = (np.clip((0.5 * after / mu) ** 3, 1e-6, 1.0) * mu)[:, None]
-        # Mehrotra's corrector: by how much u s and t r shall change, relative to what they are.
-        x *= 1.0 + x
-        x += goal / us - 1.0
-        y *= y - 1.0
-        y += goal / tr - 1.0
+    def factor(self, mu: np.ndarray) -> bool:
+        """Invert the matrices of all costs."""
+        u, t, s, r = self.u, self.t, self.s, self.r
+        self.us, self.tr, self.D = u * s, t * r, u * t / (s * t + r * u)
+        self.H = self._matrices(self.D)
+        diagonal = np.arange(self.H.shape[1])
+        self.H[:, diagonal, diagonal] += self.kappa[self.active] + (mu * PULL**-2.0)[:, None]
+        self.inverse = _inverse(self.H)
+        return True
+
+    def _direction(self, e: np.ndarray, rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Steps of P and of u for the targets e."""
+        du = self.D * e
+        dP = _solve(self.H, self.inverse, rhs + du @ self.aZ)
+        du -= self.D * (dP @ self.ZT)
+        return dP, du
+
+    def predictor(self) -> _Move:
+        """Direction to feasibility and to products of zero."""
+        dP, change = self._direction(self.r - self.s, self.residual)
+        u, t = change / self.u, change / self.t
+        dual = np.maximum(1.0 + u.max(axis=1), 1.0 - t.min(axis=1))
+        return _Move(dP, change, u, t, np.maximum(-u.min(axis=1), t.max(axis=1)), dual)
+
+    def after(self, move: _Move, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Average of the products after a step of the predictor."""
+        s, r, a = self.s, self.r, self.a
+        first = np.einsum("ij,ij,j->i", s - r, move.change, a)
+        second = np.einsum("ij,ij,j->i", s * move.u + r * move.t, move.change, a)
+        # u s (1 + ap x) (1 - ad (1 + x)) + t r (1 - ap y) (1 - ad (1 - y)) with the relative steps x and -y
+        return 0.5 * ((1.0 - dual) * self.gap + (primal * (1.0 - dual) - dual) * first - primal * dual * second)
+
+    def corrector(self, move: _Move, goal: np.ndarray) -> _Move:
+        """Direction to products ``goal``, with the products of the predictor's steps."""
+        goal, s, r = goal[:, None], move.u, move.t
+        # By how much u s and t r shall change, relative to what they are.
+        s *= 1.0 + s
+        s += goal / self.us - 1.0
+        r *= r - 1.0
+        r += goal / self.tr - 1.0
         pull = goal * PULL**-2.0 * (self.P - self.start[self.active])
-        dP, du = direction(s * x - r * y, residual - pull)
-        du_u, du_t = du / u, du / t
-        x -= du_u
-        y += du_t
-        ap, ad = self._lengths(du_u, du_t, -x.min(axis=1), -y.min(axis=1), MOST)
-        failed = ~np.isfinite(dP.sum(axis=1) + ap + ad)
-        if failed.any():
-            dP[failed], ap[failed], ad[failed] = 0.0, 0.0, 0.0
-            du_u[failed], du_t[failed], x[failed], y[failed] = 0.0, 0.0, 0.0, 0.0
-        ap, ad = ap[:, None], ad[:, None]
-        self.P += ad * dP
+        dP, change = self._direction(self.s * s - self.r * r, self.residual - pull)
+        u, t = change / self.u, change / self.t
+        s -= u
+        r += t
+        primal = np.maximum(-u.min(axis=1), t.max(axis=1))
+        return _Move(dP, change, u, t, primal, np.maximum(-s.min(axis=1), -r.min(axis=1)), s, r)
+
+    def decreases(self, move: _Move) -> tuple[np.ndarray, np.ndarray]:
+        """Largest relative decreases of u and t, and of s and r, of every cost."""
+        return move.primal, move.dual
+
+    def finite(self, move: _Move) -> np.ndarray:
+        """Whether the directions of every cost have only finite numbers."""
+        return np.isfinite(move.dP.sum(axis=1) + move.primal + move.dual)
+
+    def advance(self, move: _Move, primal: np.ndarray, dual: np.ndarray) -> None:
+        """Take steps; those of length zero may not be finite."""
+        stuck, ap, ad = np.maximum(primal, dual) == 0.0, primal[:, None], dual[:, None]
+        if stuck.any():
+            for x in (move.dP, move.u, move.t, move.s, move.r):
+                x[stuck] = 0.0
+        self.P += ad * move.dP
         # t is not 1 - u, which would lose its last digits near the bound.
-        for iterate, move, length in ((u, du_u, ap), (t, du_t, -ap), (s, x, ad), (r, y, ad)):
-            move *= length
-            move += 1.0
-            iterate *= move
-        if failed.any():
-            self._stop(failed)
+        steps = (self.u, move.u, ap), (self.t, move.t, -ap), (self.s, move.s, ad), (self.r, move.r, ad)
+        for iterate, x, length in steps:
+            x *= length
+            x += 1.0
+            iterate *= x
 
     def _measure(self, tol: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Gap and residual of the moments of every cost, and whether they are small."""
@@ -251,16 +292,6 @@ class Intervals:
         charge = CERTIFICATE_RADIUS * np.linalg.norm(residual, axis=1)
         done = (gap <= tol * size) & ((charge <= tol * size) | (gap <= SMALLER * tol * size))
         return gap, -residual, done
-
-    def _lengths(
-        self, x: np.ndarray, y: np.ndarray, ds: np.ndarray, dr: np.ndarray, most: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Longest steps for relative steps x of u and -y of t, and for largest decreases of s and r."""
-        primal, dual = np.maximum(-x.min(axis=1), y.max(axis=1)), np.maximum(ds, dr)
-        ap, ad = (np.minimum(1.0, most / np.maximum(worst, 1e-300)) for worst in (primal, dual))
-        if self.one_step:  # with a ridge the coefficients stand on both sides
-            ap = ad = np.minimum(ap, ad)
-        return ap, ad
 
     def _matrices(self, D: np.ndarray) -> np.ndarray:
         """Matrix sum_i a_i D_i z_i z_i^T of every cost."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -11,8 +11,9 @@ import scipy.linalg
 from ..._training.in_memory import InMemoryObjective
 from ..._training.run import Derived
 from ..._utils.limits import check_time
+from ..predictor_corrector import MOST, longest
 from .banded import DualGraph
-from .blocks import Block, PlanarBlock, SharedBlock, outliers
+from .blocks import Block, LassoBlock, PlanarBlock, SharedBlock
 from .cycles import cycle_basis
 from .normal_matrix import FeatureSums, NormalMatrix, packed_indices, packed_squares
 from .quadratic import QuadraticBlock, SharedQuadraticBlock
@@ -29,20 +30,22 @@ PULL, CURVED_PULL = 10_000.0, 100.0
 #: number of faces times the larger of the numbers of samples and faces from which banded matrices pay
 PLANAR_WORK = 4_000
 
-#: mu of the first iterate in typical costs, and the largest share of the way to the boundary that a step uses; with the
-#: smaller ones curved regions need a third fewer iterations
-START, CURVED_START = 0.3, 0.1
-MOST, CURVED_MOST = 0.995, 0.95
+#: mu of the first iterate in typical costs
+START = 0.3
+
+#: the same for curved regions, and the share of the way to the boundary that their steps use: they need a third fewer
+#: iterations
+CURVED_START, CURVED_MOST = 0.1, 0.95
 
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
 
 
-class _Move:
-    """A search direction: of the coefficients, of the l1 multipliers, and of every block relative to its iterate."""
+class _Move(NamedTuple):
+    """A search direction: of the coefficients, and of every block relative to its iterate."""
 
-    def __init__(self, dP: np.ndarray, l1: tuple[np.ndarray, ...], blocks: list[tuple[np.ndarray, ...]]) -> None:
-        self.dP, self.l1, self.blocks = dP, l1, blocks
+    dP: np.ndarray
+    blocks: list[tuple[np.ndarray, ...]]
 
     def plus(self, extra: _Move, primal: float, dual: float) -> _Move:
         """Add a share of another direction; coefficients and dual slacks belong together."""
@@ -51,8 +54,7 @@ class _Move:
             tuple(x + w * y if w else x for x, y, w in zip(mine, other, shares, strict=True))
             for mine, other in zip(self.blocks, extra.blocks, strict=True)
         ]
-        l1 = tuple(x + w * y for x, y, w in zip(self.l1, extra.l1, (primal, dual, dual)[: len(self.l1)], strict=True))
-        return _Move(self.dP + dual * extra.dP, l1, blocks)
+        return _Move(self.dP + dual * extra.dP, blocks)
 
 
 class Polytope:
@@ -180,15 +182,14 @@ class State:
 
         design, self.back = orthonormalized(objective)
         self.Z, self.q = design.Z, design.n_coef
-        self.lasso = bool(objective.l1.any())
+        lasso = bool(objective.l1.any())
         # A ridge and the loss alike are blind to hidden directions; an l1 norm is not.
-        self.basis = np.eye(objective.shape[0]) if self.lasso or design.shared else forms[0].directions
+        self.basis = np.eye(objective.shape[0]) if lasso or design.shared else forms[0].directions
         if design.known.size and not design.shared:
             self.basis = self.basis @ scipy.linalg.null_space(self.basis[design.known])
         self.k = self.basis.shape[1]
-        self.pull: Any = 0.0  # what the proximal term adds to the right-hand side
         self.S = forms[0].S
-        self.hold = (PULL if self.S is None else CURVED_PULL) ** -2.0
+        self.hold, self.most = (PULL**-2.0, MOST) if self.S is None else (CURVED_PULL**-2.0, CURVED_MOST)
         varies = forms[0].rows is not None
         #: decisions of samples that have only one, and offsets of the others
         self.offset = np.empty(objective.W.shape)
@@ -206,41 +207,29 @@ class State:
             self.prior, self.l2 = 2.0 * self.basis.T @ objective.prior, self.l2 + objective.l2
         else:
             self.start = self.start @ np.linalg.pinv(self.back).T
-        # With a ridge the coefficients stand on both sides: the two steps must be one.
+        # With a ridge the coefficients stand on both sides.
         self.one_step = bool(self.l2.any())
         self.blocks = [block for part in self.parts for block in part.make_blocks()]
         self.normal = NormalMatrix(self.q, self.k)
-        self.scratch = np.empty((2, max(block.EC.size for block in self.blocks)))
-        self.restart(START if self.S is None else CURVED_START)
-
-    def restart(self, size: float) -> None:
-        """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
+        self.lasso = LassoBlock(objective.l1, self.prior) if lasso else None
+        #: the blocks and the penalty, if it is one
+        self.cones: list[Block] = self.blocks + ([self.lasso] if self.lasso else [])
         self.P = self.start
-        seen, count = 0.0, 0
+        seen, n_seen = 0.0, 0
         for block in self.blocks:
             check_time()
             costs = block.shared.seen(block.costs(self.P))
-            seen, count = seen + float(np.abs(costs).sum()), count + costs.size
-        mu = size * max(seen / count, 1e-8)
-        for block in self.blocks:
+            seen, n_seen = seen + float(np.abs(costs).sum()), n_seen + costs.size
+        mu = (START if self.S is None else CURVED_START) * max(seen / n_seen, 1e-8)
+        for block in self.cones:
             check_time()
             block.center(mu, self.P)
-        if self.lasso:
-            self._start_lasso(mu)
-
-    def _start_lasso(self, mu: float) -> None:
-        """P - n = Theta - prior with g = 0, in the middle of |g| <= l1, and the smaller of p and n centered."""
-        l1 = np.broadcast_to(self.objective.l1, (self.k, self.q))
-        self.is_l1 = l1 > 0
-        self.l1 = l1[self.is_l1]
-        delta = 0.5 * (self.P - self.prior)[self.is_l1]
-        room = mu / self.l1
-        self.p, self.n = np.maximum(delta, 0) + room, np.maximum(-delta, 0) + room
-        self.g = np.zeros_like(delta)
+        self.scratch = np.empty((2, max(block.u.size for block in self.cones)))
+        self.count = sum(float(block.a.sum()) * block.degree for block in self.blocks)
 
     def release(self) -> None:
         """Break the cycle of references between state and blocks: memory is free at once, not when it is collected."""
-        self.blocks = []
+        self.blocks, self.cones = [], []
 
     def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
         """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
@@ -258,19 +247,15 @@ class State:
 
     def gap(self) -> float:
         """Complementarity, which is the duality gap once both sides are feasible."""
-        total = sum(block.complementarity() for block in self.blocks)
-        if self.lasso:
-            total += float(self.p @ (self.l1 - self.g) + self.n @ (self.l1 + self.g))
-        return total
+        return sum(block.complementarity() for block in self.cones)
 
     def moments(self, iterates: list[np.ndarray] | None = None) -> np.ndarray:
         """Moments of the decisions, less their target, less half the penalty's subgradient: zero at the solution."""
         iterates = [block.u for block in self.blocks] if iterates is None else iterates
         R: Any = sum(block.moments(u) for block, u in zip(self.blocks, iterates, strict=True))
-        R = R - self.target - 0.25 * self.l2 * (self.P - self.prior)
         if self.lasso:
-            R[self.is_l1] -= 0.5 * self.g
-        return R
+            R = R + self.lasso.moments(self.lasso.u)
+        return R - self.target - 0.25 * self.l2 * (self.P - self.prior)
 
     def moment_error(self) -> float:
         """Largest violation of the moments."""
@@ -331,46 +316,38 @@ class State:
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
-    def step(self) -> tuple[float, float]:
-        """Predictor, corrector, centrality correctors; return the step lengths, (0, 0) if no progress is possible."""
-        count = sum(float(block.a.sum()) * block.degree for block in self.blocks)
-        mu = sum(block.complementarity() for block in self.blocks) / count
-        if not self._factor(mu):
-            return 0.0, 0.0
-        lpn = (self.p * self.slack_p, self.n * self.slack_n) if self.lasso else (0.0, 0.0)
-        move = self._direction([block.predictor() for block in self.blocks], -lpn[0], -lpn[1], feasibility=True)
-        ap, ad = self._lengths(move)[0]
-        after = sum(block.after(part, ap, ad) for block, part in zip(self.blocks, move.blocks, strict=True)) / count
-        goal = min(max((after / mu) ** 3, 1e-6), 1.0) * mu
-        pairs = zip(self.blocks, move.blocks, strict=True)
-        targets = [block.second_order(part, goal) for block, part in pairs]
-        second = (goal + move.l1[0] * move.l1[1], goal - move.l1[0] * move.l1[2]) if self.lasso else (0.0, 0.0)
-        self.pull = goal * self.hold * (self.P - self.start)
-        corrector = self._direction(targets, *second)
-        self.pull = 0.0
-        move = self._centered(*self._combine(move, corrector, 0.0, 0.0), goal)
-        if not np.isfinite(move.dP).all() or not all(np.isfinite(x).all() for part in move.blocks for x in part):
-            return 0.0, 0.0
-        ap, ad = self._lengths(move, most=MOST if self.S is None else CURVED_MOST)[0]
-        if max(ap, ad) < 1e-6:
-            return 0.0, 0.0
-        self._advance(move, ap, ad)
-        return ap, ad
+    def mu(self) -> float:
+        """Average of the complementarity products of the samples."""
+        return sum(block.complementarity() for block in self.blocks) / self.count
 
-    def _factor(self, mu: float) -> bool:
-        """Matrices of the samples and the coupled one; whether it could be factored."""
-        for block in self.blocks:
+    def factor(self, mu: float) -> bool:
+        """Matrices of the samples and the coupled one."""
+        for block in self.cones:
             check_time()
             block.prepare(self.P)
         curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
-            self.slack_p, self.slack_n = self.l1 - self.g, self.l1 + self.g
-            self.E = self.p / self.slack_p + self.n / self.slack_n
-            curvature[self.is_l1] += 0.25 / self.E
+            curvature += self.lasso.curvature()
         if not self.assemble([(block.D, block.F) for block in self.blocks]) or not self.normal.factor(curvature):
             return False
         self.R = self.moments()
         return True
+
+    def predictor(self) -> _Move:
+        """Direction to feasibility and to products of zero."""
+        return self._direction([block.predictor() for block in self.cones], self.R, feasibility=True)
+
+    def after(self, move: _Move, primal: float, dual: float) -> float:
+        """The same after a step."""
+        pairs = zip(self.blocks, move.blocks, strict=False)  # without the penalty
+        return sum(block.after(part, primal, dual) for block, part in pairs) / self.count
+
+    def corrector(self, move: _Move, goal: float) -> _Move:
+        """Predictor with as much of Mehrotra's corrector as makes the steps longest, and centrality correctors."""
+        pairs = zip(self.cones, move.blocks, strict=True)
+        targets = [block.second_order(part, goal) for block, part in pairs]
+        corrector = self._direction(targets, -goal * self.hold * (self.P - self.start))
+        return self._centered(*self._combine(move, corrector, 0.0, 0.0), goal)
 
     def _centered(self, move: _Move, ap: float, ad: float, goal: float) -> _Move:
         """Add centrality correctors while they make the steps longer."""
@@ -378,92 +355,53 @@ class State:
             if min(ap, ad) >= 0.9:
                 break
             longer = min(1.0, ap + 0.3), min(1.0, ad + 0.3)
-            pairs = zip(self.blocks, move.blocks, strict=True)
+            pairs = zip(self.cones, move.blocks, strict=True)
             targets = [block.centrality(part, *longer, goal) for block, part in pairs]
-            trial, cp, cd = self._combine(
-                move, self._direction(targets, *self._centrality_l1(move, longer, goal)), ap, ad
-            )
+            trial, cp, cd = self._combine(move, self._direction(targets), ap, ad)
             if cp + cd < ap + ad + 0.02:
                 break
             move, ap, ad = trial, cp, cd
         return move
 
-    def _advance(self, move: _Move, ap: float, ad: float) -> None:
-        self.P = self.P + ad * move.dP
-        for block, part in zip(self.blocks, move.blocks, strict=True):
-            block.advance(part, ap, ad)
-        if self.lasso:
-            dg, dp, dn = move.l1
-            self.g, self.p, self.n = self.g + ap * dg, self.p + ad * dp, self.n + ad * dn
+    def finite(self, move: _Move) -> Any:
+        """Whether a direction has only finite numbers."""
+        return np.isfinite(move.dP).all() and all(np.isfinite(x).all() for part in move.blocks for x in part)
 
-    def _direction(
-        self, targets: list[tuple[Any, Any]], lp: Any = 0.0, ln: Any = 0.0, feasibility: bool = False
-    ) -> _Move:
-        """Newton direction for the blocks' complementarity targets and those of the l1 part."""
+    def advance(self, move: _Move, primal: float, dual: float) -> None:
+        """Take a step of these lengths."""
+        self.P = self.P + dual * move.dP
+        for block, part in zip(self.cones, move.blocks, strict=True):
+            block.advance(part, primal, dual)
+
+    def _direction(self, targets: list[tuple[Any, Any]], rhs: Any = 0.0, feasibility: bool = False) -> _Move:
+        """Newton direction for the blocks' complementarity targets, and a right-hand side for the coefficients."""
         check_time()
-        rhs: Any = sum(block.aim(*target, feasibility) for block, target in zip(self.blocks, targets, strict=True))
-        rhs = rhs - self.pull
-        if feasibility:
-            rhs = rhs + self.R
-        if self.lasso:
-            # g moves with the coefficients: dg = (dTheta - kappa) / E.
-            kappa = lp / self.slack_p - ln / self.slack_n
-            if feasibility:
-                kappa = kappa + self.p - self.n - 0.5 * (self.P - self.prior)[self.is_l1]
-            rhs[self.is_l1] += 0.5 * kappa / self.E
+        rhs = rhs + sum(block.aim(*target, feasibility) for block, target in zip(self.cones, targets, strict=True))
         dP = self.normal.solve(rhs)
         dP += self.normal.solve(rhs - self.normal.product(dP))
-        blocks = [block.complete(dP) for block in self.blocks]
-        if not self.lasso:
-            return _Move(dP, (), blocks)
-        dg = (0.5 * dP[self.is_l1] - kappa) / self.E
-        return _Move(dP, (dg, (lp + self.p * dg) / self.slack_p, (ln - self.n * dg) / self.slack_n), blocks)
+        return _Move(dP, [block.complete(dP) for block in self.cones])
 
-    def _centrality_l1(self, move: _Move, longer: tuple[float, float], goal: float) -> tuple[Any, Any]:
-        """Targets of the centrality corrector for the l1 part."""
-        if not self.lasso:
-            return 0.0, 0.0
-        (dg, dp, dn), (ap, ad) = move.l1, longer
-        return (
-            outliers((self.p + ad * dp) * (self.slack_p - ap * dg), goal),
-            outliers((self.n + ad * dn) * (self.slack_n + ap * dg), goal),
-        )
+    def decreases(self, move: _Move) -> tuple[float, float]:
+        """Largest relative decreases, primal and dual."""
+        pairs = [
+            (block.decrease(du, dt), block.dual_decrease(ds, dr))
+            for block, (du, ds, dt, dr) in zip(self.cones, move.blocks, strict=True)
+        ]
+        return max(primal for primal, _ in pairs), max(dual for _, dual in pairs)
 
-    def _decreases(self, move: _Move, extra: _Move | None, shares: tuple[float, ...]) -> list[tuple[float, float]]:
-        """Largest relative decreases, primal and dual, of a direction plus each of these shares of another."""
-        worst = [(0.0, 0.0)] * len(shares)
+    def _decreases_with(self, move: _Move, extra: _Move) -> list[tuple[float, float]]:
+        """The same for a direction plus each of ``SHARES`` of another."""
+        worst = [(0.0, 0.0)] * len(SHARES)
         # All shares of a block while it is in the cache: this is the innermost loop.
-        for b, (du, ds, dt, dr) in enumerate(move.blocks):
-            block = self.blocks[b]
+        for block, (du, ds, dt, dr), (eu, es, et, er) in zip(self.cones, move.blocks, extra.blocks, strict=True):
             first, second = self.scratch[:, : du.size].reshape(2, *du.shape)
-            for i, share in enumerate(shares):
-                if extra is not None:
-                    eu, es, et, er = extra.blocks[b]
-                    u = np.add(np.multiply(eu, share, out=first), du, out=first)
-                    s = np.add(np.multiply(es, share, out=second), ds, out=second)
-                    t, r = (dt + share * et, dr + share * er) if block.t.shape[1] else (dt, dr)
-                else:
-                    u, s, t, r = du, ds, dt, dr
+            for i, share in enumerate(SHARES):
+                u = np.add(np.multiply(eu, share, out=first), du, out=first)
+                s = np.add(np.multiply(es, share, out=second), ds, out=second)
+                t, r = (dt + share * et, dr + share * er) if block.t.shape[1] else (dt, dr)
                 primal, dual = worst[i]
                 worst[i] = max(primal, block.decrease(u, t)), max(dual, block.dual_decrease(s, r))
-        if self.lasso:
-            for i, share in enumerate(shares):
-                more = move.l1 if extra is None else extra.l1
-                dg, dp, dn = (x + share * y for x, y in zip(move.l1, more, strict=True))
-                primal, dual = worst[i]
-                primal = max(primal, float((dg / self.slack_p).max()), float((-dg / self.slack_n).max()))
-                worst[i] = primal, max(dual, float((-dp / self.p).max()), float((-dn / self.n).max()))
         return worst
-
-    def _lengths(
-        self, move: _Move, extra: _Move | None = None, shares: tuple[float, ...] = (0.0,), most: float = 1.0
-    ) -> list[tuple[float, float]]:
-        """Longest steps, at most one, that use no more than ``most`` of the way to the boundary."""
-        lengths = []
-        for primal, dual in self._decreases(move, extra, shares):
-            ap, ad = min(1.0, most / max(primal, 1e-300)), min(1.0, most / max(dual, 1e-300))
-            lengths.append((min(ap, ad),) * 2 if self.one_step else (ap, ad))
-        return lengths
 
     def _combine(self, move: _Move, extra: _Move, ap: float, ad: float) -> tuple[_Move, float, float]:
         """Add as much of a corrector as makes the steps longest, separately for the two sides where they may differ.
@@ -471,7 +409,8 @@ class State:
         A full corrector often points out of the region that the linearization is good for (Colombo and Gondzio, 2008).
         """
         wp = wd = 0.0
-        for w, (cp, cd) in zip(SHARES, self._lengths(move, extra, SHARES), strict=True):
+        for w, decreases in zip(SHARES, self._decreases_with(move, extra), strict=True):
+            cp, cd = longest(*decreases, 1.0, self.one_step)
             if cp > ap:
                 ap, wp = cp, w
             if cd > ad:

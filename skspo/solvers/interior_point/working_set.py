@@ -31,6 +31,7 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
 from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status
+from ..predictor_corrector import step
 from .reduced_form import ReducedForm, forms_of
 from .state import State
 from .work import iteration_work, undecided_share
@@ -213,7 +214,7 @@ def minimize_undecided(
             if now <= gap and (state.moment_error() <= 1e-3 * gap or now <= 1e-3 * gap):
                 break
             # Rows that are decided otherwise far away take part from then on.
-            if max(state.step()) == 0.0 or state.growth() > UNBOUNDED:
+            if max(step(state)) == 0.0 or state.growth() > UNBOUNDED:
                 break
         Theta, V = state.coefficients(), state.decisions()
     state.release()
