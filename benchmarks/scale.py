@@ -4,12 +4,14 @@
     python benchmarks/scale.py --quick             10,000 rows
     python benchmarks/scale.py --sizes 1e6         other sizes
     python benchmarks/scale.py --where memmap      some of the ways to fit: memory, memmap, cluster, cluster-tuned
-    python benchmarks/scale.py --features 20 50    ten classes with more features, to a gap of 1e-4
+    python benchmarks/scale.py --features 20 50    more features, and other numbers of costs, to a gap of 1e-4
     python benchmarks/scale.py --out FILE.md       also write the table into this file, and results/scale.json (or
                                                    scale_features.json) beside it
 
 "cluster-tuned" has workers whose malloc keeps memory for the next array instead of returning it immediately (see
 TUNED).
+
+"one of 20", "5 of 20" and "one of 40" have linear costs plus noise; those of the other problems are not linear.
 
 Every fit runs in its own process (and, on the cluster, two worker processes), without a penalty, to a relative duality
 gap of 1e-6, with five features.  Columns:
@@ -40,7 +42,7 @@ from pathlib import Path
 import numpy as np
 from results import Table, out_option
 
-from skspo import ShortestPath, Simplex, SPOPlusRegressor
+from skspo import ShortestPath, Simplex, SPOPlusRegressor, TopK
 from skspo.datasets import make_cost_sensitive_classification, make_shortest_path
 
 BLOCK = 100_000
@@ -49,6 +51,26 @@ WHERE = ["memory", "memmap", "cluster", "cluster-tuned"]
 #: system has to clear page by page.  With these values, in bytes, memory is used again.
 TUNED = {"MALLOC_TRIM_THRESHOLD_": 2**26, "MALLOC_MMAP_THRESHOLD_": 2**25}
 IN_MEMORY = 1_000_000  # rows of the largest fit in memory
+
+
+def make_linear(
+    n: int,
+    *,
+    n_features: int,
+    n_costs: int,
+    coef: np.ndarray | None = None,
+    random_state: int = 0,
+    return_coef: bool = False,
+) -> tuple[np.ndarray, ...]:
+    """Linear costs plus noise of half their standard deviation."""
+    rng = np.random.default_rng(random_state)
+    if coef is None:
+        coef = rng.standard_normal((n_features, n_costs)) / np.sqrt(n_features)
+    X = rng.standard_normal((n, n_features))
+    C = 3.0 + X @ coef + 0.5 * rng.standard_normal((n, n_costs))
+    return (X, C, coef) if return_coef else (X, C)
+
+
 PROBLEMS = {
     "ten classes": (make_cost_sensitive_classification, {"degree": 2, "noise": 0.5}, Simplex(), 10),
     "5x5 paths": (
@@ -57,7 +79,18 @@ PROBLEMS = {
         ShortestPath.grid(5, 5),
         40,
     ),
+    "forty classes": (
+        make_cost_sensitive_classification,
+        {"degree": 2, "noise": 0.5, "n_classes": 40},
+        Simplex(),
+        40,
+    ),
+    "one of 20": (make_linear, {"n_costs": 20}, Simplex(), 20),
+    "5 of 20": (make_linear, {"n_costs": 20}, TopK(5), 20),
+    "one of 40": (make_linear, {"n_costs": 40}, Simplex(), 40),
 }
+#: problems without --features
+FEW_FEATURES = ["ten classes", "5x5 paths"]
 
 
 def write_data(problem: str, n: int, p: int, folder: Path) -> None:
@@ -191,7 +224,7 @@ def main() -> None:
     columns = {
         "problem": "",
         "n": ",",
-        **({"p": "d"} if many else {}),
+        **({"p": "d", "d": "d"} if many else {}),
         "where": "",
         "solver": "",
         "passes": "d",
@@ -203,7 +236,7 @@ def main() -> None:
     name, key = ("scale_features", ("problem", "n", "p", "where")) if many else ("scale", ("problem", "n", "where"))
     table = Table(name, key=key, columns=columns, **options)
     print(table.head(), flush=True)
-    problems = args.problems or (["ten classes"] if many else list(PROBLEMS))
+    problems = args.problems or (list(PROBLEMS) if many else FEW_FEATURES)
     for problem, n, p in product(problems, sizes, args.features or [5]):
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
@@ -212,7 +245,10 @@ def main() -> None:
                 if where == "memory" and n > IN_MEMORY:
                     continue
                 row = run(problem, folder, where, 1e-4 if many else 1e-6)
-                print(table.add({"problem": problem, "n": n, "p": p, "where": where, **row}), flush=True)
+                print(
+                    table.add({"problem": problem, "n": n, "p": p, "d": PROBLEMS[problem][3], "where": where, **row}),
+                    flush=True,
+                )
     table.write()
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from ..._training.certificate import ZERO_BOUND, Bound
 from ..._training.chunked import SAMPLE_ELEMENTS
 from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import GAP_FLOOR, LinearObjective, Undecided
+from ..._training.objective import GAP_FLOOR, LinearObjective, Undecided, sample_step
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp
 from ...regions.capabilities import has
@@ -38,6 +38,9 @@ from .work import iteration_work, undecided_share
 
 #: expected share of undecided rows up to which it pays to leave out the others
 WORTH = 0.3
+
+#: share of undecided rows from which on all rows take part, if they fit into memory: at least two rounds are expected
+TOO_MANY = 0.5
 
 #: relative gap of the fits to samples and of the first round; and share of the tolerance for other rounds
 FIRST_TOL, LAST_TOL = 1e-2, 0.25
@@ -60,8 +63,10 @@ def most_rows(objective: LinearObjective) -> int:
 
 
 def can_leave_out_rows(objective: LinearObjective) -> bool:
-    """Whether passes are fast, and decisions the same for models that are near."""
+    """Whether there are many rows, passes are fast, and decisions are the same for models that are near."""
     region = objective.region
+    if sample_step(objective.n_samples) is None:
+        return False
     fast = not (region.oracle_is_solver or objective.design.sparse)
     return fast and has(region, "standard_form") and has(region, "repair")
 
@@ -102,6 +107,9 @@ class WorkingSet:
         ``fit`` is for samples.
         """
         objective = self.objective
+        most = most_rows(objective)
+        all_fit = objective.n_samples <= most
+        most = int(TOO_MANY * objective.n_samples) if all_fit else most
         progress = Progress(solver.name, objective, run, getattr(solver, "verbose", 0), tol=self.tol, done=self.n_iter)
         progress.begin()
         status, message = Status.CONVERGED, ""
@@ -112,8 +120,8 @@ class WorkingSet:
                     return None
             while self.gap() > self.tol:
                 tol = LAST_TOL * self.tol if self.rounds else FIRST_TOL
-                if self.rounds == ROUNDS or not self.round(run, most_rows(objective), tol):
-                    if objective.n_samples <= most_rows(objective):
+                if self.rounds == ROUNDS or not self.round(run, most, tol):
+                    if all_fit:
                         return None
                     status, message = Status.NUMERICAL_LIMIT, "the undecided rows do not fit into memory"
                     break
@@ -171,13 +179,11 @@ class WorkingSet:
         forms = forms_of(found.rows, run)
         if not forms or not forms[0].directions.size or not any(form.A.shape[1] for form in forms):
             return False
-        Theta, V, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size())
+        Theta, moments, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size())
         self.n_iter, self.rounds = self.n_iter + n_iter, self.rounds + 1
         self.models.append(Theta)
         self._move(Theta)
-        constant, slope = found.rows.moments(V)
-        bound = objective.dual_value_from_moments(found.constant + constant, found.slope + slope, self.best[0])
-        self.bound = max(self.bound, bound)
+        self.bound = max(self.bound, objective.dual_value_from_moments(*moments, self.best[0]))
         return True
 
 
@@ -201,8 +207,16 @@ def finish_with_undecided_rows(
 
 def minimize_undecided(
     found: Undecided, forms: list[ReducedForm], run: Run, start: np.ndarray, gap: float
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Coefficients and decisions of the undecided rows, by the interior-point method; and its iterations."""
+) -> tuple[np.ndarray, tuple[float, np.ndarray], int]:
+    """Minimize the loss of the undecided rows plus the cut of the others, by the interior-point method, to a gap.
+
+    Returns
+    -------
+    Theta : ndarray
+    moments : float and ndarray
+        Constant and slope of the bound.
+    n_iter : int
+    """
     rows: InMemoryObjective = found.rows
     state = State(rows, forms, start, run.derived, found.slope)
     work, n_iter = iteration_work(rows, run), 0
@@ -211,11 +225,24 @@ def minimize_undecided(
             n_iter += 1
             run.budget.spent += work
             now = state.gap()
-            if now <= gap and (state.moment_error() <= 1e-3 * gap or now <= 1e-3 * gap):
+            if now <= gap and (_unproved(found, state) <= 2.0 * gap or now <= 1e-3 * gap):
                 break
             # Rows that are decided otherwise far away take part from then on.
             if max(step(state)) == 0.0 or state.growth() > UNBOUNDED:
                 break
-        Theta, V = state.coefficients(), state.decisions()
+        Theta, moments = state.coefficients(), _moments(found, state)
     state.release()
-    return Theta, rows.region.repair(V), n_iter
+    return Theta, moments, n_iter
+
+
+def _moments(found: Undecided, state: State) -> tuple[float, np.ndarray]:
+    """Constant and slope of the bound: those of the decisions, and of the cut."""
+    constant, slope = found.rows.moments(found.rows.region.repair(state.decisions()))
+    return found.constant + constant, found.slope + slope
+
+
+def _unproved(found: Undecided, state: State) -> float:
+    """Gap of the sum that is minimized: moments that do not vanish are charged for."""
+    rows, Theta = found.rows, state.coefficients()
+    value = rows.value(Theta) + found.constant + float(np.vdot(found.slope, Theta))
+    return value - rows.dual_value_from_moments(*_moments(found, state), Theta).value
