@@ -199,6 +199,16 @@ SWITCHES: dict[str, Switch] = {
         [Case("simplex", "interior-point", MIDDLE, (3, 20)), Case("top", "auto", MIDDLE, (3, 20))],
         "blocks.py: Block.products",
     ),
+    "start far away": Switch(
+        {f"{IP}.solver._Watch.is_far": no},
+        [
+            Case("simplex", "interior-point", (100, 300), (20, 60), (5, 10)),
+            Case("paths", "interior-point", (60, 150), (15, 40), (4, 5)),
+            Case("simplex", "interior-point", (4000, 20_000), (20, 60), (5, 10)),
+            Case("top", "auto", (100, 300), (20, 60), (10, 20)),
+        ],
+        "interior_point/solver.py: _Watch",
+    ),
     "second-order cone": Switch(
         {f"{IP}.solver.has": lambda region, name: name != "quadratic_form" and hasattr(region, name)},
         [

@@ -66,6 +66,10 @@ TEMPORARY = 2**21
 #: iterations, and passes of the same cost before them, without which there is no point in starting
 LEAST_ITERATIONS = 20
 
+#: after two steps whose lengths sum to less than SHORT, and if the coefficients have grown by GROWN, start again with
+#: mu at FAR typical costs
+SHORT, GROWN, FAR = 0.6, 5.0, 300.0
+
 
 class InteriorPointSolver(Solver):
     """Exact minimization over polyhedra, with or without a quadratic constraint, in time linear in the samples.
@@ -191,6 +195,7 @@ class _Search:
         self.work = iteration_work(objective, run)
         self.n_iter, self.checked = 0, np.inf
         self.best: Result | None = None
+        self.watch = _Watch(state)
         self._begin(run)
 
     def _begin(self, run: Run) -> None:
@@ -268,12 +273,33 @@ class _Search:
                 return self.state.decisions()
 
     def _step(self) -> None:
-        """One predictor-corrector step."""
+        """One predictor-corrector step, or a new start."""
         self.n_iter += 1
         with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
             try:
-                if max(step(self.state)) == 0.0:
+                lengths = step(self.state)
+                if self.watch.is_far(lengths):
+                    self.watch.restart()
+                elif max(lengths) == 0.0:
                     self.stop = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
             except TimeIsUp:
-                # The iterate is where it was before the step.
+                # The iterate is where it was before the step, or at a new start.
                 self.stop = Status.TIME_LIMIT, self.run_state.deadline.message
+
+
+class _Watch:
+    """Tell whether the optimum is far away, as where the samples' best decisions can be separated.
+
+    Steps are then short and coefficients grow; from a larger mu the path leads there in long steps.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state, self.short, self.restarted = state, 0, False
+
+    def is_far(self, lengths: tuple[float, float]) -> bool:
+        self.short = self.short + 1 if sum(lengths) < SHORT else 0
+        return self.short >= 2 and not self.restarted and self.state.growth() > GROWN
+
+    def restart(self) -> None:
+        self.restarted = True
+        self.state.restart(FAR)
