@@ -35,7 +35,7 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
 from ..interior_point.work import iteration_work, undecided_share
-from ..interior_point.working_set import can_leave_out_rows, finish_with_undecided_rows
+from ..interior_point.working_set import FINISHING, can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
 
 #: passes that the fits of benchmarks/auto.py needed, whatever the number of unknowns, and cuts of each group meanwhile
@@ -44,9 +44,6 @@ PASSES, CUTS = 30.0, 8.0
 #: number of passes after which undecided rows are tried, again after twice as many, and so on; and how many of the last
 #: points are compared
 FIRST_TRY, LAST = 12, 8
-
-#: iterations of the interior-point method for undecided rows that fits of benchmarks/scale.py needed, typically
-FINISHING = 15.0
 
 #: largest proximal step; subgradients and coefficients are of order one
 MAX_STEP = 1e9
@@ -147,6 +144,7 @@ class BundleSolver(Solver):
                         break
                     if not search.solve_again():
                         search.call_oracle()
+                    search.work += search.model.work
                     if progress.spend(search.model.work):
                         status = Status.PAUSED
                         break
@@ -177,7 +175,7 @@ class BundleSearch:
 
     def __init__(self, model: CutModel, progress: Progress, tol: float, limit: int) -> None:
         self.model, self.objective, self.progress, self.tol, self.limit = model, model.objective, progress, tol, limit
-        self.bound, self.n_iter, self.phase = ZERO_BOUND, 0, Phase.DESCEND
+        self.bound, self.n_iter, self.work, self.phase = ZERO_BOUND, 0, 0.0, Phase.DESCEND
         self.moments: Moments = (0.0, np.zeros(self.objective.shape))  # of v_i = w_i, which prove a bound of zero
         self.polished = 0
         self.proved = -np.inf  # best bound of this proof
@@ -296,8 +294,9 @@ class BundleSearch:
         if self.n_iter < self.next_try or not self.can_finish:
             return False
         self.next_try = 2 * self.n_iter
-        models = [self.center, *self.last]
-        found = finish_with_undecided_rows(self.objective, self.model.run, models, self.value, self.tol)
+        models, run = [self.center, *self.last], self.model.run
+        # It may be in vain, and so takes at most as much work as the passes so far.
+        found = finish_with_undecided_rows(self.objective, run, models, self.value, self.tol, self.work)
         if found is not None and self.objective.relative_gap(found[1], found[2].value) < self.gap():
             self.center, self.value, self.bound = found
             self.balanced = True  # nothing more to gain

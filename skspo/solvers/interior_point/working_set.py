@@ -42,6 +42,9 @@ WORTH = 0.3
 #: share of undecided rows from which on all rows take part, if they fit into memory: at least two rounds are expected
 TOO_MANY = 0.5
 
+#: iterations for the undecided rows that the bundle method leaves, in fits of benchmarks/scale.py, typically
+FINISHING = 15.0
+
 #: relative gap of the fits to samples and of the first round; and share of the tolerance for other rounds
 FIRST_TOL, LAST_TOL = 1e-2, 0.25
 
@@ -188,20 +191,24 @@ class WorkingSet:
 
 
 def finish_with_undecided_rows(
-    objective: LinearObjective, run: Run, models: list[np.ndarray], value: float, tol: float
+    objective: LinearObjective, run: Run, models: list[np.ndarray], value: float, tol: float, work: float
 ) -> tuple[np.ndarray, float, Bound] | None:
     """Minimize from models near the optimum, the best one first, whose objective is ``value``, to this relative gap.
 
     Returns
     -------
     Theta, value, bound : ndarray, float and Bound
-        The best model and the best bound; None if too many rows are undecided, or if there is no time.
+        The best model and the best bound; None if so many rows are undecided that it would take more than ``work``, or
+        if there is no time.
     """
     search = WorkingSet(objective, tol, models[0], value, models)
-    most = min(int(WORTH * objective.n_samples), most_rows(objective))
+    of_row = FINISHING * iteration_work(objective, run) / objective.n_samples
+    end = run.budget.spent + work
     with suppress(TimeIsUp):
-        while search.rounds < ROUNDS and search.gap() > tol and search.round(run, most, LAST_TOL * tol):
-            pass
+        while search.rounds < ROUNDS and search.gap() > tol:
+            most = min(int((end - run.budget.spent) / of_row), most_rows(objective))
+            if not search.round(run, most, LAST_TOL * tol):
+                break
     return (*search.best, search.bound) if search.rounds else None
 
 
