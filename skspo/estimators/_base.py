@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.fitted import check_frames, check_metadata, decision_names, metadata_checked
 from .._utils.errors import import_pandas
@@ -29,9 +30,39 @@ class DecisionMixin(VersionedState):
     region_: Region
     _fitted_with: frozenset[str]
 
-    if TYPE_CHECKING:
+    #: whether predictions of dask collections are lazy
+    _predicts_lazily = False
 
-        def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray: ...
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs; a model that is trained for its decisions predicts scores for deciding.
+
+        The differences of scores matter, and not their size: without a penalty they may be many times as large as the
+        costs, or as small.  ``predict_rescaled`` returns them in the size of the costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional (and had no totals)
+        """
+        check_is_fitted(self)
+        check_frames(self, X=X, offset=offset)
+        check_metadata(self, "predict", offset=offset)
+        if self._predicts_lazily and is_dask(X):
+            from ._dask import map_predict
+
+            return map_predict(self, X, offset)
+        if getattr(X, "ndim", 2) == 2:  # anything else is refused by ``_predict_costs``
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return self._plus(self._predict_costs(X), offset)
+
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
+        """Predictions less the offset, in the shape of y, for features whose values are not checked yet."""
+        raise NotImplementedError
 
     def predict_rescaled(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predictions in the size of the costs, for reading: ``predict`` times one positive number.

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._training.baselines import quick_baselines
-from .._training.fitted import check_frames, check_metadata, fitted_region, metadata_checked
+from .._training.fitted import check_frames, fitted_region, metadata_checked
 from .._training.inputs import check_ndim, feature_attributes, frame_attributes, seen_or_none, set_fitted
 from .._utils.errors import warn_once
 from .._utils.frames import LISTED, check_index
@@ -324,26 +324,9 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         fits |= {"nuisance_": nuisances.fit(log), "propensity_": chances.fit(log)}
         return pseudo_costs(log, nuisances.held_out(), final, method), fits
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs with the fitted estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the estimator predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional and not totals
-        """
-        check_is_fitted(self)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # the estimator refuses anything else
-            validate_data(self, X, reset=False, skip_check_array=True)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         C_hat = predict_member(self.estimator_, self._as_rows(X))
-        return self._plus(C_hat if self._target_shape else C_hat.ravel(), offset)
+        return C_hat if self._target_shape else C_hat.ravel()
 
     def score(
         self,

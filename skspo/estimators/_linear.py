@@ -1,4 +1,4 @@
-"""Base class of the linear estimators: parameters, solvers, attributes and ``predict``."""
+"""Base class of the linear estimators: parameters, solvers, attributes and predictions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array
 
 from .._training.baselines import Baselines
 from .._training.chunked import ChunkedObjective
 from .._training.design import apply_model
-from .._training.fitted import check_frames, check_metadata
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import Attributes, TrainingData, check_training_data, set_fitted
 from .._training.objective import Coordinates, LinearObjective
@@ -24,7 +23,6 @@ from .._utils.limits import Deadline, TimeIsUp
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
-from ..data.chunks import is_dask
 from ..losses import Loss
 from ..regions.base import Region
 from ..regions.check import check_region, view_in_time
@@ -92,7 +90,7 @@ def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str
 
 
 class LinearSPOPlusMixin:
-    """Validation, attributes and ``predict`` of the linear estimators."""
+    """Validation, attributes and predictions of the linear estimators; it must precede ``DecisionMixin``."""
 
     region: Region | None
     l1_ratio: float
@@ -107,6 +105,7 @@ class LinearSPOPlusMixin:
     random_state: RandomState
     verbose: int
     _y_is_1d: bool
+    _predicts_lazily = True
     #: whether sparse features stay sparse in a fit
     _keeps_sparse = False
 
@@ -115,35 +114,13 @@ class LinearSPOPlusMixin:
         tags.input_tags.sparse = True
         return tags
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs, as scores for deciding.
-
-        Their differences matter, and not their size: without a penalty (``alpha=0``) they may be many times as large as
-        the costs, or as small.  ``predict_rescaled`` returns them in the size of the costs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         check_values("X", X)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if is_dask(X):
-            from ._dask import map_predict
-
-            return map_predict(self, X, offset)
-        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        X_arr = check_array(X, dtype=np.float64, accept_sparse="csr", estimator=self, input_name="X")
         if issparse(X_arr) and self.shared:
             X_arr = to_dense(X_arr, type(self).__name__)
         C_hat = apply_model(X_arr, self.coef_, self.intercept_)
-        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
+        return C_hat.ravel() if self._y_is_1d else C_hat
 
     _parameter_checks: ClassVar[dict[str, Check]] = {
         "alpha": number(0.0),

@@ -14,10 +14,9 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array
 
 from .._training.baselines import fit_baselines
-from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
     TrainingData,
     check_training_data,
@@ -301,24 +300,9 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             )
         return self
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs, as scores for deciding; ``predict_rescaled`` returns them in the size of the costs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the network predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         check_values("X", X)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        X_arr = check_array(X, dtype=np.float64, estimator=self, input_name="X")
         A = X_arr.reshape(-1, self.coefs_[0].shape[0])
         function = ACTIVATIONS[self._activation][0]
         for i, (coef, intercept) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
@@ -326,7 +310,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             if i + 1 < len(self.coefs_):
                 A = function(A)
         C_hat = with_level(A.reshape(X_arr.shape[0], -1), self._level)
-        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)
+        return C_hat.ravel() if self._y_is_1d else C_hat
 
     @property
     def _trains_on_region(self) -> bool:

@@ -12,11 +12,10 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Bunch, Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array
 
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
-from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import set_fitted
 from .._utils.errors import NotCertifiedWarning
 from .._utils.limits import Deadline, count_workers
@@ -391,30 +390,13 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
 
     # -- use -----------------------------------------------------------------------------------------------------------
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Weighted mean of the predictions of the members.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the stack predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # the members refuse anything else
-            validate_data(self, X, reset=False, skip_check_array=True)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         X = self._as_rows(X)
         factors = self.weights_ * self.scales_
         used = np.flatnonzero(factors)
         C_hat = sum(factors[k] * predict_member(self.estimators_[k], X) for k in used)
         assert isinstance(C_hat, np.ndarray)
-        return self._plus(C_hat if self._target_shape else C_hat.ravel(), offset)
+        return C_hat if self._target_shape else C_hat.ravel()
 
     def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
         """Report on the decisions of the stack, its members and two baselines.

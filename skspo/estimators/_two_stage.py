@@ -13,17 +13,10 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_consistent_length, has_fit_parameter, validate_data
 
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
-from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
     Attributes,
     check_ndim,
@@ -244,28 +237,11 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     def _predicts_all_costs(self) -> bool:
         return self.costs != "visible"
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs with the fitted regressor; if ``costs="visible"``, up to a component that no decision sees.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the regressor predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # the regressor refuses anything else
-            validate_data(self, X, reset=False, skip_check_array=True)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X
         C_hat = np.asarray(self.regressor_.predict(rows))
         C_hat = C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel()
-        return self._plus(C_hat + self._hidden_mean if self.costs == "visible" else C_hat, offset)
+        return C_hat + self._hidden_mean if self.costs == "visible" else C_hat
 
     def _items(self, X: ArrayLike, d: int) -> np.ndarray:
         """One row of features per cost; the regressor checks their values."""
