@@ -259,17 +259,8 @@ def held_out_risk(
     check_method("method", method)
     check_resamples("n_resamples", n_resamples)
     models = [estimator] if other is None else [estimator, other]
-    samples = Samples.of(
-        models,
-        X,
-        C,
-        "held_out_risk",
-        region,
-        sample_weight=sample_weight,
-        groups=groups,
-        offset=offset,
-        region_params=region_params,
-    )
+    known: Any = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
+    samples = Samples.of(models, X, C, "held_out_risk", region, **known)
     if isinstance(cost_bounds, tuple | list):  # the ends may be series, with the variables as index
         ends: dict[str, Any] = {f"cost_bounds[{k}]": end for k, end in enumerate(cost_bounds)}
         check_frames(estimator, region, C=C, **ends)
