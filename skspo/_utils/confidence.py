@@ -85,6 +85,16 @@ def group_terms(columns: np.ndarray, weight: np.ndarray | None, groups: ArrayLik
     return terms[terms[:, 0] > 0]
 
 
+def mean_and_error(
+    values: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean of each column, and its standard error; samples of a group may depend on each other."""
+    terms = group_terms(values, weight, groups)
+    k, share, terms = len(terms), terms[:, :1], terms[:, 1:]
+    mean = terms.sum(axis=0)
+    return mean, np.sqrt((k / (k - 1) if k > 1 else np.nan) * np.square(terms - mean * share).sum(axis=0))
+
+
 # -- proved ------------------------------------------------------------------------------------------------------------
 
 

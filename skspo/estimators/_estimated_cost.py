@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_array
 
 from .._training.fitted import check_frames, deciding_model
 from .._training.inputs import say_training_share, training_share
-from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
+from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_and_error
 from .._utils.frames import check_index
 from .._utils.params import one_of
 from .._utils.types import Predictor, RandomState, RegionParams
@@ -203,7 +203,7 @@ def estimated_cost(
     """
     check_level("level", level)
     check_method("method", method)
-    model = None if _is_decisions(policy) else policy
+    model = policy if hasattr(policy, "predict") else None
     known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
     fitted = deciding_model(model)
     region = getattr(fitted, "region_", None) if region is None else region
@@ -240,19 +240,17 @@ def estimated_cost(
     labels = None if groups is None else np.asarray(groups)[found]
     terms = group_terms(np.column_stack(values), weight, labels)
     bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(seed))
-    cost, error = mean_and_error(values[0], weight, labels)
-    against, difference, gap = np.nan, np.nan, np.nan
-    if len(values) > 1:
-        against = mean_and_error(values[1], weight, labels)[0]
-        difference, gap = mean_and_error(values[0] - values[1], weight, labels)
+    # Without another policy: NaN.
+    against = values[1] if len(values) > 1 else np.full_like(values[0], np.nan)
+    means, errors = mean_and_error(np.column_stack([values[0], against, values[0] - against]), weight, labels)
     lost = unidentified(log, view)
     return EstimatedCost(
-        cost=cost,
-        standard_error=error,
+        cost=float(means[0]),
+        standard_error=float(errors[0]),
         interval=bootstrap.interval(1, 0),
-        other_cost=against,
-        difference=difference,
-        difference_standard_error=gap,
+        other_cost=float(means[1]),
+        difference=float(means[2]),
+        difference_standard_error=float(errors[2]),
         difference_interval=NO_INTERVAL if len(values) == 1 else bootstrap.interval(1, 0, minus=2),
         level=float(level),
         method=method,
@@ -286,10 +284,6 @@ def _target(
     return name, pseudo_costs(log, nuisances.held_out(), P, PINV if method == ROBUST else method)
 
 
-def _is_decisions(policy: object) -> bool:
-    return not hasattr(policy, "predict")
-
-
 def _decisions_of(
     policy: Any,
     name: str,
@@ -301,22 +295,13 @@ def _decisions_of(
     region_params: RegionParams | None,
 ) -> np.ndarray:
     """Decisions of a policy, which may be decisions already."""
-    if not _is_decisions(policy):
+    if hasattr(policy, "predict"):
         own = None if deciding_model(policy) is not None else view
         return decide(policy, X, region=own, offset=offset, region_params=region_params)
     W = check_array(align(policy, None, view), dtype=np.float64, ensure_2d=False, input_name=name)
     if W.shape != (n, d):
         raise ValueError(f"{name} must be a fitted model, or decisions of shape {(n, d)}, got shape {W.shape}.")
     return W
-
-
-def mean_and_error(values: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None) -> tuple[float, float]:
-    """Weighted mean, and its standard error; samples of a group may depend on each other."""
-    share, total = group_terms(values[:, None], weight, groups).T
-    mean = float(total.sum())
-    if len(share) < 2:
-        return mean, np.nan
-    return mean, float(np.sqrt(len(share) / (len(share) - 1) * np.square(total - mean * share).sum()))
 
 
 def estimate(log: Log, W: np.ndarray, target: np.ndarray, known: dict[str, Any]) -> float:
@@ -330,7 +315,8 @@ def choose_method(values: np.ndarray, log: Log, groups: ArrayLike | None) -> tup
     held = np.flatnonzero(np.isfinite(values).all(axis=0))
     weight = None if log.weight is None else log.weight[held]
     labels = None if groups is None else np.asarray(groups)[held]
-    direct, robust = (mean_and_error(row[held], weight, labels)[0] for row in values)
-    gain, error = mean_and_error(log.worst * (values[0] - values[1])[held], weight, labels)
-    results = {DIRECT: direct, ROBUST: robust, "standard_error": error}
-    return ROBUST if gain > SIGNIFICANT * error else DIRECT, results
+    direct, robust = values[:, held]
+    columns = np.column_stack([direct, robust, log.worst * (direct - robust)])
+    means, errors = mean_and_error(columns, weight, labels)
+    results = {DIRECT: float(means[0]), ROBUST: float(means[1]), "standard_error": float(errors[2])}
+    return ROBUST if means[2] > SIGNIFICANT * errors[2] else DIRECT, results

@@ -40,7 +40,7 @@ from .._utils.shown import shown
 from ..regions.base import Region
 from ..regions.capabilities import RANK
 from ._feedback_log import Log, is_array, read_propensity
-from ._folds import Splits, take_rows
+from ._folds import Splits, held_out_mean, take_rows
 from ._stacking_members import QUADRATIC, default_members
 
 #: propensities, or eigenvalues of the second moment, below this share of their mean are small
@@ -235,21 +235,15 @@ class Nuisances:
 
     def held_out(self, without: np.ndarray | None = None) -> np.ndarray:
         """Mean prediction for each row by models that saw neither it nor the rows ``without``, which have NaN."""
-        n = len(self.log.C)
-        gone = np.zeros(n, dtype=bool)
+        gone = np.zeros(len(self.log.C), dtype=bool)
         gone[[] if without is None else without] = True
         parts = [(train[~gone[train]], test[~gone[test]]) for train, test in self.splits]
         parts = [(train, test) for train, test in parts if len(train) and len(test)]
         new = {train.tobytes(): train for train, _ in parts if train.tobytes() not in self.models}
         fits = (delayed(self.fit)(self.log.take(rows)) for rows in new.values())
         self.models |= zip(new, Parallel(count_workers(self.n_jobs, len(new)))(fits), strict=True)
-        total, count = np.zeros(self.log.C.shape), np.zeros((n, 1))
-        for train, test in parts:
-            np.add.at(total, test, self.models[train.tobytes()].predict(take_rows(self.log.X, test)))
-            np.add.at(count, test, 1.0)
-        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-            total /= count
-        return total
+        predicted = ((test, self.models[train.tobytes()].predict(take_rows(self.log.X, test))) for train, test in parts)
+        return held_out_mean(self.log.C.shape, predicted)
 
 
 def choose_nuisance(

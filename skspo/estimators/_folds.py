@@ -476,17 +476,23 @@ def search_penalty(
     return Search(folds, table, alphas, choose(folds, table, guarded=guarded, codes=codes), splits, codes, guarded)
 
 
+def held_out_mean(shape: tuple[int, int], parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Mean of the predictions for each row, given rows and their predictions; NaN if there are none."""
+    total, count = np.zeros(shape), np.zeros((shape[0], 1))
+    for rows, predictions in parts:
+        total[rows] += predictions
+        count[rows] += 1.0
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+        return total / count
+
+
 def held_out_predictions(data: TrainingData, search: Search, choices: list[int]) -> np.ndarray:
     """Predictions of each sample by the models of the folds that hold it out: their mean, or NaN if there are none.
 
     ``choices`` has the number of the model of each fold.
     """
-    total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
-    for (_, test), fold, k in zip(search.splits, search.folds, choices, strict=True):
-        np.add.at(total, test, apply_model(fold.held_out.X, *fold.models[k]))
-        np.add.at(count, test, 1.0)
-    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-        total /= count[:, None]
-    if data.offset is not None:
-        total += data.offset
-    return total.ravel() if data.input_attributes["_y_is_1d"] else total
+    folds = zip(search.splits, search.folds, choices, strict=True)
+    parts = ((test, apply_model(fold.held_out.X, *fold.models[k])) for (_, test), fold, k in folds)
+    C_hat = held_out_mean(data.C.shape, parts)
+    C_hat = C_hat if data.offset is None else C_hat + data.offset
+    return C_hat.ravel() if data.input_attributes["_y_is_1d"] else C_hat

@@ -26,7 +26,7 @@ from .._utils.types import RandomState, RegionParams
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ._base import DecisionMixin
-from ._folds import Splits, Splitter, cv_splits
+from ._folds import Splits, Splitter, cv_splits, held_out_mean
 from ._report import DecisionReport, Samples, decision_report
 from ._stacking_members import Member, Named, Rows, default_members, make_member, make_tasks, predict_member
 from ._stacking_weights import STACK, HeldOut, choose
@@ -363,10 +363,9 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         """Fit all members to the training part of each split and to all rows, ``n_jobs`` fits at the same time."""
         n = len(data.C)
         tasks = make_tasks(members, splits)
-        total = {member.name: np.zeros((n, data.C.size // n)) for member in members}
-        counts = {member.name: np.zeros(n) for member in members}
+        parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {member.name: [] for member in members}
         models: dict[str, BaseEstimator | None] = {}
-        seconds = dict.fromkeys(total, 0.0)
+        seconds = dict.fromkeys(parts, 0.0)
         jobs = count_workers(self.n_jobs, len(tasks))
         if jobs == 1:
             progress.update(tasks[0].label)
@@ -376,17 +375,16 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             seconds[name] += spent
             if fit.rows is not None and fit.predictions is not None:
                 held_out = np.isfinite(fit.predictions).all(axis=1)
-                np.add.at(total[name], fit.rows[held_out], fit.predictions[held_out])
-                np.add.at(counts[name], fit.rows[held_out], 1.0)
+                parts[name].append((fit.rows[held_out], fit.predictions[held_out]))
             models[name] = fit.model
             progress.advance()
             progress.update(task.label)
             Activity("", self.verbose).finish(f"{spent:.1f} s")
-        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-            return [
-                MemberResult(member, total[name] / counts[name][:, None], models[name], seconds[name])
-                for member, name in zip(members, total, strict=True)
-            ]
+        shape = n, data.C.size // n
+        return [
+            MemberResult(member, held_out_mean(shape, parts[member.name]), models[member.name], seconds[member.name])
+            for member in members
+        ]
 
     # -- use -----------------------------------------------------------------------------------------------------------
 
