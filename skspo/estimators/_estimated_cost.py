@@ -217,7 +217,7 @@ def estimated_cost(
     check_index(X=X, y=y, decisions=decisions, groups=groups)
     rows = X if hasattr(X, "iloc") else check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
     shared = bool(getattr(fitted, "shared", False))
-    log, view, checked = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
+    log, view, _ = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
     n, d = log.C.shape
     W = _decisions_of(policy, "policy", X, view, n, d, offset, region_params)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
@@ -225,15 +225,13 @@ def estimated_cost(
     past = isinstance(other, str)
     if past and (other != "past" or log.W is None):
         raise ValueError(f"other must be a policy, its decisions, or 'past' if decisions are given, got {other!r}.")
-    whole = target if checked["offset"] is None else target + checked["offset"]
-    values = [np.einsum("ij,ij->i", whole, W)]
+    values = [np.einsum("ij,ij->i", target, W)]
     if past:
-        assert log.W is not None
         seen = log.z if log.z is not None else np.einsum("ij,ij->i", np.nan_to_num(log.C), log.W)
-        values.append(seen if checked["offset"] is None else seen + np.einsum("ij,ij->i", checked["offset"], log.W))
+        values.append(seen if log.offset is None else seen + np.einsum("ij,ij->i", log.offset, log.W))
     elif other is not None:
         V = _decisions_of(other, "other", X, view, n, d, offset, region_params)
-        values.append(np.einsum("ij,ij->i", whole, V))
+        values.append(np.einsum("ij,ij->i", target, V))
     found = np.isfinite(values[0])  # rows that are never held out have no estimate
     values = [value[found] for value in values]
     weight = None if log.weight is None else log.weight[found]
@@ -272,9 +270,9 @@ def _target(
     seed: int,
     n_jobs: int | None,
 ) -> tuple[str, np.ndarray]:
-    """Name of the nuisance, and pseudo-costs of all samples, less the offset."""
+    """Name of the nuisance, and pseudo-costs of all samples."""
     if log.complete:
-        return "", np.nan_to_num(log.C)
+        return "", log.with_offset(np.nan_to_num(log.C))
     splits = cv_splits(cv, log.X, log.C, log.weight, groups, scored=False)
     chances = Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
     P = None if method == DIRECT else propensities(log, chances)
@@ -302,12 +300,6 @@ def _decisions_of(
     if W.shape != (n, d):
         raise ValueError(f"{name} must be a fitted model, or decisions of shape {(n, d)}, got shape {W.shape}.")
     return W
-
-
-def estimate(log: Log, W: np.ndarray, target: np.ndarray, known: dict[str, Any]) -> float:
-    """Weighted mean cost of decisions for these pseudo-costs, which are less the offset."""
-    whole = target if known["offset"] is None else target + known["offset"]
-    return float(np.average(np.einsum("ij,ij->i", whole, W), weights=log.weight))
 
 
 def choose_method(values: np.ndarray, log: Log, groups: ArrayLike | None) -> tuple[str, dict[str, float]]:

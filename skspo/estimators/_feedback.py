@@ -25,7 +25,7 @@ from ..regions.base import Region
 from ._base import DecisionMixin
 from ._compose import find_model, fit_with, predicts_labels
 from ._decide import decide
-from ._estimated_cost import choose_method, estimate, estimated_cost
+from ._estimated_cost import choose_method, estimated_cost
 from ._feedback_costs import (
     DIRECT,
     LAMBDA,
@@ -39,7 +39,7 @@ from ._feedback_costs import (
     unidentified,
     warn_clipped,
 )
-from ._feedback_log import Log, align, read_log
+from ._feedback_log import Log, align, read_log, take_known
 from ._folds import Splitter, cv_splits, take_rows
 from ._stacking_members import predict_member
 from ._two_stage import TwoStageRegressor
@@ -239,7 +239,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         lost = unidentified(log, view)
         learned: dict[str, Any] = {"feedback_": "totals" if totals else "full" if log.complete else "costs"}
         if log.complete:
-            target = np.nan_to_num(log.C)
+            target = log.with_offset(np.nan_to_num(log.C))
             learned |= {"method_": DIRECT, "nuisance_": None, "propensity_": None, "nuisance_name_": ""}
             learned |= {"nuisance_errors_": {}, "cv_results_": {}}
         else:
@@ -259,16 +259,15 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
                 "All decisions of the fitted model use a variable about whose cost the log says nothing: "
                 f"{_say(lost, names)}. Add samples with other decisions, or exclude these variables from the region."
             )
-        whole = target if known["offset"] is None else target + known["offset"]
-        parts = (None if part is None else part[rows] for part in (log.weight, known["offset"], log.possible))
+        parts = (None if part is None else part[rows] for part in (log.weight, log.offset, log.possible))
         learned |= {
             "estimator_": fitted,
             "region_": fitted_region(fitted),
-            "pseudo_costs_": whole,
+            "pseudo_costs_": target,
             "identified_": ~lost,
             "_target_shape": () if log.flat else (d,),
             "_seen": seen_or_none(X, np.asarray(y, dtype=np.float64).reshape(n, -1)),
-            "_baselines": quick_baselines(take_rows(X, rows), np.shape(X)[1], whole[rows], *parts, shared=self.shared),
+            "_baselines": quick_baselines(take_rows(X, rows), np.shape(X)[1], target[rows], *parts, shared=self.shared),
         }
         if totals:
             attributes["_known_costs"] = ()
@@ -294,7 +293,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
     def _pseudo_costs(
         self, log: Log, model: Any, known: dict[str, Any], propensity: Any, groups: ArrayLike | None, progress: Activity
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Pseudo-costs, less the offset, and what was fitted for them."""
+        """Pseudo-costs, and what was fitted for them."""
         progress.update("nuisance")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         splits = cv_splits(self.cv, log.X, log.C, log.weight, groups, scored=False)
@@ -305,7 +304,6 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
             progress.update("method")
             values = np.full((2, len(log.C)), np.nan)
             judge = pseudo_costs(log, nuisances.held_out(), propensities(log, chances), PINV)
-            judge = judge if known["offset"] is None else judge + known["offset"]
             for train, test in nuisances.splits:
                 M, P = nuisances.held_out(without=test), propensities(log, chances, without=test)
                 rows = train[np.isfinite(M[train]).all(axis=1)]
@@ -369,7 +367,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         if decisions is None:
             check_frames(self, X=X, y=y, **given)
         chances = self.propensity if propensity is None else propensity
-        log, _, known = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
+        log, *_ = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
         if log.complete:
             return super().score(X, y, **given)
         W = self.decide(X, offset=offset, region_params=region_params)
@@ -379,7 +377,8 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         features = self._as_rows(X)
         fitted = self.propensity_ if propensity is None else fit_propensity(propensity, log)(log)
         P = fitted.predict(features) if log.propensity is None else log.propensity
-        return -log.worst * estimate(log, W, pseudo_costs(log, self.nuisance_.predict(features), P, PINV), known)
+        target = pseudo_costs(log, self.nuisance_.predict(features), P, PINV)
+        return -log.worst * float(np.average(np.einsum("ij,ij->i", target, W), weights=log.weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -390,23 +389,17 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         return tags
 
 
-def _at(known: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    return {name: None if value is None else value[rows] for name, value in known.items()}
-
-
 def _train(model: Any, log: Log, target: np.ndarray, known: dict[str, Any], rows: np.ndarray) -> Any:
     """The model, fitted to pseudo-costs of some rows."""
-    whole = target if known["offset"] is None else target + known["offset"]
-    y = whole[rows]
-    return fit_with(clone(model), take_rows(log.X, rows), y.ravel() if log.flat else y, **_at(known, rows))
+    y = target[rows]
+    return fit_with(clone(model), take_rows(log.X, rows), y.ravel() if log.flat else y, **take_known(known, rows))
 
 
 def _decide(fitted: Any, log: Log, known: dict[str, Any], rows: np.ndarray) -> np.ndarray:
     """Decisions of a fitted model for some rows."""
-    here = _at(known, rows)
-    del here["sample_weight"]
+    here = take_known(known, rows)
     with metadata_checked():
-        return decide(fitted, take_rows(log.X, rows), **here)
+        return decide(fitted, take_rows(log.X, rows), offset=here["offset"], region_params=here["region_params"])
 
 
 def _say(lost: np.ndarray, names: Names) -> str:

@@ -133,7 +133,6 @@ class TotalModel:
     """
 
     def __init__(self, regressor: BaseEstimator, log: Log) -> None:
-        assert log.W is not None and log.z is not None
         self.shared, self.worst, self.learned = log.shared, log.worst, log.learned
         last: Any = regressor.steps[-1][1] if isinstance(regressor, Pipeline) else regressor
         self.transformer = None
@@ -275,7 +274,6 @@ def held_out_error(log: Log, M: np.ndarray) -> np.ndarray:
 def residuals(log: Log, M: np.ndarray) -> np.ndarray:
     """What was seen minus what was predicted, (n, d), 0 where nothing was seen; (n, 1) of totals."""
     if log.z is not None:
-        assert log.W is not None
         return (log.z - np.einsum("ij,ij->i", log.W, M))[:, None]
     return np.where(log.seen, log.C - M, 0.0)
 
@@ -301,7 +299,6 @@ class Propensity:
         if isinstance(method, np.ndarray):
             self.mean = method
         elif self.totals:
-            assert log.W is not None
             self.mean = (log.W * share[:, None]).T @ log.W / share.sum()
         else:
             could = share[:, None] * (np.ones(log.C.shape) if log.possible is None else log.possible)
@@ -393,20 +390,19 @@ def corrections(log: Log, residual: np.ndarray, P: np.ndarray, method: str) -> n
     """H r of each sample for what was seen minus what was predicted."""
     if log.z is None:
         return np.where(log.seen, inverse(np.nan_to_num(P, nan=1.0), method) * residual, 0.0)
-    assert log.W is not None
     values, vectors = np.linalg.eigh(P)
     along = (log.W @ vectors if P.ndim == 2 else np.einsum("nj,njk->nk", log.W, vectors)) * inverse(values, method)
     return (along @ vectors.T if P.ndim == 2 else np.einsum("njk,nk->nj", vectors, along)) * residual
 
 
 def pseudo_costs(log: Log, M: np.ndarray, P: np.ndarray | None, method: str) -> np.ndarray:
-    """Costs to train on or to evaluate with, less the offset; 0 where no cost exists, NaN in rows without ``M``."""
+    """Costs to train on or to evaluate with; NaN in rows without ``M``, and the offset alone where no cost exists."""
     if method == DIRECT:
         found = M if log.z is not None else np.where(log.seen, log.C, M)
     else:
         assert P is not None
         found = M + corrections(log, residuals(log, M), P, method)
-    return found if log.possible is None else np.where(log.possible, found, 0.0)
+    return log.with_offset(found if log.possible is None else np.where(log.possible, found, 0.0))
 
 
 def unidentified(log: Log, region: Region | None) -> np.ndarray:
@@ -419,7 +415,6 @@ def unidentified(log: Log, region: Region | None) -> np.ndarray:
     missing = ~log.learned if log.possible is None else ~log.learned & log.possible.any(axis=0)
     if log.z is None or log.shared:
         return missing
-    assert log.W is not None
     null = null_space(log.W, rcond=RANK**0.5).T
     hidden = np.zeros((0, d)) if region is None else region._always_hidden(d)
     known = orth(np.vstack([hidden, np.eye(d)[missing]]).T) if missing.any() or len(hidden) else np.zeros((d, 0))

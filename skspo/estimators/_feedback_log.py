@@ -24,9 +24,10 @@ class Log(NamedTuple):
 
     X: Any
     C: np.ndarray  # (n, d), NaN where a cost was not seen
-    W: np.ndarray | None = None  # (n, d) past decisions, if they are known
-    z: np.ndarray | None = None  # (n,) their total costs, if nothing else was seen
+    W: Any = None  # (n, d) past decisions, if they are known
+    z: Any = None  # (n,) their total costs, if nothing else was seen; then W is known
     weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
     possible: np.ndarray | None = None  # (n, d) which costs exist; None if all do
     propensity: np.ndarray | None = None  # (n, d) or (n, d, d), if it is known for each sample
     shared: bool = False
@@ -35,20 +36,19 @@ class Log(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Log:
         """Some of the samples."""
-        by_row = ("C", "W", "z", "weight", "possible", "propensity")
-        some: dict[str, Any] = {
-            name: None if (array := getattr(self, name)) is None else array[rows] for name in by_row
-        }
+        by_row = ("C", "W", "z", "weight", "offset", "possible", "propensity")
+        some = take_known({name: getattr(self, name) for name in by_row}, rows)
         return self._replace(X=take_rows(self.X, rows), **some)
+
+    def with_offset(self, costs: np.ndarray) -> np.ndarray:
+        """Costs that were less the offset."""
+        return costs if self.offset is None else costs + self.offset
 
     @property
     def seen(self) -> np.ndarray:
         """Which entries say something: costs that were seen, or variables of decisions whose total was."""
-        if self.z is None:
-            return ~np.isnan(self.C)
-        assert self.W is not None
-        used: np.ndarray = self.W != 0.0
-        return used
+        seen: np.ndarray = ~np.isnan(self.C) if self.z is None else self.W != 0.0
+        return seen
 
     @property
     def learned(self) -> np.ndarray:
@@ -64,6 +64,11 @@ class Log(NamedTuple):
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def take_known(known: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    """What is known about some of the samples."""
+    return {name: None if values is None else values[rows] for name, values in known.items()}
 
 
 def is_array(propensity: object) -> bool:
@@ -131,18 +136,8 @@ def read_log(
         C = _read_seen(C, W, known, possible, view.names(d))
     shape = (d,) if z is None else (d, d)
     by_row = is_array(propensity) and np.ndim(propensity) > len(shape)
-    log = Log(
-        X,
-        C,
-        W,
-        z,
-        weight,
-        possible,
-        None,
-        shared,
-        -1.0 if region.sense == "max" else 1.0,
-        z is None and given.ndim == 1,
-    )
+    worst, flat = -1.0 if region.sense == "max" else 1.0, z is None and given.ndim == 1
+    log = Log(X, C, W, z, weight, known, possible, shared=shared, worst=worst, flat=flat)
     if by_row:
         log = log._replace(propensity=read_propensity(propensity, log, (n, *shape)))
     rows = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
