@@ -217,7 +217,7 @@ def estimated_cost(
     check_index(X=X, y=y, decisions=decisions, groups=groups)
     rows = X if hasattr(X, "iloc") else check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
     shared = bool(getattr(fitted, "shared", False))
-    log, view, _ = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
+    log, view = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
     n, d = log.C.shape
     W = _decisions_of(policy, "policy", X, view, n, d, offset, region_params)
     seed = int(check_random_state(random_state).randint(2**31 - 1))

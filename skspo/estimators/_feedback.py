@@ -39,7 +39,7 @@ from ._feedback_costs import (
     unidentified,
     warn_clipped,
 )
-from ._feedback_log import Log, align, read_log, take_known
+from ._feedback_log import Log, align, read_log
 from ._folds import Splitter, cv_splits, take_rows
 from ._stacking_members import predict_member
 from ._two_stage import TwoStageRegressor
@@ -233,7 +233,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         validate_data(noted, X, skip_check_array=True)
         X = self._as_rows(X)
         chances = self.propensity if propensity is None else propensity
-        log, view, known = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
+        log, view = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
         n, d = log.C.shape
         names = attributes.get("cost_names_in_", view.names(d))
         lost = unidentified(log, view)
@@ -249,12 +249,12 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
                     f"{_say(lost, names)}. They count as the worst of each sample. See identified_."
                 )
             with Activity("partial feedback", self.verbose) as progress:
-                target, fits = self._pseudo_costs(log, model, known, chances, groups, progress)
+                target, fits = self._pseudo_costs(log, model, chances, groups, progress)
                 progress.update("estimator")
             learned |= fits
         rows = np.flatnonzero(np.isfinite(target).all(axis=1))
-        fitted = _train(model, log, target, known, rows)
-        if lost.any() and (_decide(fitted, log, known, rows)[:, lost] != 0.0).any(axis=1).all():
+        fitted = _train(model, log, target, rows)
+        if lost.any() and (_decide(fitted, log, rows)[:, lost] != 0.0).any(axis=1).all():
             raise ValueError(
                 "All decisions of the fitted model use a variable about whose cost the log says nothing: "
                 f"{_say(lost, names)}. Add samples with other decisions, or exclude these variables from the region."
@@ -291,7 +291,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         return check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
 
     def _pseudo_costs(
-        self, log: Log, model: Any, known: dict[str, Any], propensity: Any, groups: ArrayLike | None, progress: Activity
+        self, log: Log, model: Any, propensity: Any, groups: ArrayLike | None, progress: Activity
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Pseudo-costs, and what was fitted for them."""
         progress.update("nuisance")
@@ -309,7 +309,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
                 rows = train[np.isfinite(M[train]).all(axis=1)]
                 for k, candidate in enumerate((DIRECT, ROBUST) if rows.size else ()):
                     target = pseudo_costs(log, M, P, candidate)
-                    W = _decide(_train(model, log, target, known, rows), log, known, test)
+                    W = _decide(_train(model, log, target, rows), log, test)
                     values[k, test] = np.einsum("ij,ij->i", judge[test], W)
             if not np.isfinite(values).any():
                 raise ValueError("method='auto' needs at least three folds. Use another cv, or name the method.")
@@ -367,7 +367,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         if decisions is None:
             check_frames(self, X=X, y=y, **given)
         chances = self.propensity if propensity is None else propensity
-        log, *_ = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
+        log, _ = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
         if log.complete:
             return super().score(X, y, **given)
         W = self.decide(X, offset=offset, region_params=region_params)
@@ -389,17 +389,18 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         return tags
 
 
-def _train(model: Any, log: Log, target: np.ndarray, known: dict[str, Any], rows: np.ndarray) -> Any:
+def _train(model: Any, log: Log, target: np.ndarray, rows: np.ndarray) -> Any:
     """The model, fitted to pseudo-costs of some rows."""
-    y = target[rows]
-    return fit_with(clone(model), take_rows(log.X, rows), y.ravel() if log.flat else y, **take_known(known, rows))
+    some, y = log.take(rows), target[rows].ravel() if log.flat else target[rows]
+    known = {"sample_weight": some.weight, "offset": some.offset, "region_params": some.region_params}
+    return fit_with(clone(model), some.X, y, **known)
 
 
-def _decide(fitted: Any, log: Log, known: dict[str, Any], rows: np.ndarray) -> np.ndarray:
+def _decide(fitted: Any, log: Log, rows: np.ndarray) -> np.ndarray:
     """Decisions of a fitted model for some rows."""
-    here = take_known(known, rows)
+    some = log.take(rows)
     with metadata_checked():
-        return decide(fitted, take_rows(log.X, rows), offset=here["offset"], region_params=here["region_params"])
+        return decide(fitted, some.X, offset=some.offset, region_params=some.region_params)
 
 
 def _say(lost: np.ndarray, names: Names) -> str:

@@ -29,6 +29,7 @@ class Log(NamedTuple):
     weight: np.ndarray | None = None
     offset: np.ndarray | None = None
     possible: np.ndarray | None = None  # (n, d) which costs exist; None if all do
+    region_params: np.ndarray | None = None  # structured, with one entry per sample
     propensity: np.ndarray | None = None  # (n, d) or (n, d, d), if it is known for each sample
     shared: bool = False
     worst: float = 1.0  # 1 if large costs are bad, -1 if small values are
@@ -36,8 +37,10 @@ class Log(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Log:
         """Some of the samples."""
-        by_row = ("C", "W", "z", "weight", "offset", "possible", "propensity")
-        some = take_known({name: getattr(self, name) for name in by_row}, rows)
+        by_row = ("C", "W", "z", "weight", "offset", "possible", "region_params", "propensity")
+        some: dict[str, Any] = {
+            name: None if (array := getattr(self, name)) is None else array[rows] for name in by_row
+        }
         return self._replace(X=take_rows(self.X, rows), **some)
 
     def with_offset(self, costs: np.ndarray) -> np.ndarray:
@@ -64,11 +67,6 @@ class Log(NamedTuple):
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-
-
-def take_known(known: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    """What is known about some of the samples."""
-    return {name: None if values is None else values[rows] for name, values in known.items()}
 
 
 def is_array(propensity: object) -> bool:
@@ -107,8 +105,8 @@ def read_log(
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     region_params: RegionParams | None = None,
-) -> tuple[Log, Region, dict[str, Any]]:
-    """Validate what was seen; returns it, the region of these samples, and what is known about them."""
+) -> tuple[Log, Region]:
+    """Validate what was seen; returns it, and the region of these samples."""
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
         given = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
     check_consistent_length(X, given)
@@ -137,11 +135,11 @@ def read_log(
     shape = (d,) if z is None else (d, d)
     by_row = is_array(propensity) and np.ndim(propensity) > len(shape)
     worst, flat = -1.0 if region.sense == "max" else 1.0, z is None and given.ndim == 1
-    log = Log(X, C, W, z, weight, known, possible, shared=shared, worst=worst, flat=flat)
+    rows = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
+    log = Log(X, C, W, z, weight, known, possible, rows, shared=shared, worst=worst, flat=flat)
     if by_row:
         log = log._replace(propensity=read_propensity(propensity, log, (n, *shape)))
-    rows = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
-    return log, view, {"sample_weight": weight, "offset": known, "region_params": rows}
+    return log, view
 
 
 def _read_seen(
