@@ -157,11 +157,8 @@ class DecisionMixin(VersionedState):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model predicts.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        X, offset, region_params
+            As in ``decide``.
 
         Returns
         -------
@@ -202,15 +199,12 @@ class DecisionMixin(VersionedState):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X, offset, region_params
+            As in ``decide``.
         y : array-like of shape (n_samples, d)
             True costs (values, if the region maximizes), offset included.  A data frame must have the columns of
             ``fit``, in the same order.
         sample_weight : array-like of shape (n_samples,), optional
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model predicts.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------

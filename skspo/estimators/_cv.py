@@ -63,11 +63,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     prior : {"zero", "least_squares", "ridge"}, default="least_squares"
         The model to which the penalty shrinks, as in :class:`SPOPlusRegressor`.  With many features for the number of
         samples, such as products of features or kernel features, least squares overfits, and "ridge" is better.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    shared : bool, default=False
-        Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
-        one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
+    fit_intercept, shared, solver
+        As in :class:`SPOPlusRegressor`.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.  With ``groups`` in
         ``fit``, None and numbers mean folds of whole groups.
@@ -76,8 +73,6 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         unless the SPO loss of another candidate is lower by more than two standard errors, as happens with skewed
         costs; and "spo_loss" if the region's oracle is found not to be optimal (see :class:`OracleRegion`).  Any other
         scikit-learn scorer, also ``make_spo_scorer(region)``, is averaged over folds.
-    solver : {"auto", "lbfgs", "newton", "intervals", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
-        As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         Relative duality gap to reach in the fit to all data.
     max_iter : int or None, default=None
@@ -96,10 +91,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         If that is too short for a fit, some models are copied to the next smaller candidates.
     n_jobs : int or None, default=None
         Number of folds fitted at the same time; None means 1, and -1 as many as there are cores.
-    random_state : int, RandomState instance or None, default=None
-        Order of the samples in sgd.
-    verbose : int, default=0
-        1 prints progress.
+    random_state, verbose
+        As in :class:`SPOPlusRegressor`.
 
     Attributes
     ----------
@@ -115,10 +108,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Held-out predictions of the chosen alpha, offset included: of models that were fitted without the fold of the
         sample, which has helped to choose alpha.  The mean if a sample is held out more than once, NaN if it never is.
         Only if ``store_cv_predictions=True``.
-    coef_ : ndarray of shape (d, n_features), or (q,) if shared
-        Coefficients for features and costs as given.
-    intercept_ : ndarray of shape (d,), or float if shared
-        Intercept.
+    coef_, intercept_
+        Of the fit to all data, for features and costs as given.
     feature_scale_ : ndarray of shape (n_features,), or (q,) if shared
         Spread of each feature in the training data.
     cost_scale_ : float
@@ -126,16 +117,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     objective_, lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
         ``solver_`` is the name of the prior, such as "least_squares", if ``alpha_`` is infinite.
-    prediction_factor_ : float
+    prediction_factor_, region_, n_features_in_, feature_names_in_, cost_names_in_
         As in :class:`SPOPlusRegressor`.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------

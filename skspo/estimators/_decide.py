@@ -165,16 +165,8 @@ def chosen(
 
     Parameters
     ----------
-    estimator : fitted estimator
+    estimator, X, region, offset, region_params
         As in :func:`decide`.
-    X : array-like of shape (n_samples, n_features)
-        Features, as ``estimator.predict`` takes them.
-    region : Region or None, default=None
-        Where decisions are made, for regressors that have no region.  None means that of the model inside.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs: the cost is the offset plus what the model predicts.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
     Returns
     -------

@@ -58,13 +58,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     alpha : float, default=0.0
         Strength of the penalty.  The loss does not change when predictions are multiplied by a positive number, so the
         penalty is that of coefficients scaled to the norm of the start.
-    l1_ratio : float, default=0.0
-        Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    shared : bool, default=False
-        Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
-        one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
+    l1_ratio, fit_intercept, shared
+        As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         lbfgs: size of the gradient; line-search: relative decrease that counts; milp: relative gap.  The start is
         fitted with the same tolerance.
@@ -75,10 +70,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         :class:`SPOPlusRegressor`.
     random_state : int, RandomState instance or None, default=None
         Seed of random directions and restarts.
-    n_jobs : int or None, default=None
-        Number of jobs of the region's oracle, as in :class:`SPOPlusRegressor`.  The model does not depend on it.
-    verbose : int, default=0
-        1 prints progress.
+    n_jobs, verbose
+        As in :class:`SPOPlusRegressor`.
     warm_start : bool, default=False
         Start from the previous fit instead of ``init``.
 
@@ -107,16 +100,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Progress of the solver, as in :class:`SPOPlusRegressor`.
     solver_ : str
         Name of the solver used.
-    prediction_factor_ : float
+    prediction_factor_, region_, n_features_in_, feature_names_in_, cost_names_in_
         As in :class:`SPOPlusRegressor`.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------

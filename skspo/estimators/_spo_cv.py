@@ -82,18 +82,14 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         Candidates between 0, the start, and 1, the SPO fit.  None means 0, 0.1, ..., 1.
     n_alphas : int, default=20
         Number of candidates for the penalty of the SPO+ model.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    shared : bool, default=False
-        Whether one model predicts all costs, each from its own features, as in :class:`SPORegressor`.
+    fit_intercept, shared
+        As in :class:`SPOPlusRegressor`.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
     solver : {"auto", "lbfgs", "perturbation", "line-search", "milp"} or Solver, default="auto"
         As in :class:`SPORegressor`, but "auto" is "perturbation" where it is not "lbfgs".
-    n_restarts : int, default=0
-        Number of further descents, as in :class:`SPORegressor`.
-    tol : float, default=1e-6
-        Of the descents and of the SPO+ model, as in :class:`SPORegressor`.
+    n_restarts, tol
+        As in :class:`SPORegressor`; ``tol`` is also that of the SPO+ model.
     max_iter : int or None, default=None
         Iterations of each descent; None means 300 (lbfgs), 200 (perturbation) or 1000 line searches.
     time_limit : float or None, default=None
@@ -117,24 +113,14 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
     cv_results_ : dict of ndarrays of shape (n_steps,)
         As in :class:`SPOPlusRegressorCV`, with "step" instead of "alpha" and scores that are minus the mean regret;
         "standard_error", of the difference to the step with the lowest regret.
-    coef_ : ndarray of shape (d, n_features), or (q,) if shared
-        Coefficients for features and costs as given.
-    intercept_ : ndarray of shape (d,), or float if shared
-        Intercept.
+    coef_, intercept_
+        Of the chosen model, for features and costs as given.
     objective_ : float
         Mean SPO loss of the training data.
     lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the descent on all data, as in :class:`SPORegressor`.
-    prediction_factor_ : float
+    prediction_factor_, region_, n_features_in_, feature_names_in_, cost_names_in_
         As in :class:`SPOPlusRegressor`.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------

@@ -111,14 +111,8 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         Number of samples that were held out.
     fit_seconds_ : dict of str to float
         Seconds of all fits of each member; together with "weights".
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.
+    region_, n_features_in_, feature_names_in_, cost_names_in_
+        As in :class:`SPOPlusRegressor`.
 
     See Also
     --------

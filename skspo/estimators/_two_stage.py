@@ -114,14 +114,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     ----------
     regressor_ : estimator
         The fitted regressor.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
+    region_, n_features_in_, feature_names_in_, cost_names_in_
+        As in :class:`SPOPlusRegressor`.
 
     See Also
     --------
