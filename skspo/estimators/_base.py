@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.fitted import check_frames, check_metadata, decision_names, metadata_checked
@@ -24,11 +25,64 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
+class GroupsFitMixin:
+    """``fit`` of estimators that choose something by cross-validation."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Choose by cross-validation, and fit the model to all data.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, region_params
+            As in :meth:`SPOPlusRegressor.fit`.
+        groups : array-like of shape (n_samples,), optional
+            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
+            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
+            groups, not samples.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._fit(X, y, sample_weight, offset, region_params, groups)  # type: ignore[attr-defined]
+        return self
+
+
 class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region
     _fitted_with: frozenset[str]
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, region_params
+            As in :meth:`SPOPlusRegressor.fit`.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._fit(X, y, sample_weight, offset, region_params)  # type: ignore[attr-defined]
+        return self
 
     #: whether predictions of dask collections are lazy
     _predicts_lazily = False
@@ -264,3 +318,7 @@ class DecisionMixin(VersionedState):
         tags.target_tags.single_output = False
         tags.regressor_tags.poor_score = True
         return tags
+
+
+class DecisionRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Base class of the regressors of costs."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
 
 from .._training.design import apply_model
@@ -30,7 +30,7 @@ from .._utils.types import RandomState, RegionParams
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
-from ._base import DecisionMixin
+from ._base import DecisionMixin, DecisionRegressor, GroupsFitMixin
 from ._folds import Parts, Score, Search, Splits, Splitter, cv_splits, held_out_predictions, search_penalty
 from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
@@ -39,7 +39,7 @@ from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
 CV_TOL = 1e-3
 
 
-class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     """Linear model of costs, trained for its decisions, with a cross-validated penalty.
 
     With few samples the exact minimizer of the SPO+ loss overfits.  This estimator shrinks it towards least squares, or
@@ -197,33 +197,6 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SPOPlusRegressorCV:
-        """Choose the penalty by cross-validation and fit the model to all data.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-        groups : array-like of shape (n_samples,), optional
-            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
-            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
-            groups, not samples.
-
-        Returns
-        -------
-        self : SPOPlusRegressorCV
-        """
-        self._fit(X, y, sample_weight, offset, region_params, groups)
-        return self
 
     def _fit(
         self,

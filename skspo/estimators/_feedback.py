@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -22,7 +22,7 @@ from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..regions._names import Names, default_names
 from ..regions.base import Region
-from ._base import DecisionMixin
+from ._base import DecisionRegressor
 from ._compose import find_model, fit_with, predicts_labels
 from ._decide import decide
 from ._estimated_cost import choose_method, estimated_cost
@@ -45,7 +45,7 @@ from ._stacking_members import predict_member
 from ._two_stage import TwoStageRegressor
 
 
-class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
     """Train an estimator on costs that were seen only for past decisions.
 
     Logs rarely have the whole cost vector of a sample: they have the travel times of the streets that were driven, or

@@ -11,7 +11,6 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
@@ -36,7 +35,7 @@ from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
 from ..regions.capabilities import has, project_visible
 from ..regions.check import check_region
-from ._base import DecisionMixin
+from ._base import DecisionRegressor
 
 LOSSES = {"spo+": SPOPlusLoss, "spo": SPOLoss, "squared_error": SquaredLoss, "absolute_error": AbsoluteLoss}
 
@@ -54,7 +53,7 @@ ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
 Level: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
-class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOMLPRegressor(DecisionRegressor):
     """Neural network of costs, trained for its decisions.
 
     Conventions are those of scikit-learn's MLPRegressor; features should be scaled, for example with StandardScaler.
@@ -183,25 +182,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
-    def fit(
+    def _fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOMLPRegressor:
-        """Train the network.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-
-        Returns
-        -------
-        self : SPOMLPRegressor
-        """
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
+    ) -> None:
         plain, region, data = self._check_data(X, y, sample_weight, offset, region_params, None)
         rng = check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
@@ -211,9 +199,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
                 "learning_rate_init.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _train(self, plain: Region, region: Region, data: TrainingData, rng: np.random.RandomState) -> bool:
         """Train until the loss does not improve any more, which is returned, or for ``max_iter`` epochs."""

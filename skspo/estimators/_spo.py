@@ -6,7 +6,6 @@ import warnings
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
 from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
@@ -23,7 +22,7 @@ from ..solvers.driver import SolverOptions, minimize_spo
 from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver
 from ..solvers.spo.milp import MILPSolver
 from ..solvers.spo.perturbation import PerturbationSolver
-from ._base import DecisionMixin
+from ._base import DecisionRegressor
 from ._linear import LinearSPOPlusMixin, shortfall
 
 #: solvers of the SPO loss, by name
@@ -34,7 +33,7 @@ SPO_SOLVERS: dict[str, type[Solver]] = {
 INITS = ("spo+", "least_squares", "absolute_error")
 
 
-class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
     """Linear model of costs that minimizes the SPO loss: what its decisions cost beyond the best ones.
 
     The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit.  The objective is at
@@ -154,25 +153,14 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         self.verbose = verbose
         self.warm_start = warm_start
 
-    def fit(
+    def _fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPORegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-
-        Returns
-        -------
-        self : SPORegressor
-        """
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
+    ) -> None:
         self._check_params()
         deadline = Deadline(self.time_limit)
         data, plain, region, _ = self._check_data(X, y, sample_weight, offset, region_params, deadline, self.n_jobs)
@@ -189,8 +177,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
             self._store(objective, run, result, plain, solver.name, data.input_attributes, data)
         message = shortfall(objective, result, solver)
         if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=2)
-        return self
+            warnings.warn(message, NotCertifiedWarning, stacklevel=3)
 
     _parameter_checks: ClassVar[dict[str, Check]] = {"init": one_of(*INITS), "n_restarts": optional(integer(0))}
 

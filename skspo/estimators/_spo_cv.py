@@ -12,7 +12,6 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
 from .._training.in_memory import InMemoryObjective
@@ -29,7 +28,7 @@ from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimize_spo
-from ._base import DecisionMixin
+from ._base import DecisionRegressor, GroupsFitMixin
 from ._cv import SPOPlusRegressorCV
 from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, excess_regret
 from ._linear import LinearSPOPlusMixin, shortfall
@@ -64,7 +63,7 @@ class _Line(NamedTuple):
         return self.result._replace(coef=self.at(step), objective=value, gap=gap)
 
 
-class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     """Linear model of costs between the SPO+ fit and the SPO fit, chosen by held-out decisions.
 
     :class:`SPORegressor` minimizes the regret of the training data.  With few samples it overfits.  This estimator
@@ -180,30 +179,15 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
+    def _fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SPORegressorCV:
-        """Choose the step by cross-validation and fit the model to all data.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-        groups : array-like of shape (n_samples,), optional
-            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
-            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
-            groups, not samples.
-
-        Returns
-        -------
-        self : SPORegressorCV
-        """
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
+        groups: ArrayLike | None,
+    ) -> None:
         self._check_params()
         steps = self._check_steps()
         deadline = Deadline(self.time_limit)
@@ -253,8 +237,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
             activity.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
         message = shortfall(line.objective, result, line.solver)
         if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=2)
-        return self
+            warnings.warn(message, NotCertifiedWarning, stacklevel=3)
 
     def _start(self, seed: int) -> SPOPlusRegressorCV:
         """The estimator of the start; least squares is an infinite penalty."""

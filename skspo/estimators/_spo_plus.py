@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
@@ -31,12 +30,12 @@ from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_s
 from ..solvers.any_loss import AnyLossSolver
 from ..solvers.base import certified
 from ..solvers.driver import minimize, run_solvers
-from ._base import DecisionMixin
+from ._base import DecisionRegressor
 from ._linear import LinearSPOPlusMixin, shortfall
 from ._path import PenaltyPath, alpha_grid, warn_about
 
 
-class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
     r"""Linear model of costs, trained for good decisions by exact minimization of the SPO+ loss.
 
     Minimizes, over coefficients :math:`B` and intercept :math:`b`,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import Bunch, Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_array
 
@@ -25,7 +25,7 @@ from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
-from ._base import DecisionMixin
+from ._base import DecisionRegressor, GroupsFitMixin
 from ._folds import Splits, Splitter, cv_splits, held_out_mean
 from ._report import DecisionReport, Samples, decision_report
 from ._stacking_members import Member, Named, Rows, default_members, make_member, make_tasks, predict_member
@@ -42,7 +42,7 @@ class MemberResult(NamedTuple):
     seconds: float
 
 
-class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor):
     """Stack of models of costs whose weights are chosen by held-out decisions.
 
     Each member is fitted to parts of the data and predicts the rest.  The prediction of the stack is a weighted mean of
@@ -254,28 +254,15 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
 
     # -- fit -----------------------------------------------------------------------------------------------------------
 
-    def fit(
+    def _fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SPOStackingRegressor:
-        """Fit the members, choose their weights by held-out decisions, and fit the members to all data.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-        groups : array-like of shape (n_samples,), optional
-            Groups of samples, for splitters such as ``GroupKFold``.  Standard errors then count groups, not samples.
-
-        Returns
-        -------
-        self : SPOStackingRegressor
-        """
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None,
+        region_params: RegionParams | None,
+        groups: ArrayLike | None,
+    ) -> None:
         check_params(self)
         deadline = Deadline(self.time_limit)
         raw = check_raw_data(self, X, y, sample_weight, offset, region_params, groups, deadline)
@@ -306,7 +293,7 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
                 f"time_limit={self.time_limit:g} s was reached before these members were fitted: {late}. The stack "
                 "does without them. Increase time_limit, or put the members that matter first.",
                 NotCertifiedWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
         start = perf_counter()
@@ -343,7 +330,6 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             f"{chosen} chosen, share {share:.2f}; held-out regret of the stack {regret[-1]:.3g} %"
             + ("" if best is None else f", of {names[best]}, the best two-stage member, {regret[best]:.3g} %")
         )
-        return self
 
     def _as_rows(self, X: ArrayLike) -> Any:
         """Features whose rows can be selected; values are checked by the members."""

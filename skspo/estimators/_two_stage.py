@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
@@ -37,7 +37,7 @@ from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.capabilities import project_visible
 from ..regions.check import check_not_labels, check_region, view_in_time
-from ._base import DecisionMixin
+from ._base import DecisionRegressor
 from ._folds import take_rows
 
 
@@ -89,7 +89,7 @@ def check_raw_data(
     return RawData(C, given.shape, weight, check_offset(offset, C.shape), possible, region, view, attributes)
 
 
-class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
     """Predict, then optimize: any scikit-learn regressor with ``decide`` and ``score``.
 
     Parameters
