@@ -300,13 +300,23 @@ class SPOLoss(Loss):
         return value, region.derivative(C_hat, C)  # the matrix is symmetric
 
 
-def _errors(region: Region, C: np.ndarray, C_hat: np.ndarray) -> np.ndarray:
-    """Errors of predictions; 0 for costs that do not exist."""
-    possible = region.possible(*C.shape)
-    return C_hat - C if possible is None else np.where(possible, C_hat - C, 0.0)
+class _ErrorLoss(Loss):
+    """A loss of the errors of predictions, which are 0 for costs that do not exist."""
+
+    needs_decisions = False
+
+    def value_gradient_min(
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value and (sub)gradient."""
+        possible = region.possible(*C.shape)
+        return self._of_errors(C_hat - C if possible is None else np.where(possible, C_hat - C, 0.0))
+
+    def _of_errors(self, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError
 
 
-class SquaredLoss(Loss):
+class SquaredLoss(_ErrorLoss):
     r"""Squared error :math:`\lVert \hat c - c\rVert_2^2`, which ignores the region.
 
     Examples
@@ -316,17 +326,11 @@ class SquaredLoss(Loss):
     array([5.])
     """
 
-    needs_decisions = False
-
-    def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and gradient."""
-        E = _errors(region, C, C_hat)
+    def _of_errors(self, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.einsum("ij,ij->i", E, E), 2.0 * E
 
 
-class AbsoluteLoss(Loss):
+class AbsoluteLoss(_ErrorLoss):
     r"""Absolute error :math:`\lVert \hat c - c\rVert_1`, which ignores the region.
 
     Examples
@@ -336,11 +340,5 @@ class AbsoluteLoss(Loss):
     array([3.])
     """
 
-    needs_decisions = False
-
-    def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and subgradient."""
-        E = _errors(region, C, C_hat)
+    def _of_errors(self, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.abs(E).sum(axis=1), np.sign(E)

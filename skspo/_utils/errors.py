@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from weakref import WeakKeyDictionary
@@ -53,26 +54,20 @@ for _class in (SkspoError, SolverError, InfeasibleRegionError, UnboundedRegionEr
 # -- libraries ---------------------------------------------------------------------------------------------------------
 
 
-def _import(module: str, name: str) -> ModuleType:
+def import_optional(module: str, name: str, *, who: str = "This", install: str = "", more: str = "") -> ModuleType:
+    """Import a package, or raise an error that says what needs it and how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"This needs {name}, which cannot be imported ({error}): pip install {module}") from error
+        install = install or module
+        raise ImportError(
+            f"{who} needs {name}, which cannot be imported ({error}): pip install {install}{more}"
+        ) from error
 
 
-def import_cvxpy() -> ModuleType:
-    """Import CVXPY, or raise an error that says how to install it."""
-    return _import("cvxpy", "CVXPY")
-
-
-def import_clarabel() -> ModuleType:
-    """Import Clarabel, or raise an error that says how to install it."""
-    return _import("clarabel", "Clarabel")
-
-
-def import_pandas() -> ModuleType:
-    """Import pandas, or raise an error that says how to install it."""
-    return _import("pandas", "pandas")
+import_cvxpy = partial(import_optional, "cvxpy", "CVXPY")
+import_clarabel = partial(import_optional, "clarabel", "Clarabel")
+import_pandas = partial(import_optional, "pandas", "pandas")
 
 
 def is_failure(error: BaseException) -> bool:

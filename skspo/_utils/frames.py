@@ -58,6 +58,11 @@ def column_names(data: object) -> np.ndarray | None:
     return np.asarray(labels, dtype=object) if labels and all_strings(labels) else None
 
 
+def take_rows(data: Any, rows: np.ndarray | slice) -> Any:
+    """Some rows of an array, a sparse matrix, a data frame or a series; None of None."""
+    return None if data is None else data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+
+
 def index_of(data: object) -> pd.Index | None:
     """Index of a frame or series of pandas, or of the frames that ``row_params`` was made of; None for others."""
     pd = sys.modules.get("pandas")  # without pandas there are no such frames

@@ -35,10 +35,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from types import FrameType
-from typing import Generic, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -209,23 +209,15 @@ def time_left() -> float:
     return np.inf if deadline is None else deadline.left()
 
 
-class carry_deadline(Generic[P, R]):
-    """Function that keeps the deadline of the code that wrapped it, in any thread or process.
+def carry_deadline(func: Callable[P, R]) -> Callable[P, R]:
+    """Function that keeps the deadline of the code that wrapped it, in any thread or process."""
+    deadline = _enforced.get()
+    return func if deadline is None else partial(_call_until, deadline, func)
 
-    Parameters
-    ----------
-    func : callable
-    """
 
-    def __init__(self, func: Callable[P, R]) -> None:
-        self.func, self.deadline = func, _enforced.get()
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
-        if self.deadline is None:
-            return self.func(*args, **kwargs)
-        with self.deadline.enforced():
-            return self.func(*args, **kwargs)
+def _call_until(deadline: Deadline, func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    with deadline.enforced():
+        return func(*args, **kwargs)
 
 
 @cache

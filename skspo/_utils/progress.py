@@ -17,11 +17,12 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from functools import partial
 from multiprocessing import current_process
 from threading import Lock, current_thread, main_thread
 from time import perf_counter
 from types import TracebackType
-from typing import Generic, ParamSpec, TextIO, TypeVar
+from typing import ParamSpec, TextIO, TypeVar
 
 from .limits import check_interrupt
 
@@ -203,20 +204,13 @@ def _times(chain: list[Activity]) -> str:
     return clock(spent) if left is None else f"{clock(spent)}, {clock(left)} left"
 
 
-class silent(Generic[P, R]):
-    """Function inside which no activity shows anything: for parallel workers, whose steps the caller counts.
+def silent(func: Callable[P, R]) -> Callable[P, R]:
+    """Function inside which no activity shows anything: for parallel workers, whose steps the caller counts."""
+    return partial(_call_silently, func)
 
-    Parameters
-    ----------
-    func : callable
-    """
 
-    def __init__(self, func: Callable[P, R]) -> None:
-        self.func = func
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
-        activity = Activity("", 0)
-        activity.silences = True
-        with activity:
-            return self.func(*args, **kwargs)
+def _call_silently(func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    activity = Activity("", 0)
+    activity.silences = True
+    with activity:
+        return func(*args, **kwargs)

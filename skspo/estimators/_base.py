@@ -197,12 +197,7 @@ class DecisionMixin(VersionedState):
             return map_decide(self, X, offset, region_params)
         region, C_hat = self._predicted(X, offset, region_params)
         W = region.decide(C_hat)
-        if not as_frame:
-            return W
-        pd = import_pandas()
-        names = self._decision_names(W.shape[1])
-        columns = default_names(W.shape[1]) if names is None else names
-        return pd.DataFrame(W, columns=columns, index=getattr(X, "index", None))
+        return as_data_frame(W, decision_names(self, self.region_, W.shape[1]), X) if as_frame else W
 
     def chosen(
         self, X: ArrayLike, offset: ArrayLike | None = None, region_params: RegionParams | None = None
@@ -233,10 +228,6 @@ class DecisionMixin(VersionedState):
             C_hat = self.predict(X, offset=offset)
         C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
         return self.region_.with_rows(region_params, *C_hat.shape), C_hat
-
-    def _decision_names(self, d: int) -> np.ndarray | None:
-        """Names of the costs of ``fit``, or of the region; None if there are none."""
-        return decision_names(self, self.region_, d)
 
     def score(
         self,
@@ -318,6 +309,12 @@ class DecisionMixin(VersionedState):
         tags.target_tags.single_output = False
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def as_data_frame(W: np.ndarray, names: np.ndarray | None, X: object) -> pd.DataFrame:
+    """Decisions as a data frame with the index of the features."""
+    columns = default_names(W.shape[1]) if names is None else names
+    return import_pandas().DataFrame(W, columns=columns, index=getattr(X, "index", None))
 
 
 class DecisionRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):

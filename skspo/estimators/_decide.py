@@ -23,18 +23,17 @@ from .._training.fitted import (
     metadata_checked,
 )
 from .._training.inputs import check_ndim
-from .._utils.errors import import_pandas
+from .._utils.frames import take_rows
 from .._utils.limits import count_workers
 from .._utils.params import N_JOBS
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_offset, check_weight
-from ..regions._names import default_names
 from ..regions._row_params import repeat_single, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._base import DecisionMixin
+from ._base import DecisionMixin, as_data_frame
 from ._compose import check_same, find_model, fit_with, predicts_labels, with_region
-from ._folds import Splitter, cv_splits, take_rows
+from ._folds import Splitter, cv_splits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,9 +100,7 @@ def decide(
     W: np.ndarray = _call("decide", estimator, X, region, offset, region_params)
     if not as_frame:
         return W
-    names = decision_names(estimator, fitted_region(estimator, region), W.shape[1])
-    columns = default_names(W.shape[1]) if names is None else names
-    return import_pandas().DataFrame(W, columns=columns, index=getattr(X, "index", None))
+    return as_data_frame(W, decision_names(estimator, fitted_region(estimator, region), W.shape[1]), X)
 
 
 def _call(
@@ -300,10 +297,7 @@ def _fit_and_decide(
     model: BaseEstimator, X: Any, C: ArrayLike, known: dict[str, Any], train: np.ndarray, test: np.ndarray
 ) -> np.ndarray:
     """Decisions for the held-out samples of a split."""
-    fit, later = (
-        {name: None if value is None else take_rows(value, rows) for name, value in known.items()}
-        for rows in (train, test)
-    )
+    fit, later = ({name: take_rows(value, rows) for name, value in known.items()} for rows in (train, test))
     fitted = fit_with(clone(model), take_rows(X, train), take_rows(C, train), **fit)
     return _call("decide", fitted, take_rows(X, test), None, later["offset"], later["region_params"])
 

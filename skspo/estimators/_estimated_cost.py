@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array
 from .._training.fitted import check_frames, deciding_model
 from .._training.inputs import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_and_error
-from .._utils.frames import check_index
+from .._utils.frames import check_index, take_rows
 from .._utils.params import one_of
 from .._utils.types import Predictor, RandomState, RegionParams
 from ..regions.base import Region
@@ -234,7 +234,7 @@ def estimated_cost(
         values.append(np.einsum("ij,ij->i", target, V))
     found = np.isfinite(values[0])  # rows that are never held out have no estimate
     values = [value[found] for value in values]
-    weight = None if log.weight is None else log.weight[found]
+    weight = take_rows(log.weight, found)
     labels = None if groups is None else np.asarray(groups)[found]
     terms = group_terms(np.column_stack(values), weight, labels)
     bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(seed))
@@ -305,7 +305,7 @@ def _decisions_of(
 def choose_method(values: np.ndarray, log: Log, groups: ArrayLike | None) -> tuple[str, dict[str, float]]:
     """Choose "doubly_robust" if held-out costs, the second row of ``values``, are lower by some standard errors."""
     held = np.flatnonzero(np.isfinite(values).all(axis=0))
-    weight = None if log.weight is None else log.weight[held]
+    weight = take_rows(log.weight, held)
     labels = None if groups is None else np.asarray(groups)[held]
     direct, robust = values[:, held]
     columns = np.column_stack([direct, robust, log.worst * (direct - robust)])

@@ -15,7 +15,7 @@ from .._training.baselines import quick_baselines
 from .._training.fitted import check_frames, fitted_region, metadata_checked
 from .._training.inputs import check_ndim, feature_attributes, frame_attributes, seen_or_none, set_fitted
 from .._utils.errors import warn_once
-from .._utils.frames import LISTED, check_index
+from .._utils.frames import LISTED, check_index, take_rows
 from .._utils.params import N_JOBS, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
@@ -40,7 +40,7 @@ from ._feedback_costs import (
     warn_clipped,
 )
 from ._feedback_log import Log, align, read_log
-from ._folds import Splitter, cv_splits, take_rows
+from ._folds import Splitter, cv_splits
 from ._stacking_members import predict_member
 from ._two_stage import TwoStageRegressor
 
@@ -259,7 +259,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
                 "All decisions of the fitted model use a variable about whose cost the log says nothing: "
                 f"{_say(lost, names)}. Add samples with other decisions, or exclude these variables from the region."
             )
-        parts = (None if part is None else part[rows] for part in (log.weight, log.offset, log.possible))
+        parts = (take_rows(part, rows) for part in (log.weight, log.offset, log.possible))
         learned |= {
             "estimator_": fitted,
             "region_": fitted_region(fitted),

@@ -35,12 +35,13 @@ from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScal
 from sklearn.utils.validation import check_array, has_fit_parameter
 
 from .._utils.errors import warn_once
+from .._utils.frames import take_rows
 from .._utils.limits import count_workers
 from .._utils.shown import shown
 from ..regions.base import Region
 from ..regions.capabilities import RANK
 from ._feedback_log import Log, is_array, read_propensity
-from ._folds import Splits, held_out_mean, take_rows
+from ._folds import Splits, held_out_mean
 from ._stacking_members import QUADRATIC, default_members
 
 #: propensities, or eigenvalues of the second moment, below this share of their mean are small

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from .._utils.frames import Known, check_columns, check_values, column_labels, column_names
+from .._utils.frames import Known, check_columns, check_values, column_labels, column_names, take_rows
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._names import say_variable
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ..regions.check import check_not_labels, check_region
-from ._folds import take_rows
-from ._held_out import ORACLE_TOLERANCE
+from ._report import ORACLE_TOLERANCE
 
 
 class Log(NamedTuple):
@@ -37,11 +36,8 @@ class Log(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Log:
         """Some of the samples."""
-        by_row = ("C", "W", "z", "weight", "offset", "possible", "region_params", "propensity")
-        some: dict[str, Any] = {
-            name: None if (array := getattr(self, name)) is None else array[rows] for name in by_row
-        }
-        return self._replace(X=take_rows(self.X, rows), **some)
+        by_row = ("X", "C", "W", "z", "weight", "offset", "possible", "region_params", "propensity")
+        return self._replace(**{name: take_rows(getattr(self, name), rows) for name in by_row})
 
     def with_offset(self, costs: np.ndarray) -> np.ndarray:
         """Costs that were less the offset."""

@@ -87,11 +87,6 @@ def numbers_in_memory() -> int:
     return int(get_config()["working_memory"] * 2**20) // 8
 
 
-def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
 class Scores(NamedTuple):
     """Mean losses of a model on held-out samples, its score, and the regret of each sample."""
 

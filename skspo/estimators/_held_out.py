@@ -23,14 +23,11 @@ from .._utils.types import Predictor, RandomState, RegionParams
 from ..metrics import _spo_losses
 from ..regions.base import Region
 from ._folds import numbers_in_memory
-from ._report import N_RESAMPLES, Samples, check_level, describe_region
+from ._report import N_RESAMPLES, ORACLE_TOLERANCE, Samples, check_level, describe_region
 
 check_loss_bound = number(above=0.0)
 check_method = one_of("betting", "bernstein")
 check_resamples = integer(100)
-
-#: Oracles of conic regions have tolerances: the range of a box of costs is enlarged by this share of its terms.
-ORACLE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)

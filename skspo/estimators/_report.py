@@ -23,6 +23,7 @@ from .._training.fitted import (
 from .._training.inputs import existing_costs, say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.errors import import_pandas
+from .._utils.frames import LISTED
 from .._utils.params import number
 from .._utils.scaling import SMALLEST
 from .._utils.shown import shown
@@ -54,11 +55,8 @@ check_level = number(above=0.0, below=1.0)
 #: the report says that predictions are not costs if their size differs from that of least squares by this factor
 UNLIKE = 2.0
 
-#: decision variables that are printed
-MOST_CHOSEN = 5
-
-#: relative gain over the best decision from which on a decision cannot belong to the region
-BETTER = 1e-6
+#: oracles of conic regions have tolerances: differences of costs below this share of their terms may be rounding
+ORACLE_TOLERANCE = 1e-6
 
 #: resamples of each bootstrap
 N_RESAMPLES = 2000
@@ -164,7 +162,7 @@ class DecisionReport:
                 "predict_rescaled returns them in the size of the costs."
             )
         if self.chosen:
-            largest = sorted(self.chosen.items(), key=lambda item: -max(map(abs, item[1])))[:MOST_CHOSEN]
+            largest = sorted(self.chosen.items(), key=lambda item: -max(map(abs, item[1])))[:LISTED]
             means = ", ".join(f"{name} {mean:.3g} ({best:.3g})" for name, (mean, best) in largest)
             more = "" if len(largest) == len(self.chosen) else f"; {len(self.chosen) - len(largest)} more in chosen"
             remarks.append(f"Mean decisions (and best in hindsight): {means}{more}.")
@@ -458,7 +456,7 @@ class Samples(NamedTuple):
         view, C_min, _ = _prepare(self.C, W_rule, self.region, None, self.region_params)
         W = view.solve_min(C_min)
         terms = (np.abs(C_min) * (np.abs(W_rule) + np.abs(W))).sum(axis=1)
-        better = np.einsum("ij,ij->i", C_min, W_rule - W) < -BETTER * terms
+        better = np.einsum("ij,ij->i", C_min, W_rule - W) < -ORACLE_TOLERANCE * terms
         if better.any():
             raise ValueError(
                 f"baselines[{name!r}]: decision {int(np.argmax(better))} is better than all decisions of the region "

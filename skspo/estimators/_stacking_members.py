@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 from .._training.fitted import metadata_checked
 from .._training.inputs import TrainingData, check_training_data
+from .._utils.frames import take_rows
 from .._utils.limits import Deadline
 from .._utils.shown import shown
 from ..data.item_transformer import ItemTransformer
@@ -31,7 +32,7 @@ from ..regions.base import Region
 from ._base import DecisionMixin
 from ._compose import find_model
 from ._cv import SPOPlusRegressorCV
-from ._folds import Splits, held_out_predictions, take_rows
+from ._folds import Splits, held_out_predictions
 from ._two_stage import TwoStageRegressor
 
 #: Largest number of Nystroem features of the default members.  With ``prior="ridge"`` 60 to 500 features have about the
@@ -95,8 +96,7 @@ class Rows(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Rows:
         """Some of the samples."""
-        known = (None if array is None else array[rows] for array in self[2:])
-        return Rows(take_rows(self.X, rows), self.C[rows], *known)
+        return Rows(*(take_rows(array, rows) for array in self))
 
 
 class Member(NamedTuple):

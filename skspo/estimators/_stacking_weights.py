@@ -15,6 +15,7 @@ import numpy as np
 from .._training.in_memory import InMemoryObjective
 from .._training.run import Run
 from .._utils.confidence import mean_and_error
+from .._utils.frames import take_rows
 from .._utils.limits import Deadline
 from .._utils.scaling import relative_weight
 from ..losses import SPOPlusLoss
@@ -48,14 +49,14 @@ class HeldOut(NamedTuple):
         weight = relative_weight(data.weight)
         rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
         rows = rows if weight is None else rows[weight[rows] > 0]
-        offset, weight, groups = (None if x is None else x[rows] for x in (data.offset, weight, data.groups))
+        offset, weight, groups = (take_rows(x, rows) for x in (data.offset, weight, data.groups))
         P, C, here = P[:, rows], C[rows], region.take(rows)
         spread = np.ones(len(P)) if offset is not None else spreads(here, P, weight)
         return cls(P / spread[:, None, None], C, offset, weight, groups, here, here.solve_min(here.to_min(C)), spread)
 
     def take(self, rows: np.ndarray) -> HeldOut:
         """Some of the samples."""
-        offset, weight, groups = (None if x is None else x[rows] for x in (self.offset, self.weight, self.groups))
+        offset, weight, groups = (take_rows(x, rows) for x in (self.offset, self.weight, self.groups))
         region, best = self.region.take(rows), self.best[rows]
         return HeldOut(self.P[:, rows], self.C[rows], offset, weight, groups, region, best, self.spread)
 

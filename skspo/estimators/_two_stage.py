@@ -28,7 +28,7 @@ from .._training.inputs import (
     seen_or_none,
     set_fitted,
 )
-from .._utils.frames import column_names
+from .._utils.frames import column_names, take_rows
 from .._utils.limits import Deadline
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.shown import shown
@@ -38,7 +38,6 @@ from ..regions.base import Region
 from ..regions.capabilities import project_visible
 from ..regions.check import check_not_labels, check_region, view_in_time
 from ._base import DecisionRegressor
-from ._folds import take_rows
 
 
 class RawData(NamedTuple):

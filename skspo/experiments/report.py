@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._utils.errors import import_optional
 from .runner import write_atomically
 from .studies import Study
 
@@ -74,10 +75,8 @@ def _summary(study: Study, table: Table, folder: Path) -> list[Path]:
 
 
 def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install skspo[plot], or use --no-figures.") from error
+    more = ", or use --no-figures."
+    matplotlib = import_optional("matplotlib.figure", "Matplotlib", who="A figure", install="skspo[plot]", more=more)
     across = table.column(study.across)
     hidden = {study.across, "threshold"}
     panels: dict[tuple[tuple[str, str], ...], list[tuple[str, ...]]] = defaultdict(list)
@@ -88,7 +87,7 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     columns = min(n_panels, 2)
     rows = -(-n_panels // columns)
     size = (6.0, 4.5) if study.curves else (WIDTH, 2.6 * rows + HEAD)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = matplotlib.Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     ordered = sorted(panels.items(), key=lambda item: sorted(item[0], key=lambda pair: pair[0] == "degree"))
     for i, (panel, settings) in enumerate([] if study.curves else ordered):

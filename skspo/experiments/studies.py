@@ -30,7 +30,7 @@ Condition = dict[str, Any]
 Model: TypeAlias = SPOMLPRegressor | SPORegressor | SPOPlusRegressor | TwoStageRegressor
 
 N_TEST = 10_000
-N_CLASSES, N_ASSETS = 10, 50
+N_ASSETS = 50
 
 
 class Study(NamedTuple):
@@ -60,7 +60,7 @@ def fit_and_score(
     X, C, X_test, C_test = data
     values = {}
     for method in methods:
-        model = make_model(method, region, network=network, optimizer=optimizer, seed=seed)
+        model = make_model(method, region, C.shape[1], network=network, optimizer=optimizer, seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the iteration limit is part of the experiment
             model.fit(X, C)
@@ -68,9 +68,9 @@ def fit_and_score(
     return values
 
 
-def make_model(method: str, region: Region, *, network: bool, optimizer: str, seed: int) -> Model:
+def make_model(method: str, region: Region, d: int, *, network: bool, optimizer: str, seed: int) -> Model:
     """Return the estimator of a method: exact linear models, or networks and linear models trained with Adam."""
-    barrier = LogBarrierSimplex(2.0 * N_CLASSES * np.log(N_CLASSES))
+    barrier = LogBarrierSimplex(2.0 * d * np.log(d))
     losses = {"SPO": "spo", "SPO+": "spo+", "SPO+ barrier": "spo+", "absolute": "absolute_error"}
     if network or optimizer == "adam":
         return SPOMLPRegressor(

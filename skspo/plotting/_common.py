@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from .._utils.errors import import_optional
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -27,11 +29,7 @@ SMALL = 1e-3
 
 def pyplot(who: str) -> ModuleType:
     """Import pyplot, or raise an error that says how to install Matplotlib."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{who} needs Matplotlib: pip install skspo[plot]") from error
-    return plt
+    return import_optional("matplotlib.pyplot", "Matplotlib", who=who, install="skspo[plot]")
 
 
 def axes_for(display: Any, ax: Axes | None, size: tuple[float, float]) -> Axes:

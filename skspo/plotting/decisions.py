@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._training.fitted import check_frames, decision_names, fitted_region
+from .._utils.errors import import_optional
 from .._utils.shown import MOST_ENTRIES
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_existing
@@ -441,12 +442,8 @@ class GraphPositions(NamedTuple):
 
 def _spring_positions(pairs: Sequence[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
     """Positions by springs between connected nodes, always the same."""
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise ImportError(
-            "To draw a graph whose nodes have no positions, pip install skspo[graph], or pass pos={node: (x, y), ...}."
-        ) from error
+    more, who = ", or pass pos={node: (x, y), ...}.", "A drawing of a graph whose nodes have no positions"
+    nx = import_optional("networkx", "NetworkX", who=who, install="skspo[graph]", more=more)
     found: dict[Hashable, ArrayLike] = nx.spring_layout(nx.Graph(pairs), seed=0, iterations=200)
     return found
 

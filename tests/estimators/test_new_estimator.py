@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_array
@@ -14,12 +13,12 @@ from skspo import Box, ShortestPath, Simplex, decision_report
 from skspo._training.inputs import check_training_data, set_fitted
 from skspo._utils.params import check_params, number
 from skspo.datasets import make_shortest_path
-from skspo.estimators._base import DecisionMixin
+from skspo.estimators._base import DecisionRegressor
 from skspo.regions.check import check_region
 
 
 # [estimator]
-class KernelRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class KernelRegressor(DecisionRegressor):
     """Mean of the costs in the training data, where near samples count more.
 
     Parameters
