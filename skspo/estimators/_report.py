@@ -374,15 +374,11 @@ def decision_report(
     bootstrap = Bootstrap(samples.terms(size, *losses.values()), level, N_RESAMPLES, np.random.default_rng(0))
     intervals = {"spo_loss": bootstrap.interval(2, 0), "normalized_spo_loss": bootstrap.interval(2, 1)}
     intervals |= {other: bootstrap.interval(2, 2 + k) for k, other in enumerate(losses) if k}
-    certificate: Certificate = {}
-    if hasattr(inner, "duality_gap_"):
-        numbers = {key: float(getattr(inner, f"{key}_")) for key in ("objective", "lower_bound", "duality_gap")}
-        certificate = {"solver": inner.solver_, **numbers}
     return DecisionReport(
         rows,
         n_samples=len(samples.C),
         region=region,
-        certificate=certificate,
+        certificate=_certificate_of(inner),
         note=note,
         intervals=intervals,
         level=float(level),
@@ -504,3 +500,11 @@ def describe_region(region: Region) -> str:
     if region.sense == "max":
         words.append("maximized")
     return ", ".join(words)
+
+
+def _certificate_of(model: Any) -> Certificate:
+    """Return solver, objective, bound and gap of a fitted model; empty if it has none."""
+    if not hasattr(model, "duality_gap_"):
+        return {}
+    figures = {name: float(getattr(model, f"{name}_")) for name in ("objective", "lower_bound", "duality_gap")}
+    return {"solver": model.solver_, **figures}
