@@ -52,7 +52,8 @@ class GroupsFitMixin:
         -------
         self : estimator
         """
-        self._fit(X, y, sample_weight, offset, region_params, groups)  # type: ignore[attr-defined]
+        known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params, "groups": groups}
+        self._fit(X, y, **known)  # type: ignore[attr-defined]
         return self
 
 
@@ -81,8 +82,12 @@ class DecisionMixin(VersionedState):
         -------
         self : estimator
         """
-        self._fit(X, y, sample_weight, offset, region_params)  # type: ignore[attr-defined]
+        self._fit(X, y, sample_weight=sample_weight, offset=offset, region_params=region_params)
         return self
+
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> object:
+        """Learn from features, costs and what else ``fit`` gets."""
+        raise NotImplementedError
 
     #: whether predictions of dask collections are lazy
     _predicts_lazily = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from .._utils.frames import check_index
 from .._utils.limits import Deadline
 from .._utils.params import BOOL, Check, integer, number, optional
 from .._utils.progress import Activity
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
@@ -202,19 +202,17 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
         groups: ArrayLike | None = None,
         splits: Splits | None = None,
         parts: Parts | None = None,
+        **known: Any,
     ) -> tuple[TrainingData, Search]:
         """Fit; a stack gives its own folds, and needs what happened on them."""
         self._check_params()
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
-        data, plain, region, training_region = self._check_data(X, y, sample_weight, offset, region_params, deadline)
-        if not self._pooled and (offset is not None or region_params is not None):
+        data, plain, region, training_region = self._check_data(X, y, deadline, **known)
+        if not self._pooled and any(known.get(name) is not None for name in ("offset", "region_params")):
             raise ValueError(
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
                 "'spo_plus_loss', or GridSearchCV with metadata routing."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from .._training.inputs import Attributes, TrainingData, check_training_data, se
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
+from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import check_values
 from .._utils.limits import Deadline, TimeIsUp
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
@@ -54,7 +56,14 @@ def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int
     return view_in_time(region, region_params, *shape)
 
 
-def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
+def warn_shortfall(objective: LinearObjective, result: Result, solver: Solver, depth: int = 3) -> None:
+    """Warn after a fit that did not converge; the user is ``depth`` calls above."""
+    message = _shortfall(objective, result, solver)
+    if message:
+        warnings.warn(message, NotCertifiedWarning, stacklevel=1 + depth)
+
+
+def _shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
     """Text of the warning after a fit that did not converge; empty if there is nothing to warn about.
 
     It says what happened, what that means for the model and its bound, and what to do.
@@ -147,11 +156,12 @@ class LinearSPOPlusMixin:
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
         deadline: Deadline,
         n_jobs: int | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
     ) -> tuple[TrainingData, Region, Region, Region]:
         """Validated data, region to be stored, region of these samples for decisions, and for training."""
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)

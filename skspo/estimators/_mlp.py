@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -182,15 +182,8 @@ class SPOMLPRegressor(DecisionRegressor):
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
-    ) -> None:
-        plain, region, data = self._check_data(X, y, sample_weight, offset, region_params, None)
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
+        plain, region, data = self._check_data(X, y, None, **known)
         rng = check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
             stopped = self._train(plain, region, data, rng)
@@ -268,7 +261,8 @@ class SPOMLPRegressor(DecisionRegressor):
         self : SPOMLPRegressor
         """
         first = not hasattr(self, "coefs_")
-        plain, region, data = self._check_data(X, y, sample_weight, offset, region_params, None if first else self)
+        known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        plain, region, data = self._check_data(X, y, None if first else self, **known)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
             network = _Network(self, region, data, rng, None if first else self)
@@ -325,20 +319,14 @@ class SPOMLPRegressor(DecisionRegressor):
     }
 
     def _check_data(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
-        previous: SPOMLPRegressor | None,
+        self, X: ArrayLike, y: ArrayLike, previous: SPOMLPRegressor | None, **known: Any
     ) -> tuple[Region, Region, TrainingData]:
         """Region to be stored, region of the samples, and the samples; equal ones are merged.
 
         ``previous`` is the network so far in ``partial_fit``.
         """
         check_params(self)
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=previous is None)
+        data = check_training_data(self, X, y, **known, reset=previous is None)
         n, d = data.C.shape
         n_costs = d if previous is None else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
         if d != n_costs:
@@ -353,7 +341,7 @@ class SPOMLPRegressor(DecisionRegressor):
                 f"{type(plain).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
                 "LogBarrierSimplex, Ellipsoid, LqBall, Markowitz), or the linear SPORegressor."
             )
-        region = plain.with_rows(region_params, n, d)
+        region = plain.with_rows(known["region_params"], n, d)
         data = data.within(region)
         plain = data.learn_bounds(plain, region, previous)
         rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region._row_table(n))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
 from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
 from .._utils.limits import Deadline
 from .._utils.params import Check, integer, one_of, optional
 from .._utils.shown import shown
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Solver, check_solver_serves
@@ -23,7 +21,7 @@ from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver
 from ..solvers.spo.milp import MILPSolver
 from ..solvers.spo.perturbation import PerturbationSolver
 from ._base import DecisionRegressor
-from ._linear import LinearSPOPlusMixin, shortfall
+from ._linear import LinearSPOPlusMixin, warn_shortfall
 
 #: solvers of the SPO loss, by name
 SPO_SOLVERS: dict[str, type[Solver]] = {
@@ -153,17 +151,10 @@ class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
         self.verbose = verbose
         self.warm_start = warm_start
 
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
-    ) -> None:
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         self._check_params()
         deadline = Deadline(self.time_limit)
-        data, plain, region, _ = self._check_data(X, y, sample_weight, offset, region_params, deadline, self.n_jobs)
+        data, plain, region, _ = self._check_data(X, y, deadline, self.n_jobs, **known)
         region = data.learn_bounds(region, region)
         solver = self._choose_solver(region)
         with deadline.enforced():
@@ -175,9 +166,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
         with restore_rng_on_failure(self, self.random_state):
             result, solver = minimize_spo(objective, run, solver, options, init=self.init, start=start)
             self._store(objective, run, result, plain, solver.name, data.input_attributes, data)
-        message = shortfall(objective, result, solver)
-        if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=3)
+        warn_shortfall(objective, result, solver)
 
     _parameter_checks: ClassVar[dict[str, Check]] = {"init": one_of(*INITS), "n_restarts": optional(integer(0))}
 

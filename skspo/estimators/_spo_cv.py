@@ -6,8 +6,7 @@ the line from the start to the end cost one descent; a penalty on the distance f
 
 from __future__ import annotations
 
-import warnings
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,13 +16,12 @@ from sklearn.utils import check_random_state
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import check_index
 from .._utils.limits import Deadline, TimeIsUp, count_workers
 from .._utils.params import Check, integer, one_of
 from .._utils.progress import Activity, silent
 from .._utils.shown import shown
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
@@ -31,7 +29,7 @@ from ..solvers.driver import SolverOptions, minimize_spo
 from ._base import DecisionRegressor, GroupsFitMixin
 from ._cv import SPOPlusRegressorCV
 from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, excess_regret
-from ._linear import LinearSPOPlusMixin, shortfall
+from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._spo import choose_spo_solver
 
 #: iterations of a descent, unless the user says how many: to stop early is a further protection against overfitting
@@ -179,20 +177,12 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
-        groups: ArrayLike | None,
-    ) -> None:
+    def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **known: Any) -> None:
         self._check_params()
         steps = self._check_steps()
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
-        data, plain, here, _ = self._check_data(X, y, sample_weight, offset, region_params, deadline)
+        data, plain, here, _ = self._check_data(X, y, deadline, **known)
         region = data.learn_bounds(here, here)
         splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
         self._solver_for(region, 0)  # checks it
@@ -235,9 +225,7 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
             )
             regret = float(cv_results["mean_test_spo_loss"][chosen])
             activity.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
-        message = shortfall(line.objective, result, line.solver)
-        if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=3)
+        warn_shortfall(line.objective, result, line.solver)
 
     def _start(self, seed: int) -> SPOPlusRegressorCV:
         """The estimator of the start; least squares is an infinite penalty."""

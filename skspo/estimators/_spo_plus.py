@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,6 @@ from .._training.inputs import Attributes, TrainingData, check_training_data, re
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
 from .._utils.limits import Deadline
 from .._utils.params import integer
 from .._utils.progress import Activity
@@ -31,7 +30,7 @@ from ..solvers.any_loss import AnyLossSolver
 from ..solvers.base import certified
 from ..solvers.driver import minimize, run_solvers
 from ._base import DecisionRegressor
-from ._linear import LinearSPOPlusMixin, shortfall
+from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._path import PenaltyPath, alpha_grid, warn_about
 
 
@@ -235,9 +234,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
                 return self._fit_rows(rows, rows.input_attributes, deadline)
         if not in_memory and is_large_memmap(X, y) and region_params is None and self._reads_chunks():
             return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
-        data, region, _, training_region = self._check_data(
-            X, y, sample_weight, offset, region_params, deadline, self.n_jobs
-        )
+        known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        data, region, _, training_region = self._check_data(X, y, deadline, self.n_jobs, **known)
         with deadline.enforced():
             objective = self._objective(self._loss_on(training_region), data)
         return self._minimize(objective, Run(deadline), region, data.input_attributes, data)
@@ -350,9 +348,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
                 check_solver_serves(solver, objective.region, objective.loss, "none", SOLVERS)
                 result, solver = run_solvers(objective, run, [solver], start)
             self._store(objective, run, result, region, solver.name, input_attributes, data)
-        message = shortfall(objective, result, solver)
-        if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=2 + depth)
+        warn_shortfall(objective, result, solver, 2 + depth)
         return self
 
     def partial_fit(
@@ -422,17 +418,15 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
         self,
         X: ArrayLike,
         C: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
         alphas: ArrayLike | None,
         n_alphas: int,
         standardize: bool,
+        **known: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Models for a sequence of penalties, see ``spo_plus_path``."""
         self._check_params()
         run = Run(Deadline(self.time_limit))
-        data, _, region, _ = self._check_data(X, C, sample_weight, offset, region_params, run.deadline)
+        data, _, region, _ = self._check_data(X, C, run.deadline, **known)
         with run.deadline.enforced():
             objective = self._objective(SPOPlusLoss(region), data, standardized=standardize)
         grid = alpha_grid(objective, run, alphas, n_alphas, float(self.l1_ratio))
@@ -538,4 +532,5 @@ def spo_plus_path(
         verbose=verbose,
     )
     integer(1)("n_alphas", n_alphas)
-    return model._path(X, C, sample_weight, offset, region_params, alphas, n_alphas, standardize)
+    known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+    return model._path(X, C, alphas, n_alphas, standardize, **known)

@@ -22,7 +22,7 @@ from .._utils.limits import Deadline, count_workers
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ._base import DecisionRegressor, GroupsFitMixin
@@ -254,32 +254,19 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
 
     # -- fit -----------------------------------------------------------------------------------------------------------
 
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
-        groups: ArrayLike | None,
-    ) -> None:
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         check_params(self)
         deadline = Deadline(self.time_limit)
-        raw = check_raw_data(self, X, y, sample_weight, offset, region_params, groups, deadline)
+        raw = check_raw_data(self, X, y, deadline, **known)
         X = self._as_rows(X)
         (n, d), n_features = raw.C.shape, np.shape(X)[1]
         if self.shared:
             check_blocks(n_features, d)
-        known = None if region_params is None else row_params(**read_rows(raw.region, region_params, n, d))
+        params, groups = known["region_params"], known["groups"]
+        params = None if params is None else row_params(**read_rows(raw.region, params, n, d))
+        groups = None if groups is None else np.asarray(groups)
         # Members get the weights as they are: their size matters next to a penalty.
-        data = Rows(
-            X,
-            raw.C.reshape(raw.shape),
-            raw.weight,
-            raw.offset,
-            known,
-            None if groups is None else np.asarray(groups),
-        )
+        data = Rows(X, raw.C.reshape(raw.shape), raw.weight, raw.offset, params, groups)
         rng = check_random_state(self.random_state)
         members = self._members(n, n_features, d, raw.region, int(rng.randint(2**31 - 1)))
         splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, raw.C, raw.weight, groups) if len(b)]

@@ -57,11 +57,12 @@ def check_raw_data(
     estimator: BaseEstimator,
     X: ArrayLike,
     y: ArrayLike,
+    deadline: Deadline | None = None,
+    *,
     sample_weight: ArrayLike | None,
     offset: ArrayLike | None,
     region_params: RegionParams | None,
     groups: ArrayLike | None = None,
-    deadline: Deadline | None = None,
 ) -> RawData:
     """Validate everything but the values of the features."""
     if y is None:
@@ -181,7 +182,7 @@ class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
         check_params(self)
         if isinstance(self.regressor, type):
             raise TypeError(f"regressor must be an instance, got the class: {self.regressor.__name__}(...).")
-        raw = check_raw_data(self, X, y, sample_weight, offset, region_params)
+        raw = check_raw_data(self, X, y, sample_weight=sample_weight, offset=offset, region_params=region_params)
         C, weight, possible, shape, view = raw.C, raw.weight, raw.possible, raw.shape, raw.view
         d = C.shape[1]
         if raw.offset is not None:
