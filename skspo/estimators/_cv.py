@@ -31,7 +31,19 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin, DecisionRegressor, GroupsFitMixin
-from ._folds import Parts, Score, Search, Splits, Splitter, cv_splits, held_out_predictions, search_penalty
+from ._folds import (
+    Fold,
+    Parts,
+    Score,
+    Search,
+    Splits,
+    Splitter,
+    choose,
+    codes_of,
+    cv_splits,
+    fit_folds,
+    held_out_predictions,
+)
 from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
 
@@ -261,32 +273,35 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         n_fits = len(splits) * len(alphas)
         activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
         with activity, restore_rng_on_failure(self, self.random_state):
-            search = search_penalty(
-                region,
-                training_region,
-                data,
-                splits,
-                alphas,
-                deadline,
-                n_jobs=self.n_jobs,
-                patience=self.patience,
-                pooled=self._pooled,
-                guarded=self.scoring is None,
-                groups=groups,
-                activity=activity,
-                make_objective=self._training_problem,
-                l1_ratio=float(self.l1_ratio),
-                options=self._options()._replace(tol=self._cv_tol),
-                score=self._score_function(plain),
-                parts=parts,
+            folds = [
+                Fold(
+                    region,
+                    training_region,
+                    data,
+                    *rows,
+                    make_objective=self._training_problem,
+                    l1_ratio=float(self.l1_ratio),
+                    options=self._options()._replace(tol=self._cv_tol),
+                    score=self._score_function(plain),
+                    n_fits=n_fits,
+                    name=f"fold {k + 1} of {len(splits)}",
+                    parts=parts,
+                )
+                for k, rows in enumerate(splits)
+            ]
+            pooled, guarded = self._pooled, self.scoring is None
+            folds, table = fit_folds(
+                folds, alphas, deadline, self.n_jobs, self.patience, pooled=pooled, guarded=guarded, activity=activity
             )
+            codes = codes_of(groups, splits)
+            best = choose(folds, table, guarded=guarded, codes=codes)
+            search = Search(folds, table, alphas, best, splits, codes, guarded)
             path = PenaltyPath(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
             activity.update("fit to all data")
-            (final,) = path.extend(alphas[search.best : search.best + 1], deadline)
-            score = search.table.mean(search.table.scores)[search.best]
+            (final,) = path.extend(alphas[best : best + 1], deadline)
             activity.finish(
-                f"alpha {alphas[search.best]:.3g}, number {search.best + 1} of {len(alphas)}, is best with a mean "
-                f"held-out score of {score:.6g}; gap {final.outcome.gap:.1e}"
+                f"alpha {alphas[best]:.3g}, number {best + 1} of {len(alphas)}, is best with a mean held-out score of "
+                f"{table.mean(table.scores)[best]:.6g}; gap {final.outcome.gap:.1e}"
             )
         return search, final
 

@@ -434,43 +434,6 @@ class Search(NamedTuple):
         }
 
 
-def search_penalty(
-    region: Region,
-    training_region: Region,
-    data: TrainingData,
-    splits: Splits,
-    alphas: np.ndarray,
-    deadline: Deadline,
-    *,
-    n_jobs: int | None,
-    patience: int | None,
-    pooled: bool,
-    guarded: bool,
-    groups: ArrayLike | None,
-    activity: Activity,
-    **fold_params: Any,
-) -> Search:
-    """Choose a penalty by cross-validation; ``fold_params`` are those of ``Fold``, the others of ``fit_folds``."""
-    folds = [
-        Fold(
-            region,
-            training_region,
-            data,
-            train,
-            test,
-            n_fits=len(splits) * len(alphas),
-            name=f"fold {k + 1} of {len(splits)}",
-            **fold_params,
-        )
-        for k, (train, test) in enumerate(splits)
-    ]
-    folds, table = fit_folds(
-        folds, alphas, deadline, n_jobs, patience, pooled=pooled, guarded=guarded, activity=activity
-    )
-    codes = codes_of(groups, splits)
-    return Search(folds, table, alphas, choose(folds, table, guarded=guarded, codes=codes), splits, codes, guarded)
-
-
 def held_out_mean(shape: tuple[int, int], parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Mean of the predictions for each row, given rows and their predictions; NaN if there are none."""
     total, count = np.zeros(shape), np.zeros((shape[0], 1))

@@ -276,12 +276,7 @@ class SPOMLPRegressor(DecisionRegressor):
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         check_values("X", X)
         X_arr = check_array(X, dtype=np.float64, estimator=self, input_name="X")
-        A = X_arr.reshape(-1, self.coefs_[0].shape[0])
-        function = ACTIVATIONS[self._activation][0]
-        for i, (coef, intercept) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
-            A = A @ coef + intercept
-            if i + 1 < len(self.coefs_):
-                A = function(A)
+        A = layers(X_arr, self.coefs_, self.intercepts_, ACTIVATIONS[self._activation][0])[-1]
         C_hat = with_level(A.reshape(X_arr.shape[0], -1), self._level)
         return C_hat.ravel() if self._y_is_1d else C_hat
 
@@ -405,7 +400,6 @@ class _Network:
         items = y.shape[1] if model.shared else 1  # number of times that the network is applied to a sample
         hidden = np.atleast_1d(model.hidden_layer_sizes).astype(int)
         sizes = [X.shape[1] // items, *hidden.ravel().tolist(), y.shape[1] // items]
-        self.n_inputs = sizes[0]
         if previous is None:
             offset, possible = (None if x is None else x.reshape(-1, sizes[-1]) for x in (data.offset, data.possible))
             self.center = mean_cost(y.reshape(-1, sizes[-1]), np.repeat(self.weight, items), offset, possible)
@@ -463,12 +457,7 @@ class _Network:
 
     def forward(self, X: np.ndarray) -> list[np.ndarray]:
         """Values of all layers; the last one is the prediction, less the mean cost, in the user's sense."""
-        values = [X.reshape(-1, self.n_inputs)]
-        last = len(self.params) // 2 - 1
-        for i in range(last + 1):
-            Z = values[-1] @ self.params[2 * i] + self.params[2 * i + 1]
-            values.append(Z if i == last else self.function(Z))
-        return values
+        return layers(X, self.params[::2], self.params[1::2], self.function)
 
     def gradients(self, rows: np.ndarray) -> tuple[float, list[np.ndarray]]:
         """Weighted mean loss of some rows and the gradient of it and of their share of the penalty."""
@@ -522,6 +511,17 @@ class _Network:
         else:
             losses = self.loss.value_min(region, C, C_hat, W)
         return float(np.average(losses, weights=data.weight)) * self.unit()
+
+
+def layers(
+    X: np.ndarray, coefs: list[np.ndarray], intercepts: list[np.ndarray], function: ArrayFunction
+) -> list[np.ndarray]:
+    """Values of all layers; the last one has no activation."""
+    values = [X.reshape(-1, coefs[0].shape[0])]
+    for coef, intercept in zip(coefs, intercepts, strict=True):
+        Z = values[-1] @ coef + intercept
+        values.append(Z if len(values) == len(coefs) else function(Z))
+    return values
 
 
 def with_level(C_hat: np.ndarray, level: Level | None) -> np.ndarray:
