@@ -139,23 +139,10 @@ def check_costs(
 def check_existing(
     C: np.ndarray, *regions: Region, name: str = "y", names: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Replace costs that no decision can use by 0; an error if another one is not a finite number.
+    """Replace costs that no decision can use by 0; an error, with ``name`` and ``names``, if another is not finite.
 
-    Parameters
-    ----------
-    C : ndarray of shape (n_samples, d)
-    *regions : Region
-        Regions of these samples.  A cost exists if its decision variable can be nonzero in one of them.
-    name : str
-        Name of the costs in the error.
-    names : ndarray of shape (d,), optional
-        Names of the columns in the error.
-
-    Returns
-    -------
-    C : ndarray of shape (n_samples, d)
-    possible : bool ndarray of shape (n_samples, d), or None
-        Which costs exist; None if all do.
+    A cost exists if its decision variable can be nonzero in one of the regions of these samples.  The second result
+    says which do; None if all do.
     """
     masks = [region.possible(*C.shape) for region in regions]
     given = [mask for mask in masks if mask is not None]

@@ -16,21 +16,10 @@ def conjugate_gradients(
     least: float = 0.0,
     late: Callable[[], bool] = lambda: False,
 ) -> tuple[np.ndarray, int]:
-    """Solve a linear system, and count the applications of the operator.
+    """Solve a linear system, and count the applications of the operator, at most ``steps``.
 
-    Parameters
-    ----------
-    apply : callable
-        The operator.
-    right : ndarray
-    steps : int
-        Largest number of applications.
-    accuracy : float
-        Share of the norm of ``right`` to which that of the residual is reduced.
-    least : float
-        Curvature of a direction of length one below which the operator counts as singular; no step is taken then.
-    late : callable
-        Whether to stop.
+    It ends when the norm of the residual is ``accuracy`` times that of ``right``, or when it is ``late``.  If a
+    direction of length one has no more curvature than ``least``, the operator counts as singular, and no step is taken.
     """
     Y, r, p = np.zeros_like(right), right, right
     rr = start = float(np.vdot(r, r))

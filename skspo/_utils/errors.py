@@ -107,16 +107,7 @@ def warn_once(message: str, category: type[Warning] = UserWarning, *, about: obj
     """Warn at the line of the user's code that led here.
 
     If scikit-learn or joblib is in between, one call of the user may lead here many times: the same message is then
-    shown once per line.
-
-    Parameters
-    ----------
-    message : str
-    category : type of Warning
-    about : object, optional
-        Warn only once about this object, at any line.
-    topic : str
-        Identifies the warning about the object if the text varies.
+    shown once per line.  With ``about``, there is one warning about this object and ``topic``, at any line.
     """
     frame, level, repeated = sys._getframe(0), 1, False
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):

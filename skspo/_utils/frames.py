@@ -138,20 +138,9 @@ def _is_date(value: object, column: Any) -> bool:
 def check_columns(frames: Mapping[str, object], known: Known | None, *others: Known | None) -> Known | None:
     """Raise an error if columns of frames do not have the names that are known, in the same order.
 
-    Parameters
-    ----------
-    frames : dict of str to object
-        Arguments by the name that errors give them.  Only data frames are checked, and series whose index has some of
-        the names.
-    known : Known or None
-        What the names must be.  None: the first frame with names says so.
-    *others : Known or None
-        Names that are right as well.  If ``known`` is None and a frame shares a name with them, its names must be them.
-
-    Returns
-    -------
-    known : Known or None
-        What was given, or the names of the first frame.
+    Only data frames are checked, and series whose index has some of the names.  If ``known`` is None the first frame
+    with names says what they must be; it is returned.  ``others`` are right as well: if ``known`` is None and a frame
+    shares a name with them, its names must be them.
     """
     for what, frame in frames.items():
         right = [names for names in (known, *others) if names is not None]
@@ -197,13 +186,7 @@ def _first_difference(labels: list[Any], known: list[Any]) -> str:
 
 
 def check_index(**given: object) -> None:
-    """Raise an error if two frames or series have the same index labels in another order.
-
-    Parameters
-    ----------
-    **given
-        Data with one row per sample, by the names that errors give them; only those of pandas have an index.
-    """
+    """Raise an error if two frames or series of pandas have the same index labels in another order."""
     different: list[tuple[str, pd.Index]] = []
     for what, data in given.items():
         index = index_of(data)

@@ -99,17 +99,9 @@ def clock(seconds: float) -> str:
 class Activity:
     """A piece of work that reports its progress.
 
-    As a context manager it is the activity inside which others are shown.
-
-    Parameters
-    ----------
-    name : str
-    verbose : int
-        0 shows nothing, 1 one line for the outermost activity, 2 also a line for each activity that ends.
-    total : int, optional
-        Number of steps, from which the time that is left is estimated.
-    unit : str
-        What a step is called.
+    As a context manager it is the activity inside which others are shown.  With ``verbose=0`` nothing is shown, with 1
+    one line for the outermost activity, with 2 also a line for each activity that ends.  From the ``total`` number of
+    steps the time that is left is estimated; ``unit`` is what a step is called.
 
     Examples
     --------
@@ -142,15 +134,9 @@ class Activity:
             _screen.clear()
 
     def update(self, text: str, left: float | None = None, *, now: bool = False) -> None:
-        """Say what is being done.
+        """Say what is being done; ``left`` estimates the seconds until the end of this activity.
 
-        Parameters
-        ----------
-        text : str
-        left : float, optional
-            Estimate of the seconds until the end of this activity.
-        now : bool
-            Whether to show it at once, because nothing else will be shown for some time.
+        ``now``: show it at once, because nothing else will be shown for some time.
         """
         check_interrupt()
         self.text, self.left = text, left

@@ -81,17 +81,10 @@ def default_nuisances(log: Log, seed: int) -> list[tuple[str, BaseEstimator]]:
 
 
 class CostModel:
-    """Regression of all costs on what was seen of them.
+    """Regression of all costs on what was seen of them: fitted once for each cost, or once if all costs share it.
 
     No prediction is better than the best that was seen of a cost: decisions look for such predictions, which are often
     extrapolated.  Worse ones are possible: past decisions may have avoided what was expensive.
-
-    Parameters
-    ----------
-    regressor : estimator
-        It is fitted once for each cost, or once if all costs share it.
-    log : Log
-        Samples to fit it to.
     """
 
     def __init__(self, regressor: BaseEstimator, log: Log) -> None:
@@ -125,12 +118,7 @@ class CostModel:
 class TotalModel:
     """Regression of all costs on totals of past decisions: linear in the products of decisions and features.
 
-    Parameters
-    ----------
-    regressor : estimator
-        Linear, at the end of a pipeline if features are to be transformed.
-    log : Log
-        Samples to fit it to.
+    The regressor is linear, at the end of a pipeline if features are to be transformed.
     """
 
     def __init__(self, regressor: BaseEstimator, log: Log) -> None:
@@ -218,13 +206,7 @@ def _fit(regressor: BaseEstimator, X: Any, y: np.ndarray, weight: np.ndarray | N
 class Nuisances:
     """Predictions for samples by models that were fitted without them; models are kept by the rows of their fit.
 
-    Parameters
-    ----------
-    log : Log
-    splits : list of (train, test)
-    fit : callable
-        Returns a model of some samples, which has ``predict``.
-    n_jobs : int or None
+    ``fit`` returns a model of some samples, which has ``predict``.
     """
 
     def __init__(self, log: Log, splits: Splits, fit: Callable[[Log], Any], n_jobs: int | None = None) -> None:
@@ -285,12 +267,7 @@ def residuals(log: Log, M: np.ndarray) -> np.ndarray:
 class Propensity:
     """Probability of seeing each cost, (n, d), or the second moment of past decisions, (d, d).
 
-    Parameters
-    ----------
-    method : None, classifier or ndarray
-        None means frequencies.  A classifier is fitted once for each cost.  An array is known.
-    log : Log
-        Samples to fit it to.
+    ``method`` is None, which means frequencies, a classifier, which is fitted once for each cost, or a known array.
     """
 
     def __init__(self, method: Any, log: Log) -> None:
