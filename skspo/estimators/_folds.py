@@ -421,17 +421,28 @@ class Search(NamedTuple):
     def results(self) -> dict[str, np.ndarray]:
         """Scores and losses of the candidates, as ``cv_results_``."""
         table = self.table
-        mean = table.mean(table.scores)
-        known = np.nan_to_num(mean, nan=-np.inf)  # candidates that were not fitted have the last rank
-        return {
-            "alpha": self.alphas,
-            **{f"split{k}_test_score": score for k, score in enumerate(table.scores)},
-            "mean_test_score": mean,
-            "std_test_score": np.sqrt(table.mean((table.scores - mean) ** 2)),
-            "rank_test_score": 1 + (known[:, None] < known).sum(axis=1),
+        return cv_table("alpha", self.alphas, table.scores, table.mean(table.scores), table.mean) | {
             "mean_test_spo_loss": np.average(table.spo, axis=0, weights=table.size),
             "mean_test_spo_plus_loss": np.average(table.spo_plus, axis=0, weights=table.size),
         }
+
+
+def cv_table(
+    name: str,
+    candidates: np.ndarray,
+    scores: np.ndarray,
+    mean: np.ndarray,
+    over_folds: Callable[[np.ndarray], np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Scores of folds (rows) and candidates, as in ``cv_results_``; candidates that were not fitted are last."""
+    known = np.nan_to_num(mean, nan=-np.inf)
+    return {
+        name: candidates,
+        **{f"split{k}_test_score": score for k, score in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": np.sqrt(over_folds((scores - mean) ** 2)),
+        "rank_test_score": 1 + (known[:, None] < known).sum(axis=1),
+    }
 
 
 def held_out_mean(shape: tuple[int, int], parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

@@ -28,7 +28,7 @@ from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimize_spo
 from ._base import DecisionRegressor, GroupsFitMixin
 from ._cv import SPOPlusRegressorCV
-from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, excess_regret
+from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, cv_table, excess_regret
 from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._spo import choose_spo_solver
 
@@ -302,13 +302,5 @@ def _judge(
     empty = np.zeros(len(steps))
     splits = np.array([np.average(r, axis=0, weights=a) if a.any() else empty for r, a in folds])
     size = np.array([a.sum() for _, a in folds]) if any(a.any() for _, a in folds) else np.ones(len(folds))
-    table = {
-        "step": steps,
-        **{f"split{k}_test_score": -split for k, split in enumerate(splits)},
-        "mean_test_score": -mean,
-        "std_test_score": np.sqrt(np.average((splits - mean) ** 2, axis=0, weights=size)),
-        "rank_test_score": 1 + (mean[:, None] > mean).sum(axis=1),
-        "mean_test_spo_loss": mean,
-        "standard_error": error,
-    }
-    return table, chosen
+    table = cv_table("step", steps, -splits, -mean, lambda values: np.average(values, axis=0, weights=size))
+    return table | {"mean_test_spo_loss": mean, "standard_error": error}, chosen

@@ -414,31 +414,6 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
             )
         return self
 
-    def _path(
-        self,
-        X: ArrayLike,
-        C: ArrayLike,
-        alphas: ArrayLike | None,
-        n_alphas: int,
-        standardize: bool,
-        **known: Any,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Models for a sequence of penalties, see ``spo_plus_path``."""
-        self._check_params()
-        run = Run(Deadline(self.time_limit))
-        data, _, region, _ = self._check_data(X, C, run.deadline, **known)
-        with run.deadline.enforced():
-            objective = self._objective(SPOPlusLoss(region), data, standardized=standardize)
-        grid = alpha_grid(objective, run, alphas, n_alphas, float(self.l1_ratio))
-        path = PenaltyPath(objective, replace(run, n_fits=len(grid)), float(self.l1_ratio), self._options())
-        with Activity("spo_plus_path", self.verbose, len(grid), "alphas") as activity:
-            points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
-            activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
-        warn_about([point.outcome for point in points], self.tol, "on the path")
-        coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
-        values = np.array([point.result.objective * objective.scale for point in points])
-        return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])
-
 
 def spo_plus_path(
     X: ArrayLike,
@@ -532,5 +507,18 @@ def spo_plus_path(
         verbose=verbose,
     )
     integer(1)("n_alphas", n_alphas)
-    known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
-    return model._path(X, C, alphas, n_alphas, standardize, **known)
+    model._check_params()
+    run = Run(Deadline(time_limit))
+    known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+    data, _, region, _ = model._check_data(X, C, run.deadline, **known)
+    with run.deadline.enforced():
+        objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
+    grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
+    path = PenaltyPath(objective, replace(run, n_fits=len(grid)), float(l1_ratio), model._options())
+    with Activity("spo_plus_path", verbose, len(grid), "alphas") as activity:
+        points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
+        activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
+    warn_about([point.outcome for point in points], tol, "on the path")
+    coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
+    values = np.array([point.result.objective * objective.scale for point in points])
+    return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])
