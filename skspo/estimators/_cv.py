@@ -24,7 +24,7 @@ from .._training.inputs import TrainingData, restore_rng_on_failure
 from .._training.run import Run
 from .._utils.frames import check_index
 from .._utils.limits import Deadline
-from .._utils.params import BOOL, Check, integer, number, optional
+from .._utils.params import BOOL, Check, check_params, integer, number, optional
 from .._utils.progress import Activity
 from .._utils.types import RandomState
 from ..losses import SPOPlusLoss
@@ -39,7 +39,6 @@ from ._folds import (
     Splits,
     Splitter,
     choose,
-    codes_of,
     cv_splits,
     fit_folds,
     held_out_predictions,
@@ -220,7 +219,7 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         **known: Any,
     ) -> tuple[TrainingData, Search]:
         """Fit; a stack gives its own folds, and needs what happened on them."""
-        self._check_params()
+        check_params(self)
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
         data, plain, region, training_region = self._check_data(X, y, deadline, **known)
@@ -271,6 +270,7 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
             objective = self._training_problem(training_region, data)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
         n_fits = len(splits) * len(alphas)
+        codes = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
         with activity, restore_rng_on_failure(self, self.random_state):
             folds = [
@@ -286,6 +286,7 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
                     n_fits=n_fits,
                     name=f"fold {k + 1} of {len(splits)}",
                     parts=parts,
+                    groups=codes,
                 )
                 for k, rows in enumerate(splits)
             ]
@@ -293,9 +294,8 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
             folds, table = fit_folds(
                 folds, alphas, deadline, self.n_jobs, self.patience, pooled=pooled, guarded=guarded, activity=activity
             )
-            codes = codes_of(groups, splits)
-            best = choose(folds, table, guarded=guarded, codes=codes)
-            search = Search(folds, table, alphas, best, splits, codes, guarded)
+            best = choose(folds, table, guarded=guarded)
+            search = Search(folds, table, alphas, best, splits, guarded)
             path = PenaltyPath(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
             activity.update("fit to all data")
             (final,) = path.extend(alphas[best : best + 1], deadline)

@@ -17,6 +17,7 @@ from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, known_in, learn_region
 from .._training.run import Run
+from .._utils.frames import take_rows
 from .._utils.limits import Deadline, TimeIsUp, check_time, count_workers
 from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
@@ -100,7 +101,8 @@ class Fold:
     """Path of models of one fold; it grows by ``advance``, and can go to another process between two calls.
 
     ``make_objective`` returns the training problem of a region and data; ``n_fits`` is the number of fits of all folds.
-    ``parts`` returns both parts of the data, if their features are not rows of those of ``data``.
+    ``parts`` returns both parts of the data, if their features are not rows of those of ``data``.  ``groups`` has the
+    number of the group of each sample.
     """
 
     def __init__(
@@ -118,12 +120,13 @@ class Fold:
         n_fits: int,
         name: str = "",
         parts: Parts | None = None,
+        groups: np.ndarray | None = None,
     ) -> None:
         learned = learn_region(region, data.C, data.weight, data.possible, train)
         self.region, self.held_out = learned.take(test), data.take(test)
         weight = self.held_out.weight
         self.weight = np.ones(len(test)) if weight is None else weight
-        self.size = float(self.weight.sum())
+        self.size, self.groups = float(self.weight.sum()), take_rows(groups, test)
         #: numbers in the training part: features, costs and decisions
         self.numbers = len(train) * (data.X.shape[1] + 4 * data.C.shape[1])
         self.name, self.l1_ratio, self.options, self.score, self.n_fits = name, l1_ratio, options, score, n_fits
@@ -218,14 +221,6 @@ class Fold:
         return np.maximum(regret, 0.0) if self.region._fault is None else regret
 
 
-def codes_of(groups: ArrayLike | None, splits: Splits) -> list[np.ndarray] | None:
-    """Number of the group of each held-out sample of each fold; None without groups."""
-    if groups is None:
-        return None
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
-    return [codes[test] for _, test in splits]
-
-
 def excess_regret(
     regret: np.ndarray, weight: np.ndarray, codes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -245,18 +240,18 @@ def excess_regret(
     return mean, np.sqrt(np.square(terms).sum(axis=0))
 
 
-def protected(best: int, folds: list[Fold], n_fitted: int, codes: list[np.ndarray] | None = None) -> int:
+def protected(best: int, folds: list[Fold], n_fitted: int) -> int:
     """Return the candidate chosen by the SPO+ loss, unless its decisions are significantly worse than another's."""
-    parts, own = [], []
-    for k, fold in enumerate(folds):
+    parts, codes = [], []
+    for fold in folds:
         known = [scores.regret for scores in fold.scores[:n_fitted] if scores is not None]
         if len(known) == n_fitted:  # otherwise there was no time, or nothing was held out
             parts.append((np.stack(known, axis=1), fold.weight))
-            own += [] if codes is None else [codes[k]]
+            codes += [] if fold.groups is None else [fold.groups]
     if not any(weight.any() for _, weight in parts):
         return best
     regret, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
-    excess, error = excess_regret(regret, weights, np.concatenate(own) if own else None)
+    excess, error = excess_regret(regret, weights, np.concatenate(codes) if codes else None)
     return int(np.argmin(excess)) if excess[best] > SIGNIFICANT * error[best] else best
 
 
@@ -282,13 +277,13 @@ class Table(NamedTuple):
         return self._replace(scores=scores, spo=spo, spo_plus=spo_plus, n_fitted=n_fitted)
 
 
-def choose(folds: list[Fold], table: Table, *, guarded: bool, codes: list[np.ndarray] | None) -> int:
+def choose(folds: list[Fold], table: Table, *, guarded: bool) -> int:
     """Best candidate; ``guarded``: unless another has significantly better decisions (see ``protected``)."""
     mean = table.mean(table.scores)
     # Ties, up to rounding, go to the larger alpha.
     best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
     exact = guarded and not any(fold.inexact for fold in folds)
-    return protected(best, folds, table.n_fitted, codes) if exact else best
+    return protected(best, folds, table.n_fitted) if exact else best
 
 
 def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> Table:
@@ -394,7 +389,6 @@ class Search(NamedTuple):
     alphas: np.ndarray
     best: int
     splits: Splits
-    codes: list[np.ndarray] | None  # groups of the held-out samples of each fold
     guarded: bool
 
     @property
@@ -413,9 +407,8 @@ class Search(NamedTuple):
             ]
             scores, spo, spo_plus, size = (values[others] for values in self.table[:4])
             rest = self.table._replace(scores=scores, spo=spo, spo_plus=spo_plus, size=size)
-            own = None if self.codes is None else [self.codes[k] for k in others]
             folds = [self.folds[k] for k in others]
-            choices.append(choose(folds, rest, guarded=self.guarded, codes=own) if others else self.best)
+            choices.append(choose(folds, rest, guarded=self.guarded) if others else self.best)
         return choices
 
     def results(self) -> dict[str, np.ndarray]:

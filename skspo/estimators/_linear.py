@@ -22,7 +22,7 @@ from .._training.sparse import to_dense
 from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import check_values
 from .._utils.limits import Deadline, TimeIsUp
-from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, integer, number, one_of, optional
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..losses import Loss
@@ -143,9 +143,6 @@ class LinearSPOPlusMixin:
         "time_limit": TIME_LIMIT,
         "verbose": VERBOSE,
     }
-
-    def _check_params(self) -> None:
-        check_params(self)
 
     def _fits(self, d: int, n_features: int) -> bool:
         """Whether there are coefficients, for this number of costs and features."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
 from .._utils.limits import Deadline
-from .._utils.params import Check, integer, one_of, optional
+from .._utils.params import Check, check_params, integer, one_of, optional
 from .._utils.shown import shown
 from .._utils.types import RandomState
 from ..losses import SPOLoss
@@ -152,7 +152,7 @@ class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
         self.warm_start = warm_start
 
     def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
-        self._check_params()
+        check_params(self)
         deadline = Deadline(self.time_limit)
         data, plain, region, _ = self._check_data(X, y, deadline, self.n_jobs, **known)
         region = data.learn_bounds(region, region)

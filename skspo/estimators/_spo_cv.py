@@ -18,7 +18,7 @@ from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
 from .._utils.frames import check_index
 from .._utils.limits import Deadline, TimeIsUp, count_workers
-from .._utils.params import Check, integer, one_of
+from .._utils.params import Check, check_params, integer, one_of
 from .._utils.progress import Activity, silent
 from .._utils.shown import shown
 from .._utils.types import RandomState
@@ -178,7 +178,7 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         self.verbose = verbose
 
     def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **known: Any) -> None:
-        self._check_params()
+        check_params(self)
         steps = self._check_steps()
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
@@ -206,7 +206,7 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
                 regrets.append(regret)
                 activity.advance()
                 activity.update("descent on the folds" if len(regrets) < len(splits) else "descent on all data")
-            cv_results, chosen = _judge(steps, regrets, search.codes)
+            cv_results, chosen = _judge(steps, regrets, [fold.groups for fold in search.folds])
             step = float(steps[chosen])
             line = self._descend(final.objective, region, final.result.coef, seeds[-1], deadline)
             result = line.result_at(step)
@@ -289,15 +289,15 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
 
 
 def _judge(
-    steps: np.ndarray, folds: list[Regrets], codes: list[np.ndarray] | None = None
+    steps: np.ndarray, folds: list[Regrets], groups: list[np.ndarray | None] | None = None
 ) -> tuple[dict[str, np.ndarray], int]:
     """Table of the cross-validation, and the number of the chosen step."""
     regret, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     if not weight.any():  # nothing was held out, or there was no time: the smallest step is chosen
         regret, weight = np.zeros((1, len(steps))), np.ones(1)
     mean = np.average(regret, axis=0, weights=weight)
-    own = [] if codes is None else [code for code, fold in zip(codes, folds, strict=True) if len(fold[1])]
-    excess, error = excess_regret(regret, weight, np.concatenate(own) if own else None)
+    codes = [own for own, fold in zip(groups or [], folds, strict=False) if own is not None and len(fold[1])]
+    excess, error = excess_regret(regret, weight, np.concatenate(codes) if codes else None)
     chosen = int(np.flatnonzero(excess <= SIGNIFICANT * error + 1e-9 * np.abs(mean).max())[0])
     empty = np.zeros(len(steps))
     splits = np.array([np.average(r, axis=0, weights=a) if a.any() else empty for r, a in folds])

@@ -18,7 +18,7 @@ from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
 from .._utils.limits import Deadline
-from .._utils.params import integer
+from .._utils.params import check_params, integer
 from .._utils.progress import Activity
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
@@ -224,7 +224,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
         -------
         self : SPOPlusRegressor
         """
-        self._check_params()
+        check_params(self)
         deadline = Deadline(self.time_limit)
         in_memory = type(X) is type(y) is np.ndarray
         if not in_memory and is_dask(X, y):
@@ -268,7 +268,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
         >>> bool(model.duality_gap_ <= 1e-6)
         True
         """
-        self._check_params()
+        check_params(self)
         deadline = Deadline(self.time_limit)
         data = chunks if isinstance(chunks, ChunkedData) else ChunkedData(chunks)
         for chunk in data:
@@ -374,7 +374,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
         -------
         self : SPOPlusRegressor
         """
-        self._check_params()
+        check_params(self)
         self._check_spo_plus("Steps of partial_fit")
         first = not hasattr(self, "coef_")
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
@@ -507,7 +507,7 @@ def spo_plus_path(
         verbose=verbose,
     )
     integer(1)("n_alphas", n_alphas)
-    model._check_params()
+    check_params(model)
     run = Run(Deadline(time_limit))
     known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
     data, _, region, _ = model._check_data(X, C, run.deadline, **known)
