@@ -112,9 +112,9 @@ class DecisionMixin(VersionedState):
         check_frames(self, X=X, offset=offset)
         check_metadata(self, "predict", offset=offset)
         if self._predicts_lazily and is_dask(X):
-            from ._dask import map_predict
+            from ._dask import map_partitions
 
-            return map_predict(self, X, offset)
+            return map_partitions(self, "predict", X, offset)
         if getattr(X, "ndim", 2) == 2:  # anything else is refused by ``_predict_costs``
             validate_data(self, X, reset=False, skip_check_array=True)
         return self._plus(self._predict_costs(X), offset)
@@ -195,11 +195,11 @@ class DecisionMixin(VersionedState):
         check_frames(self, X=X, offset=offset, region_params=region_params)
         check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):
-            from ._dask import map_decide
+            from ._dask import map_partitions
 
             if as_frame:
                 raise ValueError("as_frame=True cannot be combined with dask collections; decide in partitions.")
-            return map_decide(self, X, offset, region_params)
+            return map_partitions(self, "decide", X, offset, region_params)
         region, C_hat = self._predicted(X, offset, region_params)
         W = region.decide(C_hat)
         return as_data_frame(W, decision_names(self, self.region_, W.shape[1]), X) if as_frame else W

@@ -209,8 +209,8 @@ def cross_val_decide(
     X : array-like of shape (n_samples, n_features)
     C : array-like of shape (n_samples, d)
         True costs.
-    region : Region or None, default=None
-        Where decisions are made, for regressors that have no region.  None means that of the model inside.
+    region
+        As in :func:`decide`.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.  No sample may be held
         out twice.

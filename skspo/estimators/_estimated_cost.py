@@ -156,11 +156,8 @@ def estimated_cost(
         As in :class:`PartialFeedbackRegressor`; ``propensity`` may have one row for each sample.
     groups : array-like of shape (n_samples,), optional
         Labels of samples that depend on each other: standard errors and intervals count groups.
-    sample_weight : array-like of shape (n_samples,), optional
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample.
+    sample_weight, offset, region_params
+        As in :meth:`PartialFeedbackRegressor.fit`.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, RandomState or None, default=0

@@ -198,14 +198,10 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X, sample_weight, offset, region_params
+            As in :meth:`SPOPlusRegressor.fit`; ``y`` includes the offset.
         y : array-like of shape (n_samples, d) or (n_samples,)
             Costs, NaN where they were not seen; or the total cost of each past decision.
-        sample_weight : array-like of shape (n_samples,), optional
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs, which ``y`` includes.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
         decisions : array-like of shape (n_samples, d), optional
             Past decisions.  They are needed if y has totals.  Columns of a data frame may be in another order than
             those of ``y``, or than the variables of the region.
@@ -344,17 +340,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples, d) or (n_samples,)
-            As in ``fit``.
-        sample_weight : array-like of shape (n_samples,), optional
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample.
-        decisions : array-like of shape (n_samples, d), optional
-            Past decisions, if y has their totals.
-        propensity : array-like of shape (n_samples, d) or (n_samples, d, d), optional
+        X, y, sample_weight, offset, region_params, decisions, propensity
             As in ``fit``.
 
         Returns

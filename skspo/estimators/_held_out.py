@@ -176,8 +176,8 @@ def held_out_risk(
         True costs.
     other : fitted estimator or None, default=None
         Model to compare with, on the same samples and in the same region.
-    region : Region or None, default=None
-        Where decisions are made; None means the estimator's own ``region_``.
+    region, offset, region_params
+        As in :func:`decision_report`.
     loss_bound : float or None, default=None
         Number that no regret exceeds, neither here nor in the future: the largest difference of the costs of two
         decisions.  It has to be known, not read off these data.
@@ -196,10 +196,6 @@ def held_out_risk(
     groups : array-like of shape (n_samples,), optional
         Labels of samples that depend on each other, such as those of one day; only groups are independent.  What is
         proved is then about the expected mean regret of a group, large or small.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs: models predict the rest.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     n_resamples : int, default=2000
         Number of resamples of the bootstrap.
     random_state : int, RandomState or None, default=0
