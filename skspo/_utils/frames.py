@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,14 @@ def column_names(data: object) -> np.ndarray | None:
     """Labels of the columns of a data frame; None if there are none, or if not all are strings."""
     labels = column_labels(data)
     return np.asarray(labels, dtype=object) if labels and all_strings(labels) else None
+
+
+def as_rows(X: Any, *, accept_sparse: str | bool = False, estimator: object = None) -> Any:
+    """Features whose rows can be selected: frames as they are, anything else as an array; values are checked later."""
+    if hasattr(X, "iloc"):  # models may need the names and types of columns
+        return X
+    options = {"accept_sparse": accept_sparse, "estimator": estimator, "input_name": "X"}
+    return check_array(X, dtype=None, ensure_all_finite=False, **options)
 
 
 def take_rows(data: Any, rows: np.ndarray | slice) -> Any:

@@ -23,7 +23,7 @@ from .._training.fitted import (
     metadata_checked,
 )
 from .._training.inputs import check_ndim
-from .._utils.frames import take_rows
+from .._utils.frames import as_rows, take_rows
 from .._utils.limits import count_workers
 from .._utils.params import N_JOBS
 from .._utils.types import Predictor, RegionParams
@@ -266,8 +266,7 @@ def cross_val_decide(
     costs = values.reshape(len(values), -1)
     if not hasattr(C, "iloc"):
         C = values
-    if not hasattr(X, "iloc"):  # models may need the names and types of columns
-        X = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, input_name="X")
+    X = as_rows(X, accept_sparse="csr")
     if isinstance(region_params, Mapping):
         region_params = row_params(**repeat_single(region_params, *costs.shape))
     check_consistent_length(X, costs, groups, region_params)

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array
 from .._training.fitted import check_frames, deciding_model
 from .._training.inputs import say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_and_error
-from .._utils.frames import check_index, take_rows
+from .._utils.frames import as_rows, check_index, take_rows
 from .._utils.params import one_of
 from .._utils.types import Predictor, RandomState, RegionParams
 from ..regions.base import Region
@@ -212,7 +212,7 @@ def estimated_cost(
     if decisions is None or np.ndim(y) == 2:
         check_frames(model, region, X=X, y=y, groups=groups, **known)
     check_index(X=X, y=y, decisions=decisions, groups=groups)
-    rows = X if hasattr(X, "iloc") else check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+    rows = as_rows(X)
     shared = bool(getattr(fitted, "shared", False))
     log, view = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
     n, d = log.C.shape

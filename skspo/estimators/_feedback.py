@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._training.baselines import quick_baselines
 from .._training.fitted import check_frames, fitted_region, metadata_checked
-from .._training.inputs import check_ndim, feature_attributes, frame_attributes, seen_or_none, set_fitted
+from .._training.inputs import check_ndim, frame_attributes, seen_or_none, set_fitted
 from .._utils.errors import warn_once
-from .._utils.frames import LISTED, check_index, take_rows
+from .._utils.frames import LISTED, as_rows, check_index, take_rows
 from .._utils.params import N_JOBS, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
@@ -42,7 +41,7 @@ from ._feedback_costs import (
 from ._feedback_log import Log, align, read_log
 from ._folds import Splitter, cv_splits
 from ._stacking_members import predict_member
-from ._two_stage import TwoStageRegressor
+from ._two_stage import TwoStageRegressor, noted_features
 
 
 class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
@@ -225,9 +224,8 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         columns: Any = decisions if totals else y
         attributes = frame_attributes(self, X, columns, reset=True, groups=groups, **given)
         check_index(X=X, y=y, decisions=decisions)
-        noted = copy(self)
-        validate_data(noted, X, skip_check_array=True)
-        X = self._as_rows(X)
+        attributes |= noted_features(self, X)
+        X = as_rows(X, estimator=self)
         chances = self.propensity if propensity is None else propensity
         log, view = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
         n, d = log.C.shape
@@ -267,7 +265,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         }
         if totals:
             attributes["_known_costs"] = ()
-        set_fitted(self, learned | attributes | feature_attributes(noted))
+        set_fitted(self, learned | attributes)
         return self
 
     def _model(self) -> Any:
@@ -279,12 +277,6 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         if predicts_labels(self.estimator):
             raise TypeError(f"estimator must predict costs, but {type(self.estimator).__name__} is a classifier.")
         return self.estimator if find_model(self.estimator) is not None else TwoStageRegressor(self.estimator)
-
-    def _as_rows(self, X: ArrayLike) -> Any:
-        """Features whose rows can be selected; values are checked by the regressors."""
-        if hasattr(X, "iloc"):
-            return X
-        return check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
 
     def _pseudo_costs(
         self, log: Log, model: Any, propensity: Any, groups: ArrayLike | None, progress: Activity
@@ -319,7 +311,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         return pseudo_costs(log, nuisances.held_out(), final, method), fits
 
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
-        C_hat = predict_member(self.estimator_, self._as_rows(X))
+        C_hat = predict_member(self.estimator_, as_rows(X, estimator=self))
         return C_hat if self._target_shape else C_hat.ravel()
 
     def score(
@@ -360,7 +352,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
         if self.nuisance_ is None:  # fitted to complete costs
             result = estimated_cost(W, X, y, decisions=decisions, region=self.region_, propensity=chances, **given)
             return -log.worst * result.cost
-        features = self._as_rows(X)
+        features = as_rows(X, estimator=self)
         fitted = self.propensity_ if propensity is None else fit_propensity(propensity, log)(log)
         P = fitted.predict(features) if log.propensity is None else log.propensity
         target = pseudo_costs(log, self.nuisance_.predict(features), P, PINV)

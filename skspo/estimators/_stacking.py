@@ -12,12 +12,12 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import Bunch, Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_array
 
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.inputs import set_fitted
 from .._utils.errors import NotCertifiedWarning
+from .._utils.frames import as_rows
 from .._utils.limits import Deadline, count_workers
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
@@ -258,7 +258,7 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
         check_params(self)
         deadline = Deadline(self.time_limit)
         raw = check_raw_data(self, X, y, deadline, **known)
-        X = self._as_rows(X)
+        X = as_rows(X, accept_sparse="csr", estimator=self)
         (n, d), n_features = raw.C.shape, np.shape(X)[1]
         if self.shared:
             check_blocks(n_features, d)
@@ -318,12 +318,6 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
             + ("" if best is None else f", of {names[best]}, the best two-stage member, {regret[best]:.3g} %")
         )
 
-    def _as_rows(self, X: ArrayLike) -> Any:
-        """Features whose rows can be selected; values are checked by the members."""
-        if hasattr(X, "iloc"):  # members may need the names and types of columns
-            return X
-        return check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=self, input_name="X")
-
     def _fit_members(
         self, members: list[Member], splits: Splits, data: Rows, deadline: Deadline, progress: Activity
     ) -> list[MemberResult]:
@@ -356,7 +350,7 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
     # -- use -----------------------------------------------------------------------------------------------------------
 
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
-        X = self._as_rows(X)
+        X = as_rows(X, accept_sparse="csr", estimator=self)
         factors = self.weights_ * self.scales_
         used = np.flatnonzero(factors)
         C_hat = sum(factors[k] * predict_member(self.estimators_[k], X) for k in used)

@@ -40,6 +40,13 @@ from ..regions.check import check_not_labels, check_region, view_in_time
 from ._base import DecisionRegressor
 
 
+def noted_features(estimator: BaseEstimator, X: ArrayLike) -> Attributes:
+    """Number and names of the features, as scikit-learn stores them; the values are not checked."""
+    noted = copy(estimator)
+    validate_data(noted, X, skip_check_array=True)
+    return feature_attributes(noted)
+
+
 class RawData(NamedTuple):
     """Training data whose features are checked by the regressors inside."""
 
@@ -70,8 +77,7 @@ def check_raw_data(
     check_ndim(y)
     known = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
     attributes = frame_attributes(estimator, X, y, reset=True, **known)  # type: ignore[arg-type]
-    noted = copy(estimator)
-    validate_data(noted, X, skip_check_array=True)
+    attributes |= noted_features(estimator, X)
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
         given = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
     check_consistent_length(X, given, groups)
@@ -85,7 +91,6 @@ def check_raw_data(
     weight = check_weight(sample_weight, X)
     view._check_true_costs(view.to_min(C))
     region, view = (learn_region(each, C, weight, possible) for each in (region, view))
-    attributes |= feature_attributes(noted)
     return RawData(C, given.shape, weight, check_offset(offset, C.shape), possible, region, view, attributes)
 
 
