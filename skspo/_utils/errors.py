@@ -90,6 +90,16 @@ def suppress_failure() -> Iterator[None]:
             raise
 
 
+@contextmanager
+def errors_note(text: str) -> Iterator[None]:
+    """Add a note to the errors of a ``with`` block."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(text)
+        raise
+
+
 # -- warnings once per call of the user --------------------------------------------------------------------------------
 
 #: folders of this package, and of libraries that may call it

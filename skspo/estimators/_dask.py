@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._training.dask_rows import DaskRows, _example, _is_frame, _partitions, import_dask
 from .._training.fitted import metadata_checked
+from .._utils.errors import errors_note
 from .._utils.types import RegionParams
 from ..data.chunks import Chunk
 from ..metrics import _spo_losses, normalize
@@ -67,14 +68,8 @@ def _call(
         return getattr(estimator, method)(X, offset=offset, **single) if X.shape[0] else np.zeros((0, *shape))
 
 
-@contextmanager
-def _in_partition(partition: int) -> Iterator[None]:
-    """Add the number of the partition to errors."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"This is about partition {partition}; rows are counted within it.")
-        raise
+def _in_partition(partition: int) -> AbstractContextManager[None]:
+    return errors_note(f"This is about partition {partition}; rows are counted within it.")
 
 
 def score_partitions(

@@ -19,7 +19,7 @@ from .._training.inputs import Attributes, TrainingData, check_training_data, se
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
-from .._utils.errors import NotCertifiedWarning
+from .._utils.errors import NotCertifiedWarning, errors_note
 from .._utils.frames import check_values
 from .._utils.limits import Deadline, TimeIsUp
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, integer, number, one_of, optional
@@ -180,12 +180,9 @@ class LinearSPOPlusMixin:
             here = rows_of(region, region_params, shape, n_jobs)
             if surrogate is None:
                 return region, here, here
-            try:
+            with errors_note("This is about surrogate_region, the region to train on, with the same region_params."):
                 training_region = check_region(surrogate_of(region, surrogate), n_dim=shape[1])
                 there = rows_of(training_region, region_params, shape, n_jobs)
-            except (TypeError, ValueError) as error:
-                error.add_note("This is about surrogate_region, the region to train on, with the same region_params.")
-                raise
         if training_region.sense != region.sense:
             raise ValueError(
                 f"region has sense={region.sense!r} and surrogate_region has sense={training_region.sense!r}: they "
