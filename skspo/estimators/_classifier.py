@@ -110,8 +110,6 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         self.estimator = estimator
         self.cv = cv
 
-    # -- fit -----------------------------------------------------------------------------------------------------------
-
     def fit(
         self,
         X: ArrayLike,
@@ -239,8 +237,6 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             return list(check_cv(cv, labels, classifier=True).split(X, labels))
-
-    # -- use -----------------------------------------------------------------------------------------------------------
 
     def predict_costs(self, X: ArrayLike) -> np.ndarray:
         """Predicted cost of each label.

@@ -62,9 +62,6 @@ class Log(NamedTuple):
         return self.z is None and bool((self.seen if self.possible is None else self.seen | ~self.possible).all())
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
 def is_array(propensity: object) -> bool:
     """Whether propensities were given as numbers."""
     return isinstance(propensity, list | tuple | np.ndarray) or column_labels(propensity) is not None

@@ -336,9 +336,6 @@ def _assumptions(samples: Samples, n: int, reason: str) -> list[str]:
     return assumptions
 
 
-# -- range of the regret -----------------------------------------------------------------------------------------------
-
-
 def _range(
     region: Region,
     C: np.ndarray,

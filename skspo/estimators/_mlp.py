@@ -180,8 +180,6 @@ class SPOMLPRegressor(DecisionRegressor):
         self.verbose = verbose
         self.warm_start = warm_start
 
-    # -- fitting -------------------------------------------------------------------------------------------------------
-
     def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         plain, region, data = self._check_data(X, y, None, **known)
         rng = check_random_state(self.random_state)
@@ -287,8 +285,6 @@ class SPOMLPRegressor(DecisionRegressor):
     def _loss_on(self, region: Region | None) -> Loss:
         """Loss to be minimized on a region."""
         return self.loss.on(region) if isinstance(self.loss, Loss) else LOSSES[self.loss](region)
-
-    # -- checks --------------------------------------------------------------------------------------------------------
 
     _parameter_checks: ClassVar[dict[str, Check]] = {
         "hidden_layer_sizes": Check(

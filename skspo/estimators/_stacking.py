@@ -252,8 +252,6 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
             for name, estimator in estimators
         ]
 
-    # -- fit -----------------------------------------------------------------------------------------------------------
-
     def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         check_params(self)
         deadline = Deadline(self.time_limit)
@@ -346,8 +344,6 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
             MemberResult(member, held_out_mean(shape, parts[member.name]), models[member.name], seconds[member.name])
             for member in members
         ]
-
-    # -- use -----------------------------------------------------------------------------------------------------------
 
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         X = as_rows(X, accept_sparse="csr", estimator=self)

@@ -101,9 +101,6 @@ def _integer(seed: np.random.SeedSequence) -> int:
     return int(seed.generate_state(1)[0])
 
 
-# -- portfolio and classification --------------------------------------------------------------------------------------
-
-
 def _four_panels(quick: bool) -> list[Condition]:
     degrees, noises = ((1, 8), (0.5,)) if quick else ((1, 2, 4, 6, 8), (0.0, 0.5))
     models = ("linear",) if quick else ("linear", "network")
@@ -150,16 +147,10 @@ def _classification_methods(condition: Condition) -> list[str]:
     return surrogates if "n" in condition else [*surrogates, "absolute", "least squares"]
 
 
-# -- barrier -----------------------------------------------------------------------------------------------------------
-
-
 def _barrier_conditions(quick: bool) -> list[Condition]:
     sizes = (100, 1000) if quick else (100, 300, 1000, 3000, 10_000)
     degrees, noises = ((2,), (0.5,)) if quick else ((1, 2, 4, 6, 8), (0.0, 0.5))
     return [{"model": "linear", "noise": e, "degree": g, "n": n} for e, g, n in product(noises, degrees, sizes)]
-
-
-# -- excess risk -------------------------------------------------------------------------------------------------------
 
 
 def _excess_conditions(quick: bool) -> list[Condition]:
@@ -176,9 +167,6 @@ def _excess_trial(condition: Condition, seed: np.random.SeedSequence, optimizer:
     region: Region = Simplex() if polyhedral else EntropySimplex()
     risk = fit_and_score(["SPO+"], region, _split(X, C, n), spo_loss, network=False, optimizer=optimizer, seed=number)
     return {"SPO+": risk["SPO+"] - float(spo_loss(C[n:], mean[n:], region))}
-
-
-# -- threshold ---------------------------------------------------------------------------------------------------------
 
 
 def _threshold_conditions(quick: bool) -> list[Condition]:

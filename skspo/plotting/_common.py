@@ -20,8 +20,8 @@ T = TypeVar("T")
 #: colors of Okabe and Ito without black and yellow, which can be told apart with any kind of color vision
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 
-#: most lines that are labeled one by one; more get a color scale
-FEW_LINES = 10
+#: most lines or points that are labeled one by one
+FEW = 10
 
 #: movements below this share of the extent of a variable are not jumps
 SMALL = 1e-3

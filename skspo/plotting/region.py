@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial import ConvexHull
 
+from ..estimators._report import ORACLE_TOLERANCE
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import Jumps, OneOrTwoAxes, find_jumps, legend_above, line_style, one_or_two, pyplot, with_gaps
+from ._common import FEW, Jumps, OneOrTwoAxes, find_jumps, legend_above, line_style, one_or_two, pyplot, with_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
-
-#: singular values of the decisions below this share of the largest are directions in which the region has no extent
-FLAT = 1e-7
-
-#: most decisions that are labeled
-FEW = 12
 
 #: number of arrows, their length as a share of the extent, and the ratio of extents beyond which there are none
 ARROWS, LENGTH, SLIM = 24, 0.22, 8.0
@@ -132,7 +127,7 @@ class RegionDisplay:
             raise ValueError(f"RegionDisplay draws regions with 2 or 3 decision variables, got {d}.")
         hull = region.argmin(np.random.default_rng(0).normal(size=(2000, d)))
         _, spread, directions = np.linalg.svd(hull - hull.mean(axis=0), full_matrices=False)
-        k = int(np.count_nonzero(spread > FLAT * max(spread[0], 1e-300)))
+        k = int(np.count_nonzero(spread > ORACLE_TOLERANCE * max(spread[0], 1e-300)))
         if k < 2:
             raise ValueError("RegionDisplay: the region is a point or a segment; there is nothing to turn around.")
         basis = np.eye(d) if k == d else _upright(directions[:2])
