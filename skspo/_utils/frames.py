@@ -93,20 +93,20 @@ def check_values(what: str, data: Any) -> None:
             f"{what} is a list of data frames. Join them to one frame first, for example with pandas.concat({what})."
         )
     labels, types = column_labels(data), getattr(data, "dtypes", None)
-    if types is not None and labels is not None and not is_lazy(data):
+    if types is not None and labels is not None and not is_dask(data):
         for j, (label, dtype) in enumerate(zip(labels, types, strict=True)):
             if not _is_number(dtype):
                 _check_entries(f"column {label!r} of {what}", data.iloc[:, j] if hasattr(data, "iloc") else data[:, j])
     elif isinstance(data, np.ndarray) and data.ndim == 2 and not _is_number(data.dtype):
         for j, column in enumerate(data.T):
             _check_entries(f"column {j} of {what}", column)
-    elif getattr(data, "ndim", 0) == 1 and not _is_number(getattr(data, "dtype", None)) and not is_lazy(data):
+    elif getattr(data, "ndim", 0) == 1 and not _is_number(getattr(data, "dtype", None)) and not is_dask(data):
         _check_entries(what, data)
 
 
-def is_lazy(data: object) -> bool:
-    """Whether the argument is a dask collection; does not import dask."""
-    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+def is_dask(*arrays: object) -> bool:
+    """Whether any of the arguments is a dask collection; does not import dask."""
+    return any(type(array).__module__.partition(".")[0] in ("dask", "dask_expr") for array in arrays)
 
 
 def _is_number(dtype: Any) -> bool:

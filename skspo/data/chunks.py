@@ -273,8 +273,3 @@ def is_large_memmap(X: object, y: object) -> bool:
     """Whether arrays are memory-mapped and too large to be copied into memory."""
     mapped = any(isinstance(array, np.memmap) for array in (X, y))
     return mapped and sum(getattr(array, "nbytes", 0) for array in (X, y)) > IN_MEMORY_LIMIT
-
-
-def is_dask(*arrays: object) -> bool:
-    """Whether any of the arguments is a dask collection; does not import dask."""
-    return any(type(array).__module__.partition(".")[0] in ("dask", "dask_expr") for array in arrays)

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.fitted import check_frames, check_metadata, decision_names, metadata_checked
 from .._utils.errors import import_pandas
+from .._utils.frames import is_dask
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
-from ..data.chunks import is_dask
 from ..losses import check_offset
 from ..metrics import normalized_spo_loss
 from ..regions._names import default_names

@@ -34,7 +34,6 @@ from ._base import DecisionMixin, DecisionRegressor, GroupsFitMixin
 from ._folds import (
     Fold,
     Parts,
-    Score,
     Search,
     Splits,
     Splitter,
@@ -273,6 +272,8 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         codes = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
         with activity, restore_rng_on_failure(self, self.random_state):
+            scorer = None if self._pooled else check_scoring(self, self.scoring)
+            score = Criterion(plain, scorer, by_spo_loss=self.scoring == "spo_loss")
             folds = [
                 Fold(
                     region,
@@ -282,7 +283,7 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
                     make_objective=self._training_problem,
                     l1_ratio=float(self.l1_ratio),
                     options=self._options()._replace(tol=self._cv_tol),
-                    score=self._score_function(plain),
+                    score=score,
                     n_fits=n_fits,
                     name=f"fold {k + 1} of {len(splits)}",
                     parts=parts,
@@ -318,22 +319,6 @@ class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
         return self._objective(SPOPlusLoss(region), data, standardized=True)
 
-    def _score_function(self, region: Region) -> Score:
-        """Return a function of a model, its mean SPO and SPO+ losses on held-out data, and these data."""
-        if self._pooled:
-            return minus_spo if self.scoring == "spo_loss" else minus_spo_plus
-        return UserScore(check_scoring(self, self.scoring), region)
-
-
-def minus_spo(point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
-    """Score by the SPO loss."""
-    return -spo
-
-
-def minus_spo_plus(point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
-    """Score by the SPO+ loss."""
-    return -spo_plus
-
 
 class KnownLinearRegressor(DecisionMixin, RegressorMixin, BaseEstimator):
     """Linear model with given coefficients, for scorers."""
@@ -363,13 +348,16 @@ class KnownLinearRegressor(DecisionMixin, RegressorMixin, BaseEstimator):
 
 
 @dataclass
-class UserScore:
-    """Score of a scikit-learn scorer."""
+class Criterion:
+    """Score of a model on held-out data: minus its mean SPO or SPO+ loss there, or that of a scikit-learn scorer."""
 
-    scorer: Callable[..., float]
     region: Region
+    scorer: Callable[..., float] | None
+    by_spo_loss: bool
 
     def __call__(self, point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
+        if self.scorer is None:
+            return -spo if self.by_spo_loss else -spo_plus
         one_cost = data.input_attributes["_y_is_1d"]
         model = KnownLinearRegressor(*point.objective.to_user(point.result.coef), self.region, one_cost=one_cost)
         known = {} if data.weight is None else {"sample_weight": data.weight}

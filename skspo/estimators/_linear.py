@@ -40,15 +40,6 @@ def remedy(status: Status) -> str:
     return f"Increase {' or '.join(filter(None, (LIMITS.get(status), 'tol')))}, or try another solver."
 
 
-def surrogate_of(region: Region, surrogate_region: Region | str) -> Region:
-    """Return the region to train on: the one given, or the relaxation of ``region``."""
-    if not isinstance(surrogate_region, str):
-        return surrogate_region
-    if surrogate_region != "relaxation":
-        raise ValueError(f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate_region)}.")
-    return region.relaxation()
-
-
 def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int, ...], n_jobs: int | None) -> Region:
     """Region of these samples; the oracle gets ``n_jobs`` if the region does not set its own."""
     if n_jobs is not None and region.get_params(deep=False).get("n_jobs", 0) is None:
@@ -181,7 +172,13 @@ class LinearSPOPlusMixin:
             if surrogate is None:
                 return region, here, here
             with errors_note("This is about surrogate_region, the region to train on, with the same region_params."):
-                training_region = check_region(surrogate_of(region, surrogate), n_dim=shape[1])
+                if isinstance(surrogate, str):
+                    if surrogate != "relaxation":
+                        raise ValueError(
+                            f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate)}."
+                        )
+                    surrogate = region.relaxation()
+                training_region = check_region(surrogate, n_dim=shape[1])
                 there = rows_of(training_region, region_params, shape, n_jobs)
         if training_region.sense != region.sense:
             raise ValueError(

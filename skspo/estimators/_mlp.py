@@ -288,7 +288,8 @@ class SPOMLPRegressor(DecisionRegressor):
 
     _parameter_checks: ClassVar[dict[str, Check]] = {
         "hidden_layer_sizes": Check(
-            lambda value: all(is_integer(size) and size >= 1 for size in _layer_sizes(value)), "positive integers"
+            lambda value: all(is_integer(size) and size >= 1 for size in np.ravel(np.asarray(value, object)).tolist()),
+            "positive integers",
         ),
         "loss": Check(
             lambda value: isinstance(value, Loss) or (isinstance(value, str) and value in LOSSES),
@@ -394,8 +395,8 @@ class _Network:
         X, y = data.X, data.C
         self.weight: np.ndarray = data.weight  # type: ignore[assignment]
         items = y.shape[1] if model.shared else 1  # number of times that the network is applied to a sample
-        hidden = np.atleast_1d(model.hidden_layer_sizes).astype(int)
-        sizes = [X.shape[1] // items, *hidden.ravel().tolist(), y.shape[1] // items]
+        hidden = np.ravel(model.hidden_layer_sizes).astype(int).tolist()
+        sizes = [X.shape[1] // items, *hidden, y.shape[1] // items]
         if previous is None:
             offset, possible = (None if x is None else x.reshape(-1, sizes[-1]) for x in (data.offset, data.possible))
             self.center = mean_cost(y.reshape(-1, sizes[-1]), np.repeat(self.weight, items), offset, possible)
@@ -533,8 +534,3 @@ def _glorot(sizes: list[int], activation: str, rng: np.random.RandomState) -> li
         bound = np.sqrt(factor / (fan_in + fan_out))
         params += [rng.uniform(-bound, bound, (fan_in, fan_out)), rng.uniform(-bound, bound, fan_out)]
     return params
-
-
-def _layer_sizes(value: object) -> list[object]:
-    """Sizes of the hidden layers as they were given: one number, or a sequence."""
-    return np.atleast_1d(np.asarray(value, dtype=object)).ravel().tolist()

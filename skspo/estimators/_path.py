@@ -131,19 +131,17 @@ class PenaltyPath:
             part = seconds / left if 0 < left < np.inf else 1.0
             own = self.run.with_deadline(deadline.share(min(part, 1.0)))
             start = self.points[-1].result.coef if self.points else None
-            point = _prior(problem, own) if np.isinf(alpha) else _fitted(problem, own, self.options, start)
+            if np.isinf(alpha):
+                point = _prior(problem, own)
+            else:
+                result, solver = minimize(problem, own, self.options, start)
+                point = PathPoint(problem, own, result, Outcome.of(problem, result, solver.name))
         self.points.append(point)
         judge(point)
         if point.fitted and left < np.inf:
             spent = left - deadline.left()
             self._overhead = max(self._overhead, spent - seconds)
             self._debt = max(self._debt + spent - share, 0.0)
-
-
-def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> PathPoint:
-    """Model for one alpha."""
-    result, solver = minimize(objective, run, options, start)
-    return PathPoint(objective, run, result, Outcome.of(objective, result, solver.name))
 
 
 def _prior(objective: InMemoryObjective, run: Run) -> PathPoint:

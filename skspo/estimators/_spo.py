@@ -156,7 +156,10 @@ class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
         deadline = Deadline(self.time_limit)
         data, plain, region, _ = self._check_data(X, y, deadline, self.n_jobs, **known)
         region = data.learn_bounds(region, region)
-        solver = self._choose_solver(region)
+        names = ("n_restarts", "tol", "max_iter", "time_limit", "random_state", "verbose")
+        params = {name: getattr(self, name) for name in names}
+        penalty = penalty_kind(float(self.alpha), float(self.l1_ratio))
+        solver = choose_spo_solver(self.solver, region, params, penalty)
         with deadline.enforced():
             objective = self._objective(SPOLoss(region), data)
         start = None
@@ -169,11 +172,6 @@ class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
         warn_shortfall(objective, result, solver)
 
     _parameter_checks: ClassVar[dict[str, Check]] = {"init": one_of(*INITS), "n_restarts": optional(integer(0))}
-
-    def _choose_solver(self, region: Region) -> Solver:
-        names = ("n_restarts", "tol", "max_iter", "time_limit", "random_state", "verbose")
-        params = {name: getattr(self, name) for name in names}
-        return choose_spo_solver(self.solver, region, params, penalty_kind(float(self.alpha), float(self.l1_ratio)))
 
 
 def choose_spo_solver(

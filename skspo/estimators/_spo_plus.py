@@ -17,12 +17,13 @@ from .._training.inputs import Attributes, TrainingData, check_training_data, re
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
+from .._utils.frames import is_dask
 from .._utils.limits import Deadline
 from .._utils.params import check_params, integer
 from .._utils.progress import Activity
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
-from ..data.chunks import ChunkedData, is_dask, is_large_memmap
+from ..data.chunks import ChunkedData, is_large_memmap
 from ..losses import Loss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_serves
