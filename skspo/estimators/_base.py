@@ -75,8 +75,17 @@ class DecisionMixin(VersionedState):
 
         Parameters
         ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
+            decision is always 0, see :meth:`Region.possible`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples; below 1e-280 of the largest they count as zero.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------

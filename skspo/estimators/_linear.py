@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from .._training.inputs import Attributes, TrainingData, check_training_data, se
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
-from .._utils.errors import NotCertifiedWarning, errors_note
+from .._utils.errors import NotCertifiedWarning, errors_note, warn_once
 from .._utils.frames import check_values
 from .._utils.limits import Deadline, TimeIsUp
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, integer, number, one_of, optional
@@ -47,11 +46,11 @@ def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int
     return view_in_time(region, region_params, *shape)
 
 
-def warn_shortfall(objective: LinearObjective, result: Result, solver: Solver, depth: int = 3) -> None:
-    """Warn after a fit that did not converge; the user is ``depth`` calls above."""
+def warn_shortfall(objective: LinearObjective, result: Result, solver: Solver) -> None:
+    """Warn after a fit that did not converge."""
     message = _shortfall(objective, result, solver)
     if message:
-        warnings.warn(message, NotCertifiedWarning, stacklevel=1 + depth)
+        warn_once(message, NotCertifiedWarning)
 
 
 def _shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
@@ -27,6 +26,7 @@ from .._training.inputs import (
 )
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
+from .._utils.errors import warn_once
 from .._utils.frames import check_values
 from .._utils.params import BOOL, VERBOSE, Check, check_params, integer, is_integer, number, one_of
 from .._utils.progress import Activity
@@ -186,11 +186,10 @@ class SPOMLPRegressor(DecisionRegressor):
         with restore_rng_on_failure(self, rng):
             stopped = self._train(plain, region, data, rng)
         if not stopped:
-            warnings.warn(
+            warn_once(
                 f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
                 "learning_rate_init.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _train(self, plain: Region, region: Region, data: TrainingData, rng: np.random.RandomState) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
+from .._utils.errors import NotCertifiedWarning, warn_once
 from .._utils.limits import Deadline, TimeIsUp
 from .._utils.progress import Activity
 from .._utils.shown import shown
@@ -200,18 +199,16 @@ def warn_about(outcomes: list[Outcome], tol: float, where: str) -> None:
     if missed:
         worst = max(missed, key=lambda outcome: outcome.gap)
         why = f"{worst.solver}: {worst.message}" if worst.message else worst.solver
-        warnings.warn(
+        warn_once(
             f"{len(missed)} of {len(outcomes)} fits {where} stopped above tol={tol:g}, the worst at a relative duality "
             f"gap of {worst.gap:.1e} ({why}). Their coefficients are the best found, and lower bounds hold. "
             f"{remedy(worst.status)}",
             NotCertifiedWarning,
-            stacklevel=3,
         )
     late = [outcome for outcome in outcomes if outcome.inexact and outcome.status is Status.TIME_LIMIT]
     if late:
-        warnings.warn(
+        warn_once(
             f"{len(late)} of {len(outcomes)} fits {where} stopped early: {late[0].message}. Their coefficients are the "
             "best found. Increase time_limit to go on.",
             NotCertifiedWarning,
-            stacklevel=3,
         )

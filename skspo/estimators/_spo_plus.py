@@ -133,6 +133,12 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
     SPOPlusRegressorCV : Chooses the strength of the penalty by cross-validated decisions.
     TwoStageRegressor : Any regressor as predict-then-optimize baseline.
 
+    Notes
+    -----
+    ``fit`` also takes dask arrays and data frames, whose partitions stay on their workers.  Memory-mapped arrays larger
+    than ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Solvers other than "bundle" and
+    "lbfgs" load the rows into memory, and "auto" uses them only if half of the memory is enough.
+
     Examples
     --------
     >>> from skspo import Simplex, SPOPlusRegressor
@@ -195,51 +201,24 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOPlusRegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a dask array or data frame
-            Features.  Partitions of dask collections stay on their workers; memory-mapped arrays larger than
-            ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Solvers other than "bundle" and
-            "lbfgs" load the rows into memory, and "auto" uses them only if half of the memory is enough.
-        y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
-            decision is always 0, see :meth:`Region.possible`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative weights of the samples; below 1e-280 of the largest they count as zero.
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model is to predict.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
-
-        Returns
-        -------
-        self : SPOPlusRegressor
-        """
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         check_params(self)
         deadline = Deadline(self.time_limit)
         in_memory = type(X) is type(y) is np.ndarray
         if not in_memory and is_dask(X, y):
             from .._training.dask_rows import DaskRows
 
-            with DaskRows(self, X, y, sample_weight, offset, region_params) as rows:
-                return self._fit_rows(rows, rows.input_attributes, deadline)
-        if not in_memory and is_large_memmap(X, y) and region_params is None and self._reads_chunks():
-            return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
-        known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+            with DaskRows(self, X, y, **known) as rows:
+                self._fit_rows(rows, rows.input_attributes, deadline)
+            return
+        mapped = not in_memory and is_large_memmap(X, y)
+        if mapped and known["region_params"] is None and self._reads_chunks():
+            self.fit_chunks(ChunkedData.from_arrays(X, y, known["sample_weight"], known["offset"]))
+            return
         data, region, _, training_region = self._check_data(X, y, deadline, self.n_jobs, **known)
         with deadline.enforced():
             objective = self._objective(self._loss_on(training_region), data)
-        return self._minimize(objective, Run(deadline), region, data.input_attributes, data)
+        self._minimize(objective, Run(deadline), region, data.input_attributes, data)
 
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk.
@@ -317,7 +296,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
             shared=self.shared,
         )
         region = region._learn_bounds(*objective.costs_seen)
-        return self._minimize(objective, Run(deadline), region, input_attributes, objective, depth=2)
+        return self._minimize(objective, Run(deadline), region, input_attributes, objective)
 
     def _reads_chunks(self) -> bool:
         """Whether the solver needs only sums over rows."""
@@ -333,10 +312,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
         region: Region,
         input_attributes: Attributes,
         data: TrainingData | ChunkedObjective,
-        *,
-        depth: int = 1,
     ) -> SPOPlusRegressor:
-        """Run the solver, store the attributes, and warn if the gap is too large; the user is ``depth`` calls above."""
+        """Run the solver, store the attributes, and warn if the gap is too large."""
         start = None
         if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
@@ -349,7 +326,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
                 check_solver_serves(solver, objective.region, objective.loss, "none", SOLVERS)
                 result, solver = run_solvers(objective, run, [solver], start)
             self._store(objective, run, result, region, solver.name, input_attributes, data)
-        warn_shortfall(objective, result, solver, 2 + depth)
+        warn_shortfall(objective, result, solver)
         return self
 
     def partial_fit(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -16,7 +15,7 @@ from sklearn.utils import Bunch, Tags, check_random_state, get_tags
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
 from .._training.inputs import set_fitted
-from .._utils.errors import NotCertifiedWarning
+from .._utils.errors import NotCertifiedWarning, warn_once
 from .._utils.frames import as_rows
 from .._utils.limits import Deadline, count_workers
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
@@ -274,11 +273,10 @@ class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor
         fits = [fit for fit in results if fit.model is not None]
         if len(fits) < len(members):
             late = ", ".join(repr(fit.member.name) for fit in results if fit.model is None)
-            warnings.warn(
+            warn_once(
                 f"time_limit={self.time_limit:g} s was reached before these members were fitted: {late}. The stack "
                 "does without them. Increase time_limit, or put the members that matter first.",
                 NotCertifiedWarning,
-                stacklevel=3,
             )
 
         start = perf_counter()
