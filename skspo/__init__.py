@@ -1,12 +1,6 @@
 """Machine learning for people who have to decide: Smart Predict-then-Optimize for scikit-learn."""
 
-from ._utils.errors import (
-    InfeasibleRegionError,
-    NotCertifiedWarning,
-    SkspoError,
-    SolverError,
-    UnboundedRegionError,
-)
+from ._utils.errors import InfeasibleRegionError, NotCertifiedWarning, SkspoError, SolverError, UnboundedRegionError
 from ._utils.versioning import InconsistentVersionWarning
 from ._version import __version__
 from .data import ChunkedData, ItemTransformer, StackedItems, stack_items

@@ -182,10 +182,7 @@ class ChunkedData:
             for start in range(0, n, step):
                 rows = slice(start, min(start + step, n))
                 yield Chunk(
-                    X[rows],
-                    y[rows],
-                    take_rows(weight, rows),
-                    known[rows] if by_row and known is not None else known,
+                    X[rows], y[rows], take_rows(weight, rows), known[rows] if by_row and known is not None else known
                 )
 
         return cls(read)

@@ -25,6 +25,33 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
+class PartialFitMixin:
+    """``partial_fit`` of estimators that can be trained chunk by chunk."""
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+    ) -> Self:
+        """Train with one more pass over a chunk of data; the first chunk sets the typical size of features and costs.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, region_params
+            As in ``fit``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        self._partial_fit(X, y, **known)  # type: ignore[attr-defined]
+        return self
+
+
 class GroupsFitMixin:
     """``fit`` of estimators that choose something by cross-validation."""
 

@@ -111,11 +111,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         self.cv = cv
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        costs: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, costs: ArrayLike | None = None
     ) -> CostSensitiveClassifier:
         """Fit the model of costs.
 
@@ -290,11 +286,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         return self.classes_[C_hat.argmin(axis=1)]
 
     def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        costs: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, costs: ArrayLike | None = None
     ) -> float:
         """Minus the mean cost of the predicted labels.
 

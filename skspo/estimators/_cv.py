@@ -31,17 +31,7 @@ from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
 from ._base import DecisionMixin, DecisionRegressor, GroupsFitMixin
-from ._folds import (
-    Fold,
-    Parts,
-    Search,
-    Splits,
-    Splitter,
-    choose,
-    cv_splits,
-    fit_folds,
-    held_out_predictions,
-)
+from ._folds import Fold, Parts, Search, Splits, Splitter, choose, cv_splits, fit_folds, held_out_predictions
 from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
 

@@ -271,11 +271,7 @@ def cross_val_decide(
         region_params = row_params(**repeat_single(region_params, *costs.shape))
     check_consistent_length(X, costs, groups, region_params)
     weight = check_weight(sample_weight, X)
-    known = {
-        "sample_weight": weight,
-        "offset": check_offset(offset, costs.shape),
-        "region_params": region_params,
-    }
+    known = {"sample_weight": weight, "offset": check_offset(offset, costs.shape), "region_params": region_params}
     _check_routing(model, known)
     splits = cv_splits(cv, X, costs, weight, groups, scored=False)
     counts = np.bincount(np.concatenate([np.arange(len(costs))[test] for _, test in splits]), minlength=len(costs))

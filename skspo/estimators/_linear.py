@@ -187,12 +187,7 @@ class LinearSPOPlusMixin:
         return region, here, there
 
     def _objective(
-        self,
-        loss: Loss,
-        data: TrainingData,
-        coordinates: Coordinates | None = None,
-        *,
-        standardized: bool = False,
+        self, loss: Loss, data: TrainingData, coordinates: Coordinates | None = None, *, standardized: bool = False
     ) -> InMemoryObjective:
         """Training problem; without a penalty if the estimator has no ``alpha``."""
         return InMemoryObjective(

@@ -30,12 +30,12 @@ from .._utils.errors import warn_once
 from .._utils.frames import check_values
 from .._utils.params import BOOL, VERBOSE, Check, check_params, integer, is_integer, number, one_of
 from .._utils.progress import Activity
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
 from ..regions.capabilities import has, project_visible
 from ..regions.check import check_region
-from ._base import DecisionRegressor
+from ._base import DecisionRegressor, PartialFitMixin
 
 LOSSES = {"spo+": SPOPlusLoss, "spo": SPOLoss, "squared_error": SquaredLoss, "absolute_error": AbsoluteLoss}
 
@@ -53,7 +53,7 @@ ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
 Level: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
-class SPOMLPRegressor(DecisionRegressor):
+class SPOMLPRegressor(PartialFitMixin, DecisionRegressor):
     """Neural network of costs, trained for its decisions.
 
     Conventions are those of scikit-learn's MLPRegressor; features should be scaled, for example with StandardScaler.
@@ -238,27 +238,9 @@ class SPOMLPRegressor(DecisionRegressor):
         self._store(network, plain, data.input_attributes, curve, best, **more)
         return stopped
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOMLPRegressor:
-        """Train for one more epoch, on the given samples; the first call sets the typical size of the costs.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in ``fit``.
-
-        Returns
-        -------
-        self : SPOMLPRegressor
-        """
+    def _partial_fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
+        """Train for one more epoch."""
         first = not hasattr(self, "coefs_")
-        known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
         plain, region, data = self._check_data(X, y, None if first else self, **known)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
@@ -268,7 +250,6 @@ class SPOMLPRegressor(DecisionRegressor):
             self._store(
                 network, plain, data.input_attributes, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng
             )
-        return self
 
     def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         check_values("X", X)

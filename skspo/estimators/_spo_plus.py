@@ -30,12 +30,12 @@ from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_s
 from ..solvers.any_loss import AnyLossSolver
 from ..solvers.base import certified
 from ..solvers.driver import minimize, run_solvers
-from ._base import DecisionRegressor
+from ._base import DecisionRegressor, PartialFitMixin
 from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._path import PenaltyPath, alpha_grid, warn_about
 
 
-class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
+class SPOPlusRegressor(PartialFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     r"""Linear model of costs, trained for good decisions by exact minimization of the SPO+ loss.
 
     Minimizes, over coefficients :math:`B` and intercept :math:`b`,
@@ -138,6 +138,10 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
     ``fit`` also takes dask arrays and data frames, whose partitions stay on their workers.  Memory-mapped arrays larger
     than ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Solvers other than "bundle" and
     "lbfgs" load the rows into memory, and "auto" uses them only if half of the memory is enough.
+
+    ``partial_fit`` always takes a step of sgd.  The first chunk also sets the start (its least-squares fit, or the
+    coefficients of an earlier ``fit``), so it should not be tiny.  No bound is computed: ``objective_`` is that of the
+    chunk, ``lower_bound_`` is 0.
 
     Examples
     --------
@@ -329,40 +333,20 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
         warn_shortfall(objective, result, solver)
         return self
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOPlusRegressor:
-        """Take one stochastic pass over a chunk of data (always with sgd).
-
-        The first chunk sets the scale of features and costs and the start (its least-squares fit, or the coefficients
-        of an earlier ``fit``), so it should not be tiny.  No bound is computed: ``objective_`` is that of the chunk,
-        ``lower_bound_`` is 0.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in ``fit``.
-
-        Returns
-        -------
-        self : SPOPlusRegressor
-        """
+    def _partial_fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         check_params(self)
         self._check_spo_plus("Steps of partial_fit")
         first = not hasattr(self, "coef_")
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
+        data = check_training_data(self, X, y, **known, reset=first)
         if not first and not self._fits(data.C.shape[1], data.X.shape[1]):
             known = self.coef_.shape[0] if self.coef_.ndim == 2 else data.X.shape[1] // self.coef_.size
             raise ValueError(
                 f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
                 "have the same ones, and the same shared. To start anew, use fit or a new estimator."
             )
-        region, here, training_region = self._check_regions(data.C.shape, region_params, self.n_jobs, Deadline())
+        region, here, training_region = self._check_regions(
+            data.C.shape, known["region_params"], self.n_jobs, Deadline()
+        )
         data = data.within(here, training_region)
         region = data.learn_bounds(region, here, None if first else self)
         running = getattr(self, "_stream", None)
@@ -390,7 +374,6 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionRegressor):
                 _stream=(coordinates, stream, rng),
                 prediction_factor_=data.nearest_factor(*objective.to_user(stream.average), region),
             )
-        return self
 
 
 def spo_plus_path(
