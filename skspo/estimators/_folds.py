@@ -269,13 +269,6 @@ class Table(NamedTuple):
         """Mean over folds."""
         return np.average(values, axis=0, weights=self.size if self.pooled else None)
 
-    def cut(self, n_fitted: int) -> Table:
-        """Return the table with models of the first alphas only."""
-        scores, spo, spo_plus = (values.copy() for values in self[:3])
-        for values in (scores, spo, spo_plus):
-            values[:, n_fitted:] = np.nan
-        return self._replace(scores=scores, spo=spo, spo_plus=spo_plus, n_fitted=n_fitted)
-
 
 def choose(folds: list[Fold], table: Table, *, guarded: bool) -> int:
     """Best candidate; ``guarded``: unless another has significantly better decisions (see ``protected``)."""
@@ -286,12 +279,12 @@ def choose(folds: list[Fold], table: Table, *, guarded: bool) -> int:
     return protected(best, folds, table.n_fitted) if exact else best
 
 
-def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> Table:
-    """Table of what the folds have so far; ``guarded``: scores are SPO losses if an oracle is not optimal."""
-    n_fitted = len(folds[0].outcomes)
+def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool, n_fitted: int | None = None) -> Table:
+    """Table of what the folds have, of the first alphas; ``guarded``: scores are SPO losses if an oracle is inexact."""
+    n_fitted = len(folds[0].outcomes) if n_fitted is None else n_fitted
     values = np.full((3, len(folds), n_alphas), np.nan)
     for k, fold in enumerate(folds):
-        values[:, k, :n_fitted] = fold.table()
+        values[:, k, :n_fitted] = fold.table()[:, :n_fitted]
     spo, spo_plus, scores = values
     if guarded and any(fold.inexact for fold in folds):
         # If the oracle is not optimal, the SPO+ loss is not reliable; the cost of decisions is.
@@ -374,7 +367,7 @@ def fit_folds(
             table = tabulate(folds, len(alphas), pooled, guarded)
             end = None if patience is None else end_of_path(table, patience)
             if end is not None:
-                return folds, table.cut(end)
+                return folds, tabulate(folds, len(alphas), pooled, guarded, end)
             if not n_left:
                 return folds, table
             # Without time the other candidates are copies, all at once.
