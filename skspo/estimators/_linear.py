@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -189,22 +189,20 @@ class LinearSPOPlusMixin:
     def _objective(
         self, loss: Loss, data: TrainingData, coordinates: Coordinates | None = None, *, standardized: bool = False
     ) -> InMemoryObjective:
-        """Training problem; without a penalty if the estimator has no ``alpha``."""
-        return InMemoryObjective(
-            loss,
-            data.X,
-            data.C,
-            data.weight,
-            offset=data.offset,
-            alpha=float(getattr(self, "alpha", 0.0)),
-            l1_ratio=float(self.l1_ratio),
-            prior=getattr(self, "prior", "zero"),
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-            coordinates=coordinates,
-            standardized=standardized,
-            possible=data.possible,
-        )
+        """Training problem."""
+        X, C, weight, offset, _, possible = data
+        how = {"coordinates": coordinates, "standardized": standardized, **self._model_params()}
+        return InMemoryObjective(loss, X, C, weight, offset=offset, possible=possible, **how)
+
+    def _model_params(self) -> dict[str, Any]:
+        """Penalty and kind of the model; without a penalty if the estimator has no ``alpha``."""
+        return {
+            "alpha": float(getattr(self, "alpha", 0.0)),
+            "l1_ratio": float(self.l1_ratio),
+            "prior": getattr(self, "prior", "zero"),
+            "fit_intercept": self.fit_intercept,
+            "shared": self.shared,
+        }
 
     def _options(self) -> SolverOptions:
         """Solver and its parameters."""

@@ -290,15 +290,7 @@ class SPOPlusRegressor(PartialFitMixin, LinearSPOPlusMixin, DecisionRegressor):
         self._check_spo_plus("Chunks and dask collections")
         d = rows.first()[1].shape[1]
         region, _, training_region = self._check_regions((0, d), None, self.n_jobs, deadline)
-        objective = ChunkedObjective(
-            SPOPlusLoss(training_region),
-            rows,
-            alpha=float(self.alpha),
-            l1_ratio=float(self.l1_ratio),
-            prior=self.prior,
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-        )
+        objective = ChunkedObjective(SPOPlusLoss(training_region), rows, **self._model_params())
         region = region._learn_bounds(*objective.costs_seen)
         return self._minimize(objective, Run(deadline), region, input_attributes, objective)
 
