@@ -229,17 +229,11 @@ class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
 
     def _start(self, seed: int) -> SPOPlusRegressorCV:
         """The estimator of the start; least squares is an infinite penalty."""
-        return SPOPlusRegressorCV(
-            self.region,
-            alphas=None if self.init == "spo+" else [np.inf],
-            n_alphas=self.n_alphas,
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-            random_state=seed,
-            verbose=self.verbose,
-        )
+        same = {
+            name: getattr(self, name) for name in ("n_alphas", "fit_intercept", "shared", "tol", "n_jobs", "verbose")
+        }
+        alphas = None if self.init == "spo+" else [np.inf]
+        return SPOPlusRegressorCV(self.region, alphas=alphas, random_state=seed, **same)
 
     def _check_steps(self) -> np.ndarray:
         if self.steps is None:
