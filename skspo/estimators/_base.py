@@ -1,4 +1,4 @@
-"""``decide``, ``score`` and ``report`` of all estimators."""
+"""``fit``, ``predict``, ``decide``, ``score`` and ``report`` of all regressors."""
 
 from __future__ import annotations
 
