@@ -12,7 +12,7 @@ gradient descent.  G has no units, and a prediction has those of a cost: G is mu
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -87,14 +87,6 @@ class XGBoostObjective(_Objective):
         return self._evaluate(y_true, y_pred, sample_weight)
 
 
-class _Dataset(Protocol):
-    """What is used of ``lightgbm.Dataset``."""
-
-    def get_label(self) -> ArrayLike: ...
-
-    def get_weight(self) -> ArrayLike | None: ...
-
-
 class LightGBMObjective(_Objective):
     """SPO+ loss as ``objective`` of ``lightgbm.train`` with ``num_class=d``.
 
@@ -103,12 +95,10 @@ class LightGBMObjective(_Objective):
 
     Parameters
     ----------
-    region : Region or None
-        Feasible region of the decisions; None means the unit Box, and a warning.
+    region, scale
+        As in :class:`XGBoostObjective`.
     costs : array-like of shape (n_samples, d)
         True costs of all samples.
-    scale : float, optional
-        Typical cost by which the gradient is multiplied; by default the mean standard deviation of the costs.
 
     Examples
     --------
@@ -127,7 +117,7 @@ class LightGBMObjective(_Objective):
             check_variables(region, costs=costs)
         self.costs = check_array(costs, dtype=np.float64, ensure_all_finite=False, input_name="costs")
 
-    def __call__(self, y_pred: np.ndarray, data: _Dataset) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, y_pred: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and second derivative for predictions and a ``lightgbm.Dataset``."""
         rows = np.asarray(data.get_label(), dtype=np.int64)
         if rows.min() < 0 or rows.max() >= len(self.costs):

@@ -127,24 +127,14 @@ def make_cost_sensitive_classification(
 
     Parameters
     ----------
-    n_samples : int, default=100
-        Number of samples.
-    n_features : int, default=5
-        Number of features p.
+    n_samples, n_features, noise, random_state, return_coef, return_mean
+        As in :func:`make_portfolio`.
     n_classes : int, default=10
         Number of classes, that is of costs d; at least two.
     degree : int, default=1
         Degree of the score's argument, at least one.
-    noise : float, default=0.5
-        Half-width of the multiplicative noise.  Zero makes the label a function of the features.
     coef : array-like of shape (n_features,), default=None
         Coefficients from an earlier call, to sample the same problem again.  None draws new ones.
-    random_state : int, RandomState instance or None, default=None
-        Pass an int for the same data at every call.
-    return_coef : bool, default=False
-        Whether to return the coefficients.
-    return_mean : bool, default=False
-        Whether to return the conditional mean of the costs.
 
     Returns
     -------
@@ -230,24 +220,10 @@ def make_shortest_path(
 
     Parameters
     ----------
-    n_samples : int, default=100
-        Number of samples.
-    n_features : int, default=5
-        Number of features p.
+    n_samples, n_features, degree, noise, coef, random_state, return_coef, return_mean
+        As in :func:`make_portfolio`.
     grid : tuple of two ints, default=(5, 5)
         Rows and columns of nodes.  With r rows and s columns there are :math:`r (s - 1) + (r - 1) s` edges.
-    degree : int, default=1
-        Degree of the polynomial, at least one.
-    noise : float, default=0.5
-        Half-width of the multiplicative noise.  Zero makes the costs a function of the features.
-    coef : array-like of shape (n_edges, n_features), default=None
-        Coefficients from an earlier call, to sample the same problem again.  None draws new ones.
-    random_state : int, RandomState instance or None, default=None
-        Pass an int for the same data at every call.
-    return_coef : bool, default=False
-        Whether to return the coefficients.
-    return_mean : bool, default=False
-        Whether to return the conditional mean of the costs.
 
     Returns
     -------
@@ -317,26 +293,12 @@ def make_knapsack(
 
     Parameters
     ----------
-    n_samples : int, default=100
-        Number of samples.
-    n_features : int, default=5
-        Number of features p.
+    n_samples, n_features, degree, noise, coef, random_state, return_coef, return_mean
+        As in :func:`make_portfolio`.
     n_items : int, default=32
         Number of items, that is of values d.
     n_constraints : int, default=1
         Number of weights of each item.
-    degree : int, default=1
-        Degree of the polynomial, at least one.
-    noise : float, default=0.5
-        Half-width of the multiplicative noise.  Zero makes the values a function of the features.
-    coef : array-like of shape (n_items, n_features), default=None
-        Coefficients from an earlier call, to sample the same problem again.  None draws new ones.
-    random_state : int, RandomState instance or None, default=None
-        Pass an int for the same data at every call.
-    return_coef : bool, default=False
-        Whether to return the coefficients.
-    return_mean : bool, default=False
-        Whether to return the conditional mean of the values.
     return_weights : bool, default=False
         Whether to return the weights.  They are drawn with the coefficients and describe the same problem, so this
         cannot be combined with ``coef``: keep the weights of the first call.

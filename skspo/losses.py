@@ -139,23 +139,10 @@ def check_costs(
 def check_existing(
     C: np.ndarray, *regions: Region, name: str = "y", names: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Replace costs that no decision can use by 0; an error if another one is not a finite number.
+    """Replace costs that no decision can use by 0; an error, with ``name`` and ``names``, if another is not finite.
 
-    Parameters
-    ----------
-    C : ndarray of shape (n_samples, d)
-    *regions : Region
-        Regions of these samples.  A cost exists if its decision variable can be nonzero in one of them.
-    name : str
-        Name of the costs in the error.
-    names : ndarray of shape (d,), optional
-        Names of the columns in the error.
-
-    Returns
-    -------
-    C : ndarray of shape (n_samples, d)
-    possible : bool ndarray of shape (n_samples, d), or None
-        Which costs exist; None if all do.
+    A cost exists if its decision variable can be nonzero in one of the regions of these samples.  The second result
+    says which do; None if all do.
     """
     masks = [region.possible(*C.shape) for region in regions]
     given = [mask for mask in masks if mask is not None]
@@ -300,13 +287,23 @@ class SPOLoss(Loss):
         return value, region.derivative(C_hat, C)  # the matrix is symmetric
 
 
-def _errors(region: Region, C: np.ndarray, C_hat: np.ndarray) -> np.ndarray:
-    """Errors of predictions; 0 for costs that do not exist."""
-    possible = region.possible(*C.shape)
-    return C_hat - C if possible is None else np.where(possible, C_hat - C, 0.0)
+class _ErrorLoss(Loss):
+    """A loss of the errors of predictions, which are 0 for costs that do not exist."""
+
+    needs_decisions = False
+
+    def value_gradient_min(
+        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value and (sub)gradient."""
+        possible = region.possible(*C.shape)
+        return self._of_errors(C_hat - C if possible is None else np.where(possible, C_hat - C, 0.0))
+
+    def _of_errors(self, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError
 
 
-class SquaredLoss(Loss):
+class SquaredLoss(_ErrorLoss):
     r"""Squared error :math:`\lVert \hat c - c\rVert_2^2`, which ignores the region.
 
     Examples
@@ -316,17 +313,11 @@ class SquaredLoss(Loss):
     array([5.])
     """
 
-    needs_decisions = False
-
-    def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and gradient."""
-        E = _errors(region, C, C_hat)
+    def _of_errors(self, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.einsum("ij,ij->i", E, E), 2.0 * E
 
 
-class AbsoluteLoss(Loss):
+class AbsoluteLoss(_ErrorLoss):
     r"""Absolute error :math:`\lVert \hat c - c\rVert_1`, which ignores the region.
 
     Examples
@@ -336,11 +327,5 @@ class AbsoluteLoss(Loss):
     array([3.])
     """
 
-    needs_decisions = False
-
-    def value_gradient_min(
-        self, region: Region, C: np.ndarray, C_hat: np.ndarray, W: np.ndarray | None, memory: Memory | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Value and subgradient."""
-        E = _errors(region, C, C_hat)
+    def _of_errors(self, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.abs(E).sum(axis=1), np.sign(E)

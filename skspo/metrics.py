@@ -100,18 +100,8 @@ def spo_plus_loss(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n_samples, d)
-        True and predicted costs (values, if the region maximizes).
-    region : Region or None
-        Feasible region; None means the unit Box, and a warning.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights of the mean.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
-    per_sample : bool, default=False
-        Return the loss of each sample instead of the mean.
+    y_true, y_pred, region, sample_weight, offset, region_params, per_sample
+        As in :func:`spo_loss`.
 
     Returns
     -------
@@ -150,20 +140,10 @@ def normalized_spo_loss(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n_samples, d)
-        True and predicted costs (values, if the region maximizes).
-    region : Region or None
-        Feasible region; None means the unit Box, and a warning.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights of both sums.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs that ``y_pred`` does not contain; it is added to ``y_pred``.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+    y_true, y_pred, region, sample_weight, offset, region_params, ties
+        As in :func:`spo_loss`; the weights are those of both sums.
     per_sample : bool, default=False
         Return each sample's contribution, scaled so that the (weighted) mean is the metric.
-    ties : {"oracle", "worst"}, default="oracle"
-        As in :func:`spo_loss`.
 
     Returns
     -------

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from ..data.chunks import Chunk, is_dask
+from .._utils.frames import is_dask
+from ..data.chunks import Chunk
 from ..regions._row_names import ALL_ROWS
 from ..regions.check import check_not_labels
 from .design import check_blocks

@@ -6,17 +6,10 @@ import numpy as np
 
 
 class Adam:
-    """Moments of the gradient of one array of parameters.
+    """Moments of the gradient of one array of parameters of this shape.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the parameters.
-    epsilon : float, default=1e-8
-        Added to the root of the second moment, against division by zero.
-    correct_first : bool, default=False
-        Whether the bias of the second moment is corrected before ``epsilon`` is added, as in Algorithm 1 of the paper,
-        or after it, as in the variant at the end of its section 2.
+    ``epsilon`` is added to the root of the second moment, against division by zero.  With ``correct_first`` its bias is
+    corrected before, as in Algorithm 1 of the paper, otherwise after, as in the variant at the end of its section 2.
     """
 
     def __init__(self, shape: tuple[int, ...], *, epsilon: float = 1e-8, correct_first: bool = False) -> None:

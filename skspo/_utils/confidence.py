@@ -53,20 +53,9 @@ NO_INTERVAL = Interval(np.nan, np.nan)
 
 
 def group_terms(columns: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None) -> np.ndarray:
-    """Sums over each group of weights that sum to 1 and of the weighted columns; groups without weight are left out.
+    """Sums over each group of weights that sum to 1, in the first column, and of the weighted columns.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n, k)
-    weight : ndarray of shape (n,) or None
-        Weights of the samples; None means equal ones.
-    groups : array-like of shape (n,) or None
-        Label of the group of each sample; None means that every sample is a group.
-
-    Returns
-    -------
-    terms : ndarray of shape (n_groups, 1 + k)
-        The first column has the weights.
+    Without groups every sample is one; groups without weight are left out.
     """
     n = len(columns)
     share = np.full(n, 1.0 / n)
@@ -83,6 +72,16 @@ def group_terms(columns: np.ndarray, weight: np.ndarray | None, groups: ArrayLik
             raise ValueError("groups must be labels of one type, such as integers or strings.") from error
         terms = np.column_stack([np.bincount(place, column) for column in terms.T])
     return terms[terms[:, 0] > 0]
+
+
+def mean_and_error(
+    values: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean of each column, and its standard error; samples of a group may depend on each other."""
+    terms = group_terms(values, weight, groups)
+    k, share, terms = len(terms), terms[:, :1], terms[:, 1:]
+    mean = terms.sum(axis=0)
+    return mean, np.sqrt((k / (k - 1) if k > 1 else np.nan) * np.square(terms - mean * share).sum(axis=0))
 
 
 # -- proved ------------------------------------------------------------------------------------------------------------
@@ -127,16 +126,8 @@ def bernstein_upper(Y: np.ndarray, largest: float, delta: float) -> float:
 def mean_upper(terms: np.ndarray, weight: np.ndarray, largest: float, delta: float, method: str) -> float:
     """Upper bound of a weighted mean of expectations, with probability ``1 - delta``.
 
-    Parameters
-    ----------
-    terms : ndarray of shape (n,)
-        Independent variables, each a weighted sum of numbers between 0 and ``largest``.
-    weight : ndarray of shape (n,)
-        Total weight of the numbers in each term; all weights sum to 1.
-    largest : float
-    delta : float
-        Probability of failure.
-    method : {"betting", "bernstein"}
+    Each of the independent ``terms`` is a weighted sum of numbers between 0 and ``largest``, with the total weight that
+    ``weight`` says; all weights sum to 1.  ``method`` is "betting" or "bernstein".
     """
     n = len(terms)
     terms = np.clip(terms, 0.0, weight * largest)  # they exceed their bounds by rounding only
@@ -151,17 +142,7 @@ def mean_upper(terms: np.ndarray, weight: np.ndarray, largest: float, delta: flo
 
 
 class Bootstrap:
-    """BCa bootstrap intervals (Efron, 1987) of ratios of sums, all from the same resamples.
-
-    Parameters
-    ----------
-    terms : ndarray of shape (n, k)
-        Terms of ``k`` sums; the rows are drawn with replacement.
-    level : float
-        Of the intervals, between 0 and 1.
-    n_resamples : int
-    rng : numpy Generator
-    """
+    """BCa bootstrap intervals (Efron, 1987) of ratios of sums, all from the same resamples of the rows of ``terms``."""
 
     def __init__(self, terms: np.ndarray, level: float, n_resamples: int, rng: np.random.Generator) -> None:
         n = len(terms)

@@ -8,38 +8,20 @@ import numpy as np
 
 
 def conjugate_gradients(
-    apply: Callable[[np.ndarray], np.ndarray],
-    right: np.ndarray,
-    steps: int,
-    *,
-    accuracy: float = 1e-14,
-    least: float = 0.0,
-    late: Callable[[], bool] = lambda: False,
+    apply: Callable[[np.ndarray], np.ndarray], right: np.ndarray, steps: int, *, late: Callable[[], bool]
 ) -> tuple[np.ndarray, int]:
-    """Solve a linear system, and count the applications of the operator.
+    """Solve a linear system to rounding errors, and count the applications of the operator, at most ``steps``.
 
-    Parameters
-    ----------
-    apply : callable
-        The operator.
-    right : ndarray
-    steps : int
-        Largest number of applications.
-    accuracy : float
-        Share of the norm of ``right`` to which that of the residual is reduced.
-    least : float
-        Curvature of a direction of length one below which the operator counts as singular; no step is taken then.
-    late : callable
-        Whether to stop.
+    It ends when it is ``late``, or in a direction in which the operator is singular.
     """
     Y, r, p = np.zeros_like(right), right, right
     rr = start = float(np.vdot(r, r))
     for taken in range(steps):
-        if rr <= accuracy**2 * start or late():
+        if rr <= 1e-28 * start or late():
             return Y, taken
         H = apply(p)
         curvature = float(np.vdot(p, H))
-        if not curvature > least * float(np.vdot(p, p)):
+        if not curvature > 0.0:
             return Y, taken + 1
         Y, r = Y + (rr / curvature) * p, r - (rr / curvature) * H
         new = float(np.vdot(r, r))

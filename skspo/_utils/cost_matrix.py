@@ -11,18 +11,9 @@ from .frames import LISTED, check_values
 
 
 def read_cost_matrix(cost_matrix: Any, labels: np.ndarray) -> np.ndarray:
-    """Costs ``[true, predicted]`` of labels in their order.
+    """Costs ``[true, predicted]`` of labels in their order; None means 1 for every wrong label.
 
-    Parameters
-    ----------
-    cost_matrix : array-like of shape (k, k), data frame or None
-        None means 1 for every wrong label.  The index and the columns of a data frame are labels, in any order; others
-        than ``labels`` are ignored.
-    labels : ndarray of shape (k,)
-
-    Returns
-    -------
-    cost_matrix : ndarray of shape (k, k)
+    The index and the columns of a data frame are labels, in any order; others than ``labels`` are ignored.
     """
     k = len(labels)
     if cost_matrix is None:

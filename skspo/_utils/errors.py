@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from weakref import WeakKeyDictionary
@@ -53,26 +54,20 @@ for _class in (SkspoError, SolverError, InfeasibleRegionError, UnboundedRegionEr
 # -- libraries ---------------------------------------------------------------------------------------------------------
 
 
-def _import(module: str, name: str) -> ModuleType:
+def import_optional(module: str, name: str, *, who: str = "This", install: str = "", more: str = "") -> ModuleType:
+    """Import a package, or raise an error that says what needs it and how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"This needs {name}, which cannot be imported ({error}): pip install {module}") from error
+        install = install or module
+        raise ImportError(
+            f"{who} needs {name}, which cannot be imported ({error}): pip install {install}{more}"
+        ) from error
 
 
-def import_cvxpy() -> ModuleType:
-    """Import CVXPY, or raise an error that says how to install it."""
-    return _import("cvxpy", "CVXPY")
-
-
-def import_clarabel() -> ModuleType:
-    """Import Clarabel, or raise an error that says how to install it."""
-    return _import("clarabel", "Clarabel")
-
-
-def import_pandas() -> ModuleType:
-    """Import pandas, or raise an error that says how to install it."""
-    return _import("pandas", "pandas")
+import_cvxpy = partial(import_optional, "cvxpy", "CVXPY")
+import_clarabel = partial(import_optional, "clarabel", "Clarabel")
+import_pandas = partial(import_optional, "pandas", "pandas")
 
 
 def is_failure(error: BaseException) -> bool:
@@ -95,6 +90,16 @@ def suppress_failure() -> Iterator[None]:
             raise
 
 
+@contextmanager
+def errors_note(text: str) -> Iterator[None]:
+    """Add a note to the errors of a ``with`` block."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(text)
+        raise
+
+
 # -- warnings once per call of the user --------------------------------------------------------------------------------
 
 #: folders of this package, and of libraries that may call it
@@ -112,16 +117,7 @@ def warn_once(message: str, category: type[Warning] = UserWarning, *, about: obj
     """Warn at the line of the user's code that led here.
 
     If scikit-learn or joblib is in between, one call of the user may lead here many times: the same message is then
-    shown once per line.
-
-    Parameters
-    ----------
-    message : str
-    category : type of Warning
-    about : object, optional
-        Warn only once about this object, at any line.
-    topic : str
-        Identifies the warning about the object if the text varies.
+    shown once per line.  With ``about``, there is one warning about this object and ``topic``, at any line.
     """
     frame, level, repeated = sys._getframe(0), 1, False
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):

@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,19 @@ def column_names(data: object) -> np.ndarray | None:
     return np.asarray(labels, dtype=object) if labels and all_strings(labels) else None
 
 
+def as_rows(X: Any, *, accept_sparse: str | bool = False, estimator: object = None) -> Any:
+    """Features whose rows can be selected: frames as they are, anything else as an array; values are checked later."""
+    if hasattr(X, "iloc"):  # models may need the names and types of columns
+        return X
+    options = {"accept_sparse": accept_sparse, "estimator": estimator, "input_name": "X"}
+    return check_array(X, dtype=None, ensure_all_finite=False, **options)
+
+
+def take_rows(data: Any, rows: np.ndarray | slice) -> Any:
+    """Some rows of an array, a sparse matrix, a data frame or a series; None of None."""
+    return None if data is None else data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+
+
 def index_of(data: object) -> pd.Index | None:
     """Index of a frame or series of pandas, or of the frames that ``row_params`` was made of; None for others."""
     pd = sys.modules.get("pandas")  # without pandas there are no such frames
@@ -79,20 +93,20 @@ def check_values(what: str, data: Any) -> None:
             f"{what} is a list of data frames. Join them to one frame first, for example with pandas.concat({what})."
         )
     labels, types = column_labels(data), getattr(data, "dtypes", None)
-    if types is not None and labels is not None and not is_lazy(data):
+    if types is not None and labels is not None and not is_dask(data):
         for j, (label, dtype) in enumerate(zip(labels, types, strict=True)):
             if not _is_number(dtype):
                 _check_entries(f"column {label!r} of {what}", data.iloc[:, j] if hasattr(data, "iloc") else data[:, j])
     elif isinstance(data, np.ndarray) and data.ndim == 2 and not _is_number(data.dtype):
         for j, column in enumerate(data.T):
             _check_entries(f"column {j} of {what}", column)
-    elif getattr(data, "ndim", 0) == 1 and not _is_number(getattr(data, "dtype", None)) and not is_lazy(data):
+    elif getattr(data, "ndim", 0) == 1 and not _is_number(getattr(data, "dtype", None)) and not is_dask(data):
         _check_entries(what, data)
 
 
-def is_lazy(data: object) -> bool:
-    """Whether the argument is a dask collection; does not import dask."""
-    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+def is_dask(*arrays: object) -> bool:
+    """Whether any of the arguments is a dask collection; does not import dask."""
+    return any(type(array).__module__.partition(".")[0] in ("dask", "dask_expr") for array in arrays)
 
 
 def _is_number(dtype: Any) -> bool:
@@ -133,20 +147,9 @@ def _is_date(value: object, column: Any) -> bool:
 def check_columns(frames: Mapping[str, object], known: Known | None, *others: Known | None) -> Known | None:
     """Raise an error if columns of frames do not have the names that are known, in the same order.
 
-    Parameters
-    ----------
-    frames : dict of str to object
-        Arguments by the name that errors give them.  Only data frames are checked, and series whose index has some of
-        the names.
-    known : Known or None
-        What the names must be.  None: the first frame with names says so.
-    *others : Known or None
-        Names that are right as well.  If ``known`` is None and a frame shares a name with them, its names must be them.
-
-    Returns
-    -------
-    known : Known or None
-        What was given, or the names of the first frame.
+    Only data frames are checked, and series whose index has some of the names.  If ``known`` is None the first frame
+    with names says what they must be; it is returned.  ``others`` are right as well: if ``known`` is None and a frame
+    shares a name with them, its names must be them.
     """
     for what, frame in frames.items():
         right = [names for names in (known, *others) if names is not None]
@@ -192,13 +195,7 @@ def _first_difference(labels: list[Any], known: list[Any]) -> str:
 
 
 def check_index(**given: object) -> None:
-    """Raise an error if two frames or series have the same index labels in another order.
-
-    Parameters
-    ----------
-    **given
-        Data with one row per sample, by the names that errors give them; only those of pandas have an index.
-    """
+    """Raise an error if two frames or series of pandas have the same index labels in another order."""
     different: list[tuple[str, pd.Index]] = []
     for what, data in given.items():
         index = index_of(data)

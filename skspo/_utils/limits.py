@@ -35,10 +35,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from types import FrameType
-from typing import Generic, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -124,14 +124,9 @@ class TimeIsUp(Exception):
 
 
 class Deadline:
-    """Time at which a fit must end.
+    """Time at which a fit must end, some seconds from now; None means no limit.
 
     All processes of one machine share the clock, so that other processes may fit folds.
-
-    Parameters
-    ----------
-    seconds : float or None, default=None
-        Time from now; None means no limit.
     """
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -209,23 +204,15 @@ def time_left() -> float:
     return np.inf if deadline is None else deadline.left()
 
 
-class carry_deadline(Generic[P, R]):
-    """Function that keeps the deadline of the code that wrapped it, in any thread or process.
+def carry_deadline(func: Callable[P, R]) -> Callable[P, R]:
+    """Function that keeps the deadline of the code that wrapped it, in any thread or process."""
+    deadline = _enforced.get()
+    return func if deadline is None else partial(_call_until, deadline, func)
 
-    Parameters
-    ----------
-    func : callable
-    """
 
-    def __init__(self, func: Callable[P, R]) -> None:
-        self.func, self.deadline = func, _enforced.get()
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
-        if self.deadline is None:
-            return self.func(*args, **kwargs)
-        with self.deadline.enforced():
-            return self.func(*args, **kwargs)
+def _call_until(deadline: Deadline, func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    with deadline.enforced():
+        return func(*args, **kwargs)
 
 
 @cache
@@ -250,15 +237,8 @@ def predicted_seconds(multiplications: float) -> float:
 class StepTimer:
     """Predicts whether another step would take too long.
 
-    A step is assumed to take as long as the last one, or half the one before.
-
-    Parameters
-    ----------
-    deadline : Deadline
-    keep : float
-        Share of the time that is reserved for the certificate.
-    steps : float
-        The time of at least this many steps is reserved, too.
+    A step is assumed to take as long as the last one, or half the one before.  A share of the time, ``keep``, and the
+    time of at least some ``steps`` are reserved for the certificate.
     """
 
     def __init__(self, deadline: Deadline, keep: float = 0.1, steps: float = 1.0) -> None:
@@ -287,13 +267,7 @@ class StepTimer:
 
 
 class SharedContext:
-    """A context that is entered by the first of several threads and left by the last.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the context manager; it may be left by another thread than the one that entered it.
-    """
+    """A context that is entered by the first of several threads and left by the last, which may be another one."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[None]]) -> None:
         self._make = make

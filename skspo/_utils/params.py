@@ -90,8 +90,7 @@ BOOL = Check(lambda value: isinstance(value, bool | np.bool_), "True or False")
 
 #: how much progress is shown
 VERBOSE = Check(
-    lambda value: isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0),
-    "an integer of at least 0",
+    lambda value: isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0), "an integer of at least 0"
 )
 
 #: number of processes or threads, as joblib takes it

@@ -17,11 +17,12 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from functools import partial
 from multiprocessing import current_process
 from threading import Lock, current_thread, main_thread
 from time import perf_counter
 from types import TracebackType
-from typing import Generic, ParamSpec, TextIO, TypeVar
+from typing import ParamSpec, TextIO, TypeVar
 
 from .limits import check_interrupt
 
@@ -98,17 +99,9 @@ def clock(seconds: float) -> str:
 class Activity:
     """A piece of work that reports its progress.
 
-    As a context manager it is the activity inside which others are shown.
-
-    Parameters
-    ----------
-    name : str
-    verbose : int
-        0 shows nothing, 1 one line for the outermost activity, 2 also a line for each activity that ends.
-    total : int, optional
-        Number of steps, from which the time that is left is estimated.
-    unit : str
-        What a step is called.
+    As a context manager it is the activity inside which others are shown.  With ``verbose=0`` nothing is shown, with 1
+    one line for the outermost activity, with 2 also a line for each activity that ends.  From the ``total`` number of
+    steps the time that is left is estimated; ``unit`` is what a step is called.
 
     Examples
     --------
@@ -141,15 +134,9 @@ class Activity:
             _screen.clear()
 
     def update(self, text: str, left: float | None = None, *, now: bool = False) -> None:
-        """Say what is being done.
+        """Say what is being done; ``left`` estimates the seconds until the end of this activity.
 
-        Parameters
-        ----------
-        text : str
-        left : float, optional
-            Estimate of the seconds until the end of this activity.
-        now : bool
-            Whether to show it at once, because nothing else will be shown for some time.
+        ``now``: show it at once, because nothing else will be shown for some time.
         """
         check_interrupt()
         self.text, self.left = text, left
@@ -203,20 +190,13 @@ def _times(chain: list[Activity]) -> str:
     return clock(spent) if left is None else f"{clock(spent)}, {clock(left)} left"
 
 
-class silent(Generic[P, R]):
-    """Function inside which no activity shows anything: for parallel workers, whose steps the caller counts.
+def silent(func: Callable[P, R]) -> Callable[P, R]:
+    """Function inside which no activity shows anything: for parallel workers, whose steps the caller counts."""
+    return partial(_call_silently, func)
 
-    Parameters
-    ----------
-    func : callable
-    """
 
-    def __init__(self, func: Callable[P, R]) -> None:
-        self.func = func
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
-        activity = Activity("", 0)
-        activity.silences = True
-        with activity:
-            return self.func(*args, **kwargs)
+def _call_silently(func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    activity = Activity("", 0)
+    activity.silences = True
+    with activity:
+        return func(*args, **kwargs)

@@ -57,14 +57,7 @@ def check_largest(**arrays: np.ndarray | None) -> None:
 
 
 def check_units(standardization: Standardization, cost_scale: float) -> None:
-    """Raise an error if coefficients, which are costs per feature, cannot be represented.
-
-    Parameters
-    ----------
-    standardization : Standardization
-    cost_scale : float
-        Typical cost.
-    """
+    """Raise an error if coefficients, which are costs per feature, cannot be represented."""
     if not SMALLEST <= cost_scale <= LARGEST:
         raise ValueError(
             f"The costs are of size {cost_scale:.1e}. Outside {SMALLEST:g} to {LARGEST:g} doubles lose their digits: "

@@ -40,14 +40,6 @@ def _count(value: object) -> int:
 def shown(value: object) -> str:
     """Text of a value for errors: its ``repr``, or its type and size if it has many entries.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    text : str
-
     Examples
     --------
     >>> import numpy as np

@@ -10,9 +10,9 @@ Conventions
     excess SPO risk             <=  inverse of the calibration bound at gap + 2 G, if E[c | x] is in H
 
 The gap is the smallest of four numbers, each of them proved: the estimator's own duality gap, if it was trained on the
-same data (a penalty costs at most its largest value on H); the same of a reference, an :class:`~skspo.SPOPlusRegressor`
-without penalty, if the estimator is something else; the linearization of R_hat at the model, because a convex function
-is at least R_hat(model) + <B - B_model, subgradient>; and R_hat(model) itself, because losses are not negative.
+same data without a penalty; the same of a reference, an :class:`~skspo.SPOPlusRegressor` without penalty, if the
+estimator is something else; the linearization of R_hat at the model, because a convex function is at least R_hat(model)
++ <B - B_model, subgradient>; and R_hat(model) itself, because losses are not negative.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._training.certificate import CERTIFICATE_RADIUS
@@ -280,56 +279,26 @@ def _gap(
     # R_hat(B) >= R_hat(B_hat) + <B - B_hat, S>, and <B, S> >= -radius |S| in the class.
     S = G.T @ Z / Z.shape[0]
     choices.append((float(np.vdot(coef, S)) + radius * float(np.linalg.norm(S)), "subgradient at the model"))
-    own = _own_bound(estimator, risk, Z, C, coef, radius)
-    if own is not None:
-        choices.append((risk - own, "the estimator's dual bound"))
-    if not isinstance(estimator, SPOPlusRegressor) or own is None or estimator.alpha > 0:
-        reference = _reference_bound(estimator, Z, C, radius)
-        if reference is not None:
-            choices.append((risk - reference, "the dual bound of a reference without penalty"))
+    if isinstance(estimator, SPOPlusRegressor) and _minimizes(estimator, risk):
+        trained, proof = estimator, "the estimator's dual bound"
+    else:
+        proof = "the dual bound of a reference without penalty"
+        trained = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
+        with quiet:  # the bound is valid even if the fit stops early
+            trained.fit(Z[:, :-1], C)
+    if _covers(trained, Z, C, radius):
+        choices.append((risk - float(trained.lower_bound_), proof))
     gap, source = min(choices)
     return max(gap, 0.0), source
 
 
-def _own_bound(
-    estimator: LinearPredictor, risk: float, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float
-) -> float | None:
-    """Lower bound on the training risk over the class, from the estimator's own certificate; None if it has none."""
-    if not isinstance(estimator, SPOPlusRegressor) or estimator.surrogate_region is not None:
-        return None
-    alpha, l1 = float(estimator.alpha), float(estimator.l1_ratio)
-    if estimator.prior == "ridge" and alpha > 0:
-        return None  # the estimator does not store its ridge fit, whose norm the bound needs
-    prior_is_least_squares = estimator.prior == "least_squares"
-    prior = np.zeros_like(coef)
-    if prior_is_least_squares and alpha > 0:
-        fit = LinearRegression(fit_intercept=estimator.fit_intercept).fit(Z[:, :-1], C)
-        slopes = np.reshape(fit.coef_, coef[:, :-1].shape)
-        prior = np.column_stack([slopes, np.broadcast_to(fit.intercept_, coef.shape[0])])
-    # Decisions depend on a projection of the coefficients, which is not longer.
-    reach = radius + float(np.linalg.norm(prior))
-    penalty = alpha * (l1 * np.sqrt(coef.size) * reach + 0.5 * (1.0 - l1) * reach**2)
-    seen = coef - prior if prior_is_least_squares else np.column_stack([coef[:, :-1], np.zeros(coef.shape[0])])
-    own_penalty = alpha * (l1 * np.abs(seen).sum() + 0.5 * (1.0 - l1) * np.square(seen).sum())
-    # With weights, other data or changed coefficients, the certificate is for another problem.
-    if abs(estimator.objective_ - risk - own_penalty) > 1e-6 * max(abs(estimator.objective_), risk):
-        return None
-    everywhere = alpha > 0 and l1 < 1 and prior_is_least_squares
-    if not everywhere and not _covers(estimator, Z, C, coef, radius):
-        return None
-    return float(estimator.lower_bound_) - penalty
+def _minimizes(estimator: SPOPlusRegressor, risk: float) -> bool:
+    """Whether its objective is the training risk: with a penalty, weights or other data it is another one."""
+    alone = estimator.surrogate_region is None and not estimator.alpha > 0
+    return alone and abs(estimator.objective_ - risk) <= 1e-6 * max(abs(estimator.objective_), risk)
 
 
-def _reference_bound(estimator: LinearPredictor, Z: np.ndarray, C: np.ndarray, radius: float) -> float | None:
-    """Lower bound on the training risk over the class, from a fit without penalty; None if it does not cover them."""
-    reference = SPOPlusRegressor(estimator.region_, fit_intercept=bool(Z[0, -1]))
-    with quiet:  # the bound is valid even if the fit stops early
-        reference.fit(Z[:, :-1], C)
-    coef = np.column_stack([reference.coef_, reference.intercept_])
-    return float(reference.lower_bound_) if _covers(reference, Z, C, coef, radius) else None
-
-
-def _covers(estimator: LinearPredictor, Z: np.ndarray, C: np.ndarray, coef: np.ndarray, radius: float) -> bool:
+def _covers(estimator: LinearPredictor, Z: np.ndarray, C: np.ndarray, radius: float) -> bool:
     """Whether every model of the class is where a bound without ridge is proved (see ``skspo._training.objective``)."""
     d = C.shape[1]
     visible = project_visible(C, equalities_of(estimator.region_, d))
@@ -337,4 +306,5 @@ def _covers(estimator: LinearPredictor, Z: np.ndarray, C: np.ndarray, coef: np.n
     # Theta = (B diag(s), b + B m) / typical with means m and spreads s of the features, |s_k| <= max |x|.
     X = Z[:, :-1]
     scale = np.sqrt(2.0 + (X.shape[1] + 1.0) * np.square(X).max(initial=0.0))
-    return bool((radius + float(np.linalg.norm(coef))) * scale <= CERTIFICATE_RADIUS * typical)
+    size = float(np.hypot(np.linalg.norm(estimator.coef_), np.linalg.norm(estimator.intercept_)))
+    return bool((radius + size) * scale <= CERTIFICATE_RADIUS * typical)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..plotting._common import legend_above, pyplot
+from ..plotting._common import axes_for, legend_above, pyplot
 from ..regions.base import Region
 from .empirical import EmpiricalCalibration, empirical_calibration
 from .functions import CalibrationFunction
@@ -79,10 +79,8 @@ class CalibrationDisplay:
         ----------
         region, sampler, eps
             As for :func:`empirical_calibration`, which gets ``kwargs`` as well.
-        calibration : CalibrationFunction, optional
-            The theoretical lower bound.
-        ax : matplotlib Axes, optional
-            Axes to plot on; by default new ones are made.
+        calibration, ax
+            As in :meth:`from_result`.
 
         Returns
         -------
@@ -123,9 +121,7 @@ class CalibrationDisplay:
         -------
         display : CalibrationDisplay
         """
-        plt = pyplot("CalibrationDisplay")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.0, 4.0), layout="constrained")
+        ax = axes_for(self, ax, (6.0, 4.0))
         order = np.argsort(self.result.eps)
         eps, delta, low, high = (np.asarray(field)[order] for field in self.result[:4])
         seen = np.isfinite(delta)
@@ -138,5 +134,4 @@ class CalibrationDisplay:
                 (self.bound_,) = ax.plot(eps, bound, linestyle="--", color="black", label="proved lower bound")
         ax.set(xscale="log", yscale="log", xlabel="excess SPO risk", ylabel="excess SPO+ risk")
         legend_above(ax)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import orth
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length
 
@@ -31,9 +32,6 @@ from ..losses import check_costs, check_existing
 from ..regions.base import Region
 from ..regions.capabilities import equalities_of, project_visible
 from ..regions.check import check_region
-
-#: directions of features that are smaller, relative to the largest, are left out
-DEPENDENT = 1e-9
 
 
 class SymmetryTest(NamedTuple):
@@ -154,6 +152,5 @@ def _orthonormal(features: np.ndarray) -> np.ndarray:
     """Orthonormal basis of the columns and a constant."""
     spread = features.std(axis=0)
     scaled = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    U, sv, _ = np.linalg.svd(scaled, full_matrices=False)
-    U = U[:, sv > DEPENDENT * max(float(sv.max(initial=0.0)), 1e-300)]
+    U = orth(scaled)
     return np.column_stack([U, np.full(len(U), 1.0 / np.sqrt(len(U)))])

@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from .._utils.frames import check_columns, check_index
+from .._utils.errors import import_optional
+from .._utils.frames import check_columns, check_index, take_rows
+from .._utils.limits import BLOCK_ELEMENTS
 from .._utils.params import integer, optional
 from .._utils.scaling import check_largest
 from ..losses import check_existing, check_offset, check_weight
 from ..regions.base import Region
-
-#: default number of values (features and costs) in a chunk: 8 MB
-CHUNK_ELEMENTS = 2**20
 
 #: bytes of memory-mapped features and costs beyond which ``fit`` reads them in chunks
 IN_MEMORY_LIMIT = 2**28
@@ -50,13 +49,8 @@ class Chunk(NamedTuple):
 
     def take(self, rows: slice) -> Chunk:
         """Some of the rows."""
-        X, y, weight, offset = self
-        known = offset is not None and np.ndim(offset) == np.ndim(y)
-        by_row: tuple[Any, ...] = (X, y, weight, offset if known else None)
-        X, y, weight, each = (
-            array.iloc[rows] if hasattr(array, "iloc") else None if array is None else array[rows] for array in by_row
-        )
-        return Chunk(X, y, weight, each if known else offset)
+        by_row = self if self.offset is not None and np.ndim(self.offset) == np.ndim(self.y) else self[:3]
+        return Chunk(*(take_rows(array, rows) for array in by_row), *self[len(by_row) :])
 
     def arrays(self, region: Region | None = None) -> Chunk:
         """Same rows as float arrays, costs with two dimensions, 0 where none exists; values are not checked."""
@@ -178,7 +172,8 @@ class ChunkedData:
         check_columns({"y": y, "offset": offset}, None)
         n = X.shape[0]
         optional(integer(1))("chunk_rows", chunk_rows)
-        step = default_rows(X, y) if chunk_rows is None else int(chunk_rows)
+        width = int(np.prod(X.shape[1:])) + int(np.prod(y.shape[1:]))
+        step = max(1, BLOCK_ELEMENTS // width) if chunk_rows is None else int(chunk_rows)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         known = None if offset is None else np.asarray(offset)
         by_row = known is not None and known.ndim > 0 and known.shape[0] == n and known.ndim == y.ndim
@@ -187,10 +182,7 @@ class ChunkedData:
             for start in range(0, n, step):
                 rows = slice(start, min(start + step, n))
                 yield Chunk(
-                    X[rows],
-                    y[rows],
-                    None if weight is None else weight[rows],
-                    known[rows] if by_row and known is not None else known,
+                    X[rows], y[rows], take_rows(weight, rows), known[rows] if by_row and known is not None else known
                 )
 
         return cls(read)
@@ -249,17 +241,14 @@ class ChunkedData:
         data : ChunkedData
             Its chunks are data frames, so that the model knows the names of its features.
         """
-        try:
-            import pyarrow.dataset as pads
-        except ImportError as error:
-            raise ImportError("ChunkedData.from_parquet needs pyarrow: pip install pyarrow") from error
+        pads = import_optional("pyarrow.dataset", "pyarrow", who="ChunkedData.from_parquet", install="pyarrow")
         columns = [*features, *costs, *([] if sample_weight is None else [sample_weight])]
         table = pads.dataset(path, format="parquet")
         missing = [name for name in columns if name not in table.schema.names]
         if missing:
             raise ValueError(f"There are no columns {missing} in {path}; it has {table.schema.names}.")
         optional(integer(1))("chunk_rows", chunk_rows)
-        step = max(1, CHUNK_ELEMENTS // len(columns)) if chunk_rows is None else int(chunk_rows)
+        step = max(1, BLOCK_ELEMENTS // len(columns)) if chunk_rows is None else int(chunk_rows)
 
         def read() -> Iterator[Chunk]:
             # Read few batches ahead, so that memory is bounded by chunks and not by files.
@@ -277,18 +266,7 @@ def _sliceable(array: ArrayLike) -> np.ndarray:
     return cast("np.ndarray", array) if hasattr(array, "shape") else np.asarray(array)
 
 
-def default_rows(X: np.ndarray, y: np.ndarray) -> int:
-    """Rows of a chunk of about 8 MB."""
-    width = int(np.prod(X.shape[1:])) + int(np.prod(y.shape[1:]))
-    return max(1, CHUNK_ELEMENTS // width)
-
-
 def is_large_memmap(X: object, y: object) -> bool:
     """Whether arrays are memory-mapped and too large to be copied into memory."""
     mapped = any(isinstance(array, np.memmap) for array in (X, y))
     return mapped and sum(getattr(array, "nbytes", 0) for array in (X, y)) > IN_MEMORY_LIMIT
-
-
-def is_dask(*arrays: object) -> bool:
-    """Whether any of the arguments is a dask collection; does not import dask."""
-    return any(type(array).__module__.partition(".")[0] in ("dask", "dask_expr") for array in arrays)

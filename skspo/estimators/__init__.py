@@ -3,11 +3,14 @@
 from ._classifier import CostSensitiveClassifier
 from ._cv import SPOPlusRegressorCV
 from ._decide import chosen, cross_val_decide, decide
-from ._estimated_cost import EstimatedCost, estimated_cost
+from ._estimated_cost import EstimatedCost as EstimatedCost
+from ._estimated_cost import estimated_cost
 from ._feedback import PartialFeedbackRegressor
-from ._held_out import HeldOutRisk, held_out_risk
+from ._held_out import HeldOutRisk as HeldOutRisk
+from ._held_out import held_out_risk
 from ._mlp import SPOMLPRegressor
-from ._report import DecisionReport, decision_report
+from ._report import DecisionReport as DecisionReport
+from ._report import decision_report
 from ._spo import SPORegressor
 from ._spo_cv import SPORegressorCV
 from ._spo_plus import SPOPlusRegressor, spo_plus_path
@@ -16,9 +19,6 @@ from ._two_stage import TwoStageRegressor
 
 __all__ = [
     "CostSensitiveClassifier",
-    "DecisionReport",
-    "EstimatedCost",
-    "HeldOutRisk",
     "PartialFeedbackRegressor",
     "SPOMLPRegressor",
     "SPOPlusRegressor",

@@ -1,17 +1,19 @@
-"""``decide``, ``score`` and ``report`` of all estimators."""
+"""``fit``, ``predict``, ``decide``, ``score`` and ``report`` of all regressors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._training.fitted import check_frames, check_metadata, decision_names, metadata_checked
 from .._utils.errors import import_pandas
+from .._utils.frames import is_dask
 from .._utils.types import RegionParams
 from .._utils.versioning import VersionedState
-from ..data.chunks import is_dask
 from ..losses import check_offset
 from ..metrics import normalized_spo_loss
 from ..regions._names import default_names
@@ -23,15 +25,139 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
+class PartialFitMixin:
+    """``partial_fit`` of estimators that can be trained chunk by chunk."""
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+    ) -> Self:
+        """Train with one more pass over a chunk of data; the first chunk sets the typical size of features and costs.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, region_params
+            As in ``fit``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+        self._partial_fit(X, y, **known)  # type: ignore[attr-defined]
+        return self
+
+
+class GroupsFitMixin:
+    """``fit`` of estimators that choose something by cross-validation."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Choose by cross-validation, and fit the model to all data.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, region_params
+            As in :meth:`SPOPlusRegressor.fit`.
+        groups : array-like of shape (n_samples,), optional
+            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
+            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
+            groups, not samples.
+
+        Returns
+        -------
+        self : estimator
+        """
+        known = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params, "groups": groups}
+        self._fit(X, y, **known)  # type: ignore[attr-defined]
+        return self
+
+
 class DecisionMixin(VersionedState):
     """``decide`` and ``score`` for every estimator that predicts costs and has a fitted ``region_``."""
 
     region_: Region
     _fitted_with: frozenset[str]
 
-    if TYPE_CHECKING:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
+    ) -> Self:
+        """Fit the model.
 
-        def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray: ...
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples, d) or (n_samples,)
+            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
+            decision is always 0, see :meth:`Region.possible`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights of the samples; below 1e-280 of the largest they count as zero.
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model is to predict.
+        region_params : dict of array-like, or the like, optional
+            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._fit(X, y, sample_weight=sample_weight, offset=offset, region_params=region_params)
+        return self
+
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> object:
+        """Learn from features, costs and what else ``fit`` gets."""
+        raise NotImplementedError
+
+    #: whether predictions of dask collections are lazy
+    _predicts_lazily = False
+
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict costs; a model that is trained for its decisions predicts scores for deciding.
+
+        The differences of scores matter, and not their size: without a penalty they may be many times as large as the
+        costs, or as small.  ``predict_rescaled`` returns them in the size of the costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        offset : array-like of shape (n_samples, d) or (d,), optional
+            Known part of the costs: the cost is the offset plus what the model predicts.
+
+        Returns
+        -------
+        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional (and had no totals)
+        """
+        check_is_fitted(self)
+        check_frames(self, X=X, offset=offset)
+        check_metadata(self, "predict", offset=offset)
+        if self._predicts_lazily and is_dask(X):
+            from ._dask import map_partitions
+
+            return map_partitions(self, "predict", X, offset)
+        if getattr(X, "ndim", 2) == 2:  # anything else is refused by ``_predict_costs``
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return self._plus(self._predict_costs(X), offset)
+
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
+        """Predictions less the offset, in the shape of y, for features whose values are not checked yet."""
+        raise NotImplementedError
 
     def predict_rescaled(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Predictions in the size of the costs, for reading: ``predict`` times one positive number.
@@ -105,19 +231,14 @@ class DecisionMixin(VersionedState):
         check_frames(self, X=X, offset=offset, region_params=region_params)
         check_metadata(self, "decide", offset=offset, region_params=region_params)
         if is_dask(X):
-            from ._dask import map_decide
+            from ._dask import map_partitions
 
             if as_frame:
                 raise ValueError("as_frame=True cannot be combined with dask collections; decide in partitions.")
-            return map_decide(self, X, offset, region_params)
+            return map_partitions(self, "decide", X, offset, region_params)
         region, C_hat = self._predicted(X, offset, region_params)
         W = region.decide(C_hat)
-        if not as_frame:
-            return W
-        pd = import_pandas()
-        names = self._decision_names(W.shape[1])
-        columns = default_names(W.shape[1]) if names is None else names
-        return pd.DataFrame(W, columns=columns, index=getattr(X, "index", None))
+        return as_data_frame(W, decision_names(self, self.region_, W.shape[1]), X) if as_frame else W
 
     def chosen(
         self, X: ArrayLike, offset: ArrayLike | None = None, region_params: RegionParams | None = None
@@ -126,11 +247,8 @@ class DecisionMixin(VersionedState):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model predicts.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
+        X, offset, region_params
+            As in ``decide``.
 
         Returns
         -------
@@ -152,10 +270,6 @@ class DecisionMixin(VersionedState):
         C_hat = C_hat[:, None] if C_hat.ndim == 1 else C_hat
         return self.region_.with_rows(region_params, *C_hat.shape), C_hat
 
-    def _decision_names(self, d: int) -> np.ndarray | None:
-        """Names of the costs of ``fit``, or of the region; None if there are none."""
-        return decision_names(self, self.region_, d)
-
     def score(
         self,
         X: ArrayLike,
@@ -171,15 +285,12 @@ class DecisionMixin(VersionedState):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X, offset, region_params
+            As in ``decide``.
         y : array-like of shape (n_samples, d)
             True costs (values, if the region maximizes), offset included.  A data frame must have the columns of
             ``fit``, in the same order.
         sample_weight : array-like of shape (n_samples,), optional
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model predicts.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
         Returns
         -------
@@ -239,3 +350,13 @@ class DecisionMixin(VersionedState):
         tags.target_tags.single_output = False
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def as_data_frame(W: np.ndarray, names: np.ndarray | None, X: object) -> pd.DataFrame:
+    """Decisions as a data frame with the index of the features."""
+    columns = default_names(W.shape[1]) if names is None else names
+    return import_pandas().DataFrame(W, columns=columns, index=getattr(X, "index", None))
+
+
+class DecisionRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Base class of the regressors of costs."""

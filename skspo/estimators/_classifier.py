@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._training.inputs import feature_attributes, set_fitted
+from .._training.inputs import set_fitted
 from .._utils.cost_matrix import read_cost_matrix, read_costs
 from .._utils.errors import warn_once
 from .._utils.frames import check_index
@@ -34,6 +33,7 @@ from ..regions.simplex import Simplex
 from ._compose import find_model, fit_with, with_region
 from ._cv import SPOPlusRegressorCV
 from ._folds import N_FOLDS, Splits, Splitter
+from ._two_stage import noted_features
 
 
 class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -110,14 +110,8 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         self.estimator = estimator
         self.cv = cv
 
-    # -- fit -----------------------------------------------------------------------------------------------------------
-
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        costs: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, costs: ArrayLike | None = None
     ) -> CostSensitiveClassifier:
         """Fit the model of costs.
 
@@ -150,8 +144,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         check_classification_targets(labels)
         check_consistent_length(X, labels)
         check_index(X=X, y=y, sample_weight=sample_weight, costs=costs)
-        noted = copy(self)
-        validate_data(noted, X, skip_check_array=True)
+        attributes = noted_features(self, X)
         weight = check_weight(sample_weight, X)
         classes, number = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
@@ -172,12 +165,8 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
             C = read_costs(costs, len(labels), classes)
             if (np.ptp(C, axis=1) == 0).all():
                 raise ValueError("costs: all classes cost the same in every sample, so there is nothing to learn.")
-        learned = {
-            "classes_": classes,
-            "cost_matrix_": matrix,
-            "estimator_": self._fit_model(X, labels, C, weight),
-        }
-        set_fitted(self, learned | feature_attributes(noted))
+        model = self._fit_model(X, labels, C, weight)
+        set_fitted(self, attributes | {"classes_": classes, "cost_matrix_": matrix, "estimator_": model})
         return self
 
     def _cost_matrix(self, classes: np.ndarray, number: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -245,8 +234,6 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             return list(check_cv(cv, labels, classifier=True).split(X, labels))
 
-    # -- use -----------------------------------------------------------------------------------------------------------
-
     def predict_costs(self, X: ArrayLike) -> np.ndarray:
         """Predicted cost of each label.
 
@@ -299,11 +286,7 @@ class CostSensitiveClassifier(VersionedState, MetaEstimatorMixin, ClassifierMixi
         return self.classes_[C_hat.argmin(axis=1)]
 
     def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        costs: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, costs: ArrayLike | None = None
     ) -> float:
         """Minus the mean cost of the predicted labels.
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
 
 from .._training.design import apply_model
@@ -24,14 +24,14 @@ from .._training.inputs import TrainingData, restore_rng_on_failure
 from .._training.run import Run
 from .._utils.frames import check_index
 from .._utils.limits import Deadline
-from .._utils.params import BOOL, Check, integer, number, optional
+from .._utils.params import BOOL, Check, check_params, integer, number, optional
 from .._utils.progress import Activity
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import Solver
-from ._base import DecisionMixin
-from ._folds import Parts, Score, Search, Splits, Splitter, cv_splits, held_out_predictions, search_penalty
+from ._base import DecisionMixin, DecisionRegressor, GroupsFitMixin
+from ._folds import Fold, Parts, Search, Splits, Splitter, choose, cv_splits, fit_folds, held_out_predictions
 from ._linear import LinearSPOPlusMixin
 from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
 
@@ -39,7 +39,7 @@ from ._path import PathPoint, PenaltyPath, alpha_grid, warn_about
 CV_TOL = 1e-3
 
 
-class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOPlusRegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     """Linear model of costs, trained for its decisions, with a cross-validated penalty.
 
     With few samples the exact minimizer of the SPO+ loss overfits.  This estimator shrinks it towards least squares, or
@@ -63,11 +63,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     prior : {"zero", "least_squares", "ridge"}, default="least_squares"
         The model to which the penalty shrinks, as in :class:`SPOPlusRegressor`.  With many features for the number of
         samples, such as products of features or kernel features, least squares overfits, and "ridge" is better.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    shared : bool, default=False
-        Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
-        one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
+    fit_intercept, shared, solver
+        As in :class:`SPOPlusRegressor`.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.  With ``groups`` in
         ``fit``, None and numbers mean folds of whole groups.
@@ -76,8 +73,6 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         unless the SPO loss of another candidate is lower by more than two standard errors, as happens with skewed
         costs; and "spo_loss" if the region's oracle is found not to be optimal (see :class:`OracleRegion`).  Any other
         scikit-learn scorer, also ``make_spo_scorer(region)``, is averaged over folds.
-    solver : {"auto", "lbfgs", "newton", "intervals", "interior-point", "conic", "bundle", "dual", "sgd"} or Solver
-        As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         Relative duality gap to reach in the fit to all data.
     max_iter : int or None, default=None
@@ -96,10 +91,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         If that is too short for a fit, some models are copied to the next smaller candidates.
     n_jobs : int or None, default=None
         Number of folds fitted at the same time; None means 1, and -1 as many as there are cores.
-    random_state : int, RandomState instance or None, default=None
-        Order of the samples in sgd.
-    verbose : int, default=0
-        1 prints progress.
+    random_state, verbose
+        As in :class:`SPOPlusRegressor`.
 
     Attributes
     ----------
@@ -115,10 +108,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         Held-out predictions of the chosen alpha, offset included: of models that were fitted without the fold of the
         sample, which has helped to choose alpha.  The mean if a sample is held out more than once, NaN if it never is.
         Only if ``store_cv_predictions=True``.
-    coef_ : ndarray of shape (d, n_features), or (q,) if shared
-        Coefficients for features and costs as given.
-    intercept_ : ndarray of shape (d,), or float if shared
-        Intercept.
+    coef_, intercept_
+        Of the fit to all data, for features and costs as given.
     feature_scale_ : ndarray of shape (n_features,), or (q,) if shared
         Spread of each feature in the training data.
     cost_scale_ : float
@@ -126,16 +117,8 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
     objective_, lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the fit to all data, as in :class:`SPOPlusRegressor`; ``objective_`` is in units of cost, penalty included.
         ``solver_`` is the name of the prior, such as "least_squares", if ``alpha_`` is infinite.
-    prediction_factor_ : float
+    prediction_factor_, region_, n_features_in_, feature_names_in_, cost_names_in_
         As in :class:`SPOPlusRegressor`.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
@@ -215,50 +198,21 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SPOPlusRegressorCV:
-        """Choose the penalty by cross-validation and fit the model to all data.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-        groups : array-like of shape (n_samples,), optional
-            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
-            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
-            groups, not samples.
-
-        Returns
-        -------
-        self : SPOPlusRegressorCV
-        """
-        self._fit(X, y, sample_weight, offset, region_params, groups)
-        return self
-
     def _fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
         groups: ArrayLike | None = None,
         splits: Splits | None = None,
         parts: Parts | None = None,
+        **known: Any,
     ) -> tuple[TrainingData, Search]:
         """Fit; a stack gives its own folds, and needs what happened on them."""
-        self._check_params()
+        check_params(self)
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
-        data, plain, region, training_region = self._check_data(X, y, sample_weight, offset, region_params, deadline)
-        if not self._pooled and (offset is not None or region_params is not None):
+        data, plain, region, training_region = self._check_data(X, y, deadline, **known)
+        if not self._pooled and any(known.get(name) is not None for name in ("offset", "region_params")):
             raise ValueError(
                 f"scoring={self.scoring!r} is not told about offset and region_params. Use scoring=None, 'spo_loss' or "
                 "'spo_plus_loss', or GridSearchCV with metadata routing."
@@ -305,34 +259,40 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
             objective = self._training_problem(training_region, data)
         alphas = alpha_grid(objective, Run(deadline), self.alphas, int(self.n_alphas), float(self.l1_ratio))
         n_fits = len(splits) * len(alphas)
+        codes = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         activity = Activity(type(self).__name__, self.verbose, n_fits + 1, "fits")
         with activity, restore_rng_on_failure(self, self.random_state):
-            search = search_penalty(
-                region,
-                training_region,
-                data,
-                splits,
-                alphas,
-                deadline,
-                n_jobs=self.n_jobs,
-                patience=self.patience,
-                pooled=self._pooled,
-                guarded=self.scoring is None,
-                groups=groups,
-                activity=activity,
-                make_objective=self._training_problem,
-                l1_ratio=float(self.l1_ratio),
-                options=self._options()._replace(tol=self._cv_tol),
-                score=self._score_function(plain),
-                parts=parts,
+            scorer = None if self._pooled else check_scoring(self, self.scoring)
+            score = Criterion(plain, scorer, by_spo_loss=self.scoring == "spo_loss")
+            folds = [
+                Fold(
+                    region,
+                    training_region,
+                    data,
+                    *rows,
+                    make_objective=self._training_problem,
+                    l1_ratio=float(self.l1_ratio),
+                    options=self._options()._replace(tol=self._cv_tol),
+                    score=score,
+                    n_fits=n_fits,
+                    name=f"fold {k + 1} of {len(splits)}",
+                    parts=parts,
+                    groups=codes,
+                )
+                for k, rows in enumerate(splits)
+            ]
+            pooled, guarded = self._pooled, self.scoring is None
+            folds, table = fit_folds(
+                folds, alphas, deadline, self.n_jobs, self.patience, pooled=pooled, guarded=guarded, activity=activity
             )
+            best = choose(folds, table, guarded=guarded)
+            search = Search(folds, table, alphas, best, splits, guarded)
             path = PenaltyPath(objective, Run(deadline, n_fits=n_fits), float(self.l1_ratio), self._options())
             activity.update("fit to all data")
-            (final,) = path.extend(alphas[search.best : search.best + 1], deadline)
-            score = search.table.mean(search.table.scores)[search.best]
+            (final,) = path.extend(alphas[best : best + 1], deadline)
             activity.finish(
-                f"alpha {alphas[search.best]:.3g}, number {search.best + 1} of {len(alphas)}, is best with a mean "
-                f"held-out score of {score:.6g}; gap {final.outcome.gap:.1e}"
+                f"alpha {alphas[best]:.3g}, number {best + 1} of {len(alphas)}, is best with a mean held-out score of "
+                f"{table.mean(table.scores)[best]:.6g}; gap {final.outcome.gap:.1e}"
             )
         return search, final
 
@@ -348,22 +308,6 @@ class SPOPlusRegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Re
 
     def _training_problem(self, region: Region, data: TrainingData) -> InMemoryObjective:
         return self._objective(SPOPlusLoss(region), data, standardized=True)
-
-    def _score_function(self, region: Region) -> Score:
-        """Return a function of a model, its mean SPO and SPO+ losses on held-out data, and these data."""
-        if self._pooled:
-            return minus_spo if self.scoring == "spo_loss" else minus_spo_plus
-        return UserScore(check_scoring(self, self.scoring), region)
-
-
-def minus_spo(point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
-    """Score by the SPO loss."""
-    return -spo
-
-
-def minus_spo_plus(point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
-    """Score by the SPO+ loss."""
-    return -spo_plus
 
 
 class KnownLinearRegressor(DecisionMixin, RegressorMixin, BaseEstimator):
@@ -394,13 +338,16 @@ class KnownLinearRegressor(DecisionMixin, RegressorMixin, BaseEstimator):
 
 
 @dataclass
-class UserScore:
-    """Score of a scikit-learn scorer."""
+class Criterion:
+    """Score of a model on held-out data: minus its mean SPO or SPO+ loss there, or that of a scikit-learn scorer."""
 
-    scorer: Callable[..., float]
     region: Region
+    scorer: Callable[..., float] | None
+    by_spo_loss: bool
 
     def __call__(self, point: PathPoint, spo: float, spo_plus: float, data: TrainingData) -> float:
+        if self.scorer is None:
+            return -spo if self.by_spo_loss else -spo_plus
         one_cost = data.input_attributes["_y_is_1d"]
         model = KnownLinearRegressor(*point.objective.to_user(point.result.coef), self.region, one_cost=one_cost)
         known = {} if data.weight is None else {"sample_weight": data.weight}

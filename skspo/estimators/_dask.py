@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._training.dask_rows import DaskRows, _example, _is_frame, _partitions, import_dask
 from .._training.fitted import metadata_checked
+from .._utils.errors import errors_note
 from .._utils.types import RegionParams
 from ..data.chunks import Chunk
 from ..metrics import _spo_losses, normalize
@@ -21,33 +22,25 @@ if TYPE_CHECKING:
     from ._base import DecisionMixin
 
 
-def map_predict(estimator: object, X: object, offset: object = None) -> Any:
-    """Lazy ``predict``: a dask array with the partitions of X."""
-    return _map(estimator, "predict", X, offset)
-
-
-def map_decide(estimator: object, X: object, offset: object = None, region_params: RegionParams | None = None) -> Any:
-    """Lazy ``decide``: a dask array with the partitions of X; ``region_params`` are single values."""
-    return _map(estimator, "decide", X, offset, **_single(region_params))
-
-
-def _single(region_params: RegionParams | None) -> dict[str, RegionParams]:
-    """``region_params`` as keyword argument of every partition, if there are any."""
-    if region_params is None:
-        return {}
-    if not isinstance(region_params, Mapping):
+def _check_single(region_params: RegionParams | None) -> None:
+    """Raise an error if ``region_params`` are not single values, which serve every partition."""
+    if region_params is not None and not isinstance(region_params, Mapping):
         raise ValueError(
             "With dask collections region_params must be a dict of single values that serve all rows, such as "
             f"{{'capacity': 17}}; got {type(region_params).__name__}."
         )
-    return {"region_params": region_params}
 
 
-def _map(estimator: object, method: str, X: object, offset: object, **single: RegionParams) -> Array:
+def map_partitions(
+    estimator: object, method: str, X: object, offset: object = None, region_params: RegionParams | None = None
+) -> Any:
+    """Lazy ``predict`` or ``decide``: a dask array with the partitions of X; ``region_params`` are single values."""
     dask = import_dask()
     import dask.array as da
 
     check_is_fitted(estimator)
+    _check_single(region_params)
+    single = {} if region_params is None else {"region_params": region_params}
     # Predict one row, to find the shape of the output and to check the features.
     with metadata_checked():
         columns = getattr(estimator, method)(_example(X), **single).shape[1:]
@@ -75,14 +68,8 @@ def _call(
         return getattr(estimator, method)(X, offset=offset, **single) if X.shape[0] else np.zeros((0, *shape))
 
 
-@contextmanager
-def _in_partition(partition: int) -> Iterator[None]:
-    """Add the number of the partition to errors."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"This is about partition {partition}; rows are counted within it.")
-        raise
+def _in_partition(partition: int) -> AbstractContextManager[None]:
+    return errors_note(f"This is about partition {partition}; rows are counted within it.")
 
 
 def score_partitions(
@@ -95,7 +82,7 @@ def score_partitions(
 ) -> float:
     """Minus the normalized SPO loss, computed from sums over partitions."""
     check_is_fitted(estimator)
-    _single(region_params)  # checks them
+    _check_single(region_params)
     rows = DaskRows(estimator, X, y, sample_weight, offset, None)
     model = rows._dask.delayed(estimator)
     run = rows._dask.delayed(_score)

@@ -23,18 +23,17 @@ from .._training.fitted import (
     metadata_checked,
 )
 from .._training.inputs import check_ndim
-from .._utils.errors import import_pandas
+from .._utils.frames import as_rows, take_rows
 from .._utils.limits import count_workers
 from .._utils.params import N_JOBS
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_offset, check_weight
-from ..regions._names import default_names
 from ..regions._row_params import repeat_single, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._base import DecisionMixin
+from ._base import DecisionMixin, as_data_frame
 from ._compose import check_same, find_model, fit_with, predicts_labels, with_region
-from ._folds import Splitter, cv_splits, take_rows
+from ._folds import Splitter, cv_splits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,9 +100,7 @@ def decide(
     W: np.ndarray = _call("decide", estimator, X, region, offset, region_params)
     if not as_frame:
         return W
-    names = decision_names(estimator, fitted_region(estimator, region), W.shape[1])
-    columns = default_names(W.shape[1]) if names is None else names
-    return import_pandas().DataFrame(W, columns=columns, index=getattr(X, "index", None))
+    return as_data_frame(W, decision_names(estimator, fitted_region(estimator, region), W.shape[1]), X)
 
 
 def _call(
@@ -165,16 +162,8 @@ def chosen(
 
     Parameters
     ----------
-    estimator : fitted estimator
+    estimator, X, region, offset, region_params
         As in :func:`decide`.
-    X : array-like of shape (n_samples, n_features)
-        Features, as ``estimator.predict`` takes them.
-    region : Region or None, default=None
-        Where decisions are made, for regressors that have no region.  None means that of the model inside.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs: the cost is the offset plus what the model predicts.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
 
     Returns
     -------
@@ -220,8 +209,8 @@ def cross_val_decide(
     X : array-like of shape (n_samples, n_features)
     C : array-like of shape (n_samples, d)
         True costs.
-    region : Region or None, default=None
-        Where decisions are made, for regressors that have no region.  None means that of the model inside.
+    region
+        As in :func:`decide`.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.  No sample may be held
         out twice.
@@ -277,17 +266,12 @@ def cross_val_decide(
     costs = values.reshape(len(values), -1)
     if not hasattr(C, "iloc"):
         C = values
-    if not hasattr(X, "iloc"):  # models may need the names and types of columns
-        X = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, input_name="X")
+    X = as_rows(X, accept_sparse="csr")
     if isinstance(region_params, Mapping):
         region_params = row_params(**repeat_single(region_params, *costs.shape))
     check_consistent_length(X, costs, groups, region_params)
     weight = check_weight(sample_weight, X)
-    known = {
-        "sample_weight": weight,
-        "offset": check_offset(offset, costs.shape),
-        "region_params": region_params,
-    }
+    known = {"sample_weight": weight, "offset": check_offset(offset, costs.shape), "region_params": region_params}
     _check_routing(model, known)
     splits = cv_splits(cv, X, costs, weight, groups, scored=False)
     counts = np.bincount(np.concatenate([np.arange(len(costs))[test] for _, test in splits]), minlength=len(costs))
@@ -308,10 +292,7 @@ def _fit_and_decide(
     model: BaseEstimator, X: Any, C: ArrayLike, known: dict[str, Any], train: np.ndarray, test: np.ndarray
 ) -> np.ndarray:
     """Decisions for the held-out samples of a split."""
-    fit, later = (
-        {name: None if value is None else take_rows(value, rows) for name, value in known.items()}
-        for rows in (train, test)
-    )
+    fit, later = ({name: take_rows(value, rows) for name, value in known.items()} for rows in (train, test))
     fitted = fit_with(clone(model), take_rows(X, train), take_rows(C, train), **fit)
     return _call("decide", fitted, take_rows(X, test), None, later["offset"], later["region_params"])
 

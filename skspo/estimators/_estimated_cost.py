@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_array
 
 from .._training.fitted import check_frames, deciding_model
 from .._training.inputs import say_training_share, training_share
-from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
-from .._utils.frames import check_index
+from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms, mean_and_error
+from .._utils.frames import as_rows, check_index, take_rows
 from .._utils.params import one_of
 from .._utils.types import Predictor, RandomState, RegionParams
 from ..regions.base import Region
@@ -156,11 +156,8 @@ def estimated_cost(
         As in :class:`PartialFeedbackRegressor`; ``propensity`` may have one row for each sample.
     groups : array-like of shape (n_samples,), optional
         Labels of samples that depend on each other: standard errors and intervals count groups.
-    sample_weight : array-like of shape (n_samples,), optional
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample.
+    sample_weight, offset, region_params
+        As in :meth:`PartialFeedbackRegressor.fit`.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, RandomState or None, default=0
@@ -203,7 +200,7 @@ def estimated_cost(
     """
     check_level("level", level)
     check_method("method", method)
-    model = None if _is_decisions(policy) else policy
+    model = policy if hasattr(policy, "predict") else None
     known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
     fitted = deciding_model(model)
     region = getattr(fitted, "region_", None) if region is None else region
@@ -215,9 +212,9 @@ def estimated_cost(
     if decisions is None or np.ndim(y) == 2:
         check_frames(model, region, X=X, y=y, groups=groups, **known)
     check_index(X=X, y=y, decisions=decisions, groups=groups)
-    rows = X if hasattr(X, "iloc") else check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+    rows = as_rows(X)
     shared = bool(getattr(fitted, "shared", False))
-    log, view, checked = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
+    log, view = read_log(rows, y, decisions, propensity, region, shared=shared, **known)
     n, d = log.C.shape
     W = _decisions_of(policy, "policy", X, view, n, d, offset, region_params)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
@@ -225,34 +222,30 @@ def estimated_cost(
     past = isinstance(other, str)
     if past and (other != "past" or log.W is None):
         raise ValueError(f"other must be a policy, its decisions, or 'past' if decisions are given, got {other!r}.")
-    whole = target if checked["offset"] is None else target + checked["offset"]
-    values = [np.einsum("ij,ij->i", whole, W)]
+    values = [np.einsum("ij,ij->i", target, W)]
     if past:
-        assert log.W is not None
         seen = log.z if log.z is not None else np.einsum("ij,ij->i", np.nan_to_num(log.C), log.W)
-        values.append(seen if checked["offset"] is None else seen + np.einsum("ij,ij->i", checked["offset"], log.W))
+        values.append(seen if log.offset is None else seen + np.einsum("ij,ij->i", log.offset, log.W))
     elif other is not None:
         V = _decisions_of(other, "other", X, view, n, d, offset, region_params)
-        values.append(np.einsum("ij,ij->i", whole, V))
+        values.append(np.einsum("ij,ij->i", target, V))
     found = np.isfinite(values[0])  # rows that are never held out have no estimate
     values = [value[found] for value in values]
-    weight = None if log.weight is None else log.weight[found]
+    weight = take_rows(log.weight, found)
     labels = None if groups is None else np.asarray(groups)[found]
     terms = group_terms(np.column_stack(values), weight, labels)
     bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(seed))
-    cost, error = mean_and_error(values[0], weight, labels)
-    against, difference, gap = np.nan, np.nan, np.nan
-    if len(values) > 1:
-        against = mean_and_error(values[1], weight, labels)[0]
-        difference, gap = mean_and_error(values[0] - values[1], weight, labels)
+    # Without another policy: NaN.
+    against = values[1] if len(values) > 1 else np.full_like(values[0], np.nan)
+    means, errors = mean_and_error(np.column_stack([values[0], against, values[0] - against]), weight, labels)
     lost = unidentified(log, view)
     return EstimatedCost(
-        cost=cost,
-        standard_error=error,
+        cost=float(means[0]),
+        standard_error=float(errors[0]),
         interval=bootstrap.interval(1, 0),
-        other_cost=against,
-        difference=difference,
-        difference_standard_error=gap,
+        other_cost=float(means[1]),
+        difference=float(means[2]),
+        difference_standard_error=float(errors[2]),
         difference_interval=NO_INTERVAL if len(values) == 1 else bootstrap.interval(1, 0, minus=2),
         level=float(level),
         method=method,
@@ -274,9 +267,9 @@ def _target(
     seed: int,
     n_jobs: int | None,
 ) -> tuple[str, np.ndarray]:
-    """Name of the nuisance, and pseudo-costs of all samples, less the offset."""
+    """Name of the nuisance, and pseudo-costs of all samples."""
     if log.complete:
-        return "", np.nan_to_num(log.C)
+        return "", log.with_offset(np.nan_to_num(log.C))
     splits = cv_splits(cv, log.X, log.C, log.weight, groups, scored=False)
     chances = Nuisances(log, splits, fit_propensity(propensity, log), n_jobs)
     P = None if method == DIRECT else propensities(log, chances)
@@ -284,10 +277,6 @@ def _target(
         return "", pseudo_costs(log, np.zeros_like(log.C), P, PINV)
     name, nuisances, _ = choose_nuisance(log, splits, nuisance, seed, n_jobs)
     return name, pseudo_costs(log, nuisances.held_out(), P, PINV if method == ROBUST else method)
-
-
-def _is_decisions(policy: object) -> bool:
-    return not hasattr(policy, "predict")
 
 
 def _decisions_of(
@@ -301,7 +290,7 @@ def _decisions_of(
     region_params: RegionParams | None,
 ) -> np.ndarray:
     """Decisions of a policy, which may be decisions already."""
-    if not _is_decisions(policy):
+    if hasattr(policy, "predict"):
         own = None if deciding_model(policy) is not None else view
         return decide(policy, X, region=own, offset=offset, region_params=region_params)
     W = check_array(align(policy, None, view), dtype=np.float64, ensure_2d=False, input_name=name)
@@ -310,27 +299,13 @@ def _decisions_of(
     return W
 
 
-def mean_and_error(values: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None) -> tuple[float, float]:
-    """Weighted mean, and its standard error; samples of a group may depend on each other."""
-    share, total = group_terms(values[:, None], weight, groups).T
-    mean = float(total.sum())
-    if len(share) < 2:
-        return mean, np.nan
-    return mean, float(np.sqrt(len(share) / (len(share) - 1) * np.square(total - mean * share).sum()))
-
-
-def estimate(log: Log, W: np.ndarray, target: np.ndarray, known: dict[str, Any]) -> float:
-    """Weighted mean cost of decisions for these pseudo-costs, which are less the offset."""
-    whole = target if known["offset"] is None else target + known["offset"]
-    return float(np.average(np.einsum("ij,ij->i", whole, W), weights=log.weight))
-
-
 def choose_method(values: np.ndarray, log: Log, groups: ArrayLike | None) -> tuple[str, dict[str, float]]:
     """Choose "doubly_robust" if held-out costs, the second row of ``values``, are lower by some standard errors."""
     held = np.flatnonzero(np.isfinite(values).all(axis=0))
-    weight = None if log.weight is None else log.weight[held]
+    weight = take_rows(log.weight, held)
     labels = None if groups is None else np.asarray(groups)[held]
-    direct, robust = (mean_and_error(row[held], weight, labels)[0] for row in values)
-    gain, error = mean_and_error(log.worst * (values[0] - values[1])[held], weight, labels)
-    results = {DIRECT: direct, ROBUST: robust, "standard_error": error}
-    return ROBUST if gain > SIGNIFICANT * error else DIRECT, results
+    direct, robust = values[:, held]
+    columns = np.column_stack([direct, robust, log.worst * (direct - robust)])
+    means, errors = mean_and_error(columns, weight, labels)
+    results = {DIRECT: float(means[0]), ROBUST: float(means[1]), "standard_error": float(errors[2])}
+    return ROBUST if means[2] > SIGNIFICANT * errors[2] else DIRECT, results

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._training.baselines import quick_baselines
-from .._training.fitted import check_frames, check_metadata, fitted_region, metadata_checked
-from .._training.inputs import check_ndim, feature_attributes, frame_attributes, seen_or_none, set_fitted
+from .._training.fitted import check_frames, fitted_region, metadata_checked
+from .._training.inputs import check_ndim, frame_attributes, seen_or_none, set_fitted
 from .._utils.errors import warn_once
-from .._utils.frames import LISTED, check_index
+from .._utils.frames import LISTED, as_rows, check_index, take_rows
 from .._utils.params import N_JOBS, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
 from ..regions._names import Names, default_names
 from ..regions.base import Region
-from ._base import DecisionMixin
+from ._base import DecisionRegressor
 from ._compose import find_model, fit_with, predicts_labels
 from ._decide import decide
-from ._estimated_cost import choose_method, estimate, estimated_cost
+from ._estimated_cost import choose_method, estimated_cost
 from ._feedback_costs import (
     DIRECT,
     LAMBDA,
@@ -40,12 +39,12 @@ from ._feedback_costs import (
     warn_clipped,
 )
 from ._feedback_log import Log, align, read_log
-from ._folds import Splitter, cv_splits, take_rows
+from ._folds import Splitter, cv_splits
 from ._stacking_members import predict_member
-from ._two_stage import TwoStageRegressor
+from ._two_stage import TwoStageRegressor, noted_features
 
 
-class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
     """Train an estimator on costs that were seen only for past decisions.
 
     Logs rarely have the whole cost vector of a sample: they have the travel times of the streets that were driven, or
@@ -198,14 +197,10 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X, sample_weight, offset, region_params
+            As in :meth:`SPOPlusRegressor.fit`; ``y`` includes the offset.
         y : array-like of shape (n_samples, d) or (n_samples,)
             Costs, NaN where they were not seen; or the total cost of each past decision.
-        sample_weight : array-like of shape (n_samples,), optional
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs, which ``y`` includes.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
         decisions : array-like of shape (n_samples, d), optional
             Past decisions.  They are needed if y has totals.  Columns of a data frame may be in another order than
             those of ``y``, or than the variables of the region.
@@ -229,17 +224,16 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         columns: Any = decisions if totals else y
         attributes = frame_attributes(self, X, columns, reset=True, groups=groups, **given)
         check_index(X=X, y=y, decisions=decisions)
-        noted = copy(self)
-        validate_data(noted, X, skip_check_array=True)
-        X = self._as_rows(X)
+        attributes |= noted_features(self, X)
+        X = as_rows(X, estimator=self)
         chances = self.propensity if propensity is None else propensity
-        log, view, known = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
+        log, view = read_log(X, y, decisions, chances, self.region, shared=self.shared, **given)
         n, d = log.C.shape
         names = attributes.get("cost_names_in_", view.names(d))
         lost = unidentified(log, view)
         learned: dict[str, Any] = {"feedback_": "totals" if totals else "full" if log.complete else "costs"}
         if log.complete:
-            target = np.nan_to_num(log.C)
+            target = log.with_offset(np.nan_to_num(log.C))
             learned |= {"method_": DIRECT, "nuisance_": None, "propensity_": None, "nuisance_name_": ""}
             learned |= {"nuisance_errors_": {}, "cv_results_": {}}
         else:
@@ -249,30 +243,29 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
                     f"{_say(lost, names)}. They count as the worst of each sample. See identified_."
                 )
             with Activity("partial feedback", self.verbose) as progress:
-                target, fits = self._pseudo_costs(log, model, known, chances, groups, progress)
+                target, fits = self._pseudo_costs(log, model, chances, groups, progress)
                 progress.update("estimator")
             learned |= fits
         rows = np.flatnonzero(np.isfinite(target).all(axis=1))
-        fitted = _train(model, log, target, known, rows)
-        if lost.any() and (_decide(fitted, log, known, rows)[:, lost] != 0.0).any(axis=1).all():
+        fitted = _train(model, log, target, rows)
+        if lost.any() and (_decide(fitted, log, rows)[:, lost] != 0.0).any(axis=1).all():
             raise ValueError(
                 "All decisions of the fitted model use a variable about whose cost the log says nothing: "
                 f"{_say(lost, names)}. Add samples with other decisions, or exclude these variables from the region."
             )
-        whole = target if known["offset"] is None else target + known["offset"]
-        parts = (None if part is None else part[rows] for part in (log.weight, known["offset"], log.possible))
+        parts = (take_rows(part, rows) for part in (log.weight, log.offset, log.possible))
         learned |= {
             "estimator_": fitted,
             "region_": fitted_region(fitted),
-            "pseudo_costs_": whole,
+            "pseudo_costs_": target,
             "identified_": ~lost,
             "_target_shape": () if log.flat else (d,),
             "_seen": seen_or_none(X, np.asarray(y, dtype=np.float64).reshape(n, -1)),
-            "_baselines": quick_baselines(take_rows(X, rows), np.shape(X)[1], whole[rows], *parts, shared=self.shared),
+            "_baselines": quick_baselines(take_rows(X, rows), np.shape(X)[1], target[rows], *parts, shared=self.shared),
         }
         if totals:
             attributes["_known_costs"] = ()
-        set_fitted(self, learned | attributes | feature_attributes(noted))
+        set_fitted(self, learned | attributes)
         return self
 
     def _model(self) -> Any:
@@ -285,16 +278,10 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
             raise TypeError(f"estimator must predict costs, but {type(self.estimator).__name__} is a classifier.")
         return self.estimator if find_model(self.estimator) is not None else TwoStageRegressor(self.estimator)
 
-    def _as_rows(self, X: ArrayLike) -> Any:
-        """Features whose rows can be selected; values are checked by the regressors."""
-        if hasattr(X, "iloc"):
-            return X
-        return check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
-
     def _pseudo_costs(
-        self, log: Log, model: Any, known: dict[str, Any], propensity: Any, groups: ArrayLike | None, progress: Activity
+        self, log: Log, model: Any, propensity: Any, groups: ArrayLike | None, progress: Activity
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Pseudo-costs, less the offset, and what was fitted for them."""
+        """Pseudo-costs, and what was fitted for them."""
         progress.update("nuisance")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         splits = cv_splits(self.cv, log.X, log.C, log.weight, groups, scored=False)
@@ -305,13 +292,12 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
             progress.update("method")
             values = np.full((2, len(log.C)), np.nan)
             judge = pseudo_costs(log, nuisances.held_out(), propensities(log, chances), PINV)
-            judge = judge if known["offset"] is None else judge + known["offset"]
             for train, test in nuisances.splits:
                 M, P = nuisances.held_out(without=test), propensities(log, chances, without=test)
                 rows = train[np.isfinite(M[train]).all(axis=1)]
                 for k, candidate in enumerate((DIRECT, ROBUST) if rows.size else ()):
                     target = pseudo_costs(log, M, P, candidate)
-                    W = _decide(_train(model, log, target, known, rows), log, known, test)
+                    W = _decide(_train(model, log, target, rows), log, test)
                     values[k, test] = np.einsum("ij,ij->i", judge[test], W)
             if not np.isfinite(values).any():
                 raise ValueError("method='auto' needs at least three folds. Use another cv, or name the method.")
@@ -324,26 +310,9 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         fits |= {"nuisance_": nuisances.fit(log), "propensity_": chances.fit(log)}
         return pseudo_costs(log, nuisances.held_out(), final, method), fits
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs with the fitted estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the estimator predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional and not totals
-        """
-        check_is_fitted(self)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # the estimator refuses anything else
-            validate_data(self, X, reset=False, skip_check_array=True)
-        C_hat = predict_member(self.estimator_, self._as_rows(X))
-        return self._plus(C_hat if self._target_shape else C_hat.ravel(), offset)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
+        C_hat = predict_member(self.estimator_, as_rows(X, estimator=self))
+        return C_hat if self._target_shape else C_hat.ravel()
 
     def score(
         self,
@@ -363,17 +332,7 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples, d) or (n_samples,)
-            As in ``fit``.
-        sample_weight : array-like of shape (n_samples,), optional
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample.
-        decisions : array-like of shape (n_samples, d), optional
-            Past decisions, if y has their totals.
-        propensity : array-like of shape (n_samples, d) or (n_samples, d, d), optional
+        X, y, sample_weight, offset, region_params, decisions, propensity
             As in ``fit``.
 
         Returns
@@ -386,17 +345,18 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         if decisions is None:
             check_frames(self, X=X, y=y, **given)
         chances = self.propensity if propensity is None else propensity
-        log, _, known = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
+        log, _ = read_log(X, y, decisions, chances, self.region_, shared=self.shared, **given)
         if log.complete:
             return super().score(X, y, **given)
         W = self.decide(X, offset=offset, region_params=region_params)
         if self.nuisance_ is None:  # fitted to complete costs
             result = estimated_cost(W, X, y, decisions=decisions, region=self.region_, propensity=chances, **given)
             return -log.worst * result.cost
-        features = self._as_rows(X)
+        features = as_rows(X, estimator=self)
         fitted = self.propensity_ if propensity is None else fit_propensity(propensity, log)(log)
         P = fitted.predict(features) if log.propensity is None else log.propensity
-        return -log.worst * estimate(log, W, pseudo_costs(log, self.nuisance_.predict(features), P, PINV), known)
+        target = pseudo_costs(log, self.nuisance_.predict(features), P, PINV)
+        return -log.worst * float(np.average(np.einsum("ij,ij->i", target, W), weights=log.weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -407,23 +367,18 @@ class PartialFeedbackRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMix
         return tags
 
 
-def _at(known: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    return {name: None if value is None else value[rows] for name, value in known.items()}
-
-
-def _train(model: Any, log: Log, target: np.ndarray, known: dict[str, Any], rows: np.ndarray) -> Any:
+def _train(model: Any, log: Log, target: np.ndarray, rows: np.ndarray) -> Any:
     """The model, fitted to pseudo-costs of some rows."""
-    whole = target if known["offset"] is None else target + known["offset"]
-    y = whole[rows]
-    return fit_with(clone(model), take_rows(log.X, rows), y.ravel() if log.flat else y, **_at(known, rows))
+    some, y = log.take(rows), target[rows].ravel() if log.flat else target[rows]
+    known = {"sample_weight": some.weight, "offset": some.offset, "region_params": some.region_params}
+    return fit_with(clone(model), some.X, y, **known)
 
 
-def _decide(fitted: Any, log: Log, known: dict[str, Any], rows: np.ndarray) -> np.ndarray:
+def _decide(fitted: Any, log: Log, rows: np.ndarray) -> np.ndarray:
     """Decisions of a fitted model for some rows."""
-    here = _at(known, rows)
-    del here["sample_weight"]
+    some = log.take(rows)
     with metadata_checked():
-        return decide(fitted, take_rows(log.X, rows), **here)
+        return decide(fitted, some.X, offset=some.offset, region_params=some.region_params)
 
 
 def _say(lost: np.ndarray, names: Names) -> str:

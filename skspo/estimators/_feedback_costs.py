@@ -35,12 +35,13 @@ from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScal
 from sklearn.utils.validation import check_array, has_fit_parameter
 
 from .._utils.errors import warn_once
+from .._utils.frames import take_rows
 from .._utils.limits import count_workers
 from .._utils.shown import shown
 from ..regions.base import Region
 from ..regions.capabilities import RANK
 from ._feedback_log import Log, is_array, read_propensity
-from ._folds import Splits, take_rows
+from ._folds import Splits, held_out_mean
 from ._stacking_members import QUADRATIC, default_members
 
 #: propensities, or eigenvalues of the second moment, below this share of their mean are small
@@ -80,17 +81,10 @@ def default_nuisances(log: Log, seed: int) -> list[tuple[str, BaseEstimator]]:
 
 
 class CostModel:
-    """Regression of all costs on what was seen of them.
+    """Regression of all costs on what was seen of them: fitted once for each cost, or once if all costs share it.
 
     No prediction is better than the best that was seen of a cost: decisions look for such predictions, which are often
     extrapolated.  Worse ones are possible: past decisions may have avoided what was expensive.
-
-    Parameters
-    ----------
-    regressor : estimator
-        It is fitted once for each cost, or once if all costs share it.
-    log : Log
-        Samples to fit it to.
     """
 
     def __init__(self, regressor: BaseEstimator, log: Log) -> None:
@@ -124,16 +118,10 @@ class CostModel:
 class TotalModel:
     """Regression of all costs on totals of past decisions: linear in the products of decisions and features.
 
-    Parameters
-    ----------
-    regressor : estimator
-        Linear, at the end of a pipeline if features are to be transformed.
-    log : Log
-        Samples to fit it to.
+    The regressor is linear, at the end of a pipeline if features are to be transformed.
     """
 
     def __init__(self, regressor: BaseEstimator, log: Log) -> None:
-        assert log.W is not None and log.z is not None
         self.shared, self.worst, self.learned = log.shared, log.worst, log.learned
         last: Any = regressor.steps[-1][1] if isinstance(regressor, Pipeline) else regressor
         self.transformer = None
@@ -218,13 +206,7 @@ def _fit(regressor: BaseEstimator, X: Any, y: np.ndarray, weight: np.ndarray | N
 class Nuisances:
     """Predictions for samples by models that were fitted without them; models are kept by the rows of their fit.
 
-    Parameters
-    ----------
-    log : Log
-    splits : list of (train, test)
-    fit : callable
-        Returns a model of some samples, which has ``predict``.
-    n_jobs : int or None
+    ``fit`` returns a model of some samples, which has ``predict``.
     """
 
     def __init__(self, log: Log, splits: Splits, fit: Callable[[Log], Any], n_jobs: int | None = None) -> None:
@@ -235,21 +217,15 @@ class Nuisances:
 
     def held_out(self, without: np.ndarray | None = None) -> np.ndarray:
         """Mean prediction for each row by models that saw neither it nor the rows ``without``, which have NaN."""
-        n = len(self.log.C)
-        gone = np.zeros(n, dtype=bool)
+        gone = np.zeros(len(self.log.C), dtype=bool)
         gone[[] if without is None else without] = True
         parts = [(train[~gone[train]], test[~gone[test]]) for train, test in self.splits]
         parts = [(train, test) for train, test in parts if len(train) and len(test)]
         new = {train.tobytes(): train for train, _ in parts if train.tobytes() not in self.models}
         fits = (delayed(self.fit)(self.log.take(rows)) for rows in new.values())
         self.models |= zip(new, Parallel(count_workers(self.n_jobs, len(new)))(fits), strict=True)
-        total, count = np.zeros(self.log.C.shape), np.zeros((n, 1))
-        for train, test in parts:
-            np.add.at(total, test, self.models[train.tobytes()].predict(take_rows(self.log.X, test)))
-            np.add.at(count, test, 1.0)
-        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-            total /= count
-        return total
+        predicted = ((test, self.models[train.tobytes()].predict(take_rows(self.log.X, test))) for train, test in parts)
+        return held_out_mean(self.log.C.shape, predicted)
 
 
 def choose_nuisance(
@@ -281,7 +257,6 @@ def held_out_error(log: Log, M: np.ndarray) -> np.ndarray:
 def residuals(log: Log, M: np.ndarray) -> np.ndarray:
     """What was seen minus what was predicted, (n, d), 0 where nothing was seen; (n, 1) of totals."""
     if log.z is not None:
-        assert log.W is not None
         return (log.z - np.einsum("ij,ij->i", log.W, M))[:, None]
     return np.where(log.seen, log.C - M, 0.0)
 
@@ -292,12 +267,7 @@ def residuals(log: Log, M: np.ndarray) -> np.ndarray:
 class Propensity:
     """Probability of seeing each cost, (n, d), or the second moment of past decisions, (d, d).
 
-    Parameters
-    ----------
-    method : None, classifier or ndarray
-        None means frequencies.  A classifier is fitted once for each cost.  An array is known.
-    log : Log
-        Samples to fit it to.
+    ``method`` is None, which means frequencies, a classifier, which is fitted once for each cost, or a known array.
     """
 
     def __init__(self, method: Any, log: Log) -> None:
@@ -307,7 +277,6 @@ class Propensity:
         if isinstance(method, np.ndarray):
             self.mean = method
         elif self.totals:
-            assert log.W is not None
             self.mean = (log.W * share[:, None]).T @ log.W / share.sum()
         else:
             could = share[:, None] * (np.ones(log.C.shape) if log.possible is None else log.possible)
@@ -399,20 +368,19 @@ def corrections(log: Log, residual: np.ndarray, P: np.ndarray, method: str) -> n
     """H r of each sample for what was seen minus what was predicted."""
     if log.z is None:
         return np.where(log.seen, inverse(np.nan_to_num(P, nan=1.0), method) * residual, 0.0)
-    assert log.W is not None
     values, vectors = np.linalg.eigh(P)
     along = (log.W @ vectors if P.ndim == 2 else np.einsum("nj,njk->nk", log.W, vectors)) * inverse(values, method)
     return (along @ vectors.T if P.ndim == 2 else np.einsum("njk,nk->nj", vectors, along)) * residual
 
 
 def pseudo_costs(log: Log, M: np.ndarray, P: np.ndarray | None, method: str) -> np.ndarray:
-    """Costs to train on or to evaluate with, less the offset; 0 where no cost exists, NaN in rows without ``M``."""
+    """Costs to train on or to evaluate with; NaN in rows without ``M``, and the offset alone where no cost exists."""
     if method == DIRECT:
         found = M if log.z is not None else np.where(log.seen, log.C, M)
     else:
         assert P is not None
         found = M + corrections(log, residuals(log, M), P, method)
-    return found if log.possible is None else np.where(log.possible, found, 0.0)
+    return log.with_offset(found if log.possible is None else np.where(log.possible, found, 0.0))
 
 
 def unidentified(log: Log, region: Region | None) -> np.ndarray:
@@ -425,7 +393,6 @@ def unidentified(log: Log, region: Region | None) -> np.ndarray:
     missing = ~log.learned if log.possible is None else ~log.learned & log.possible.any(axis=0)
     if log.z is None or log.shared:
         return missing
-    assert log.W is not None
     null = null_space(log.W, rcond=RANK**0.5).T
     hidden = np.zeros((0, d)) if region is None else region._always_hidden(d)
     known = orth(np.vstack([hidden, np.eye(d)[missing]]).T) if missing.any() or len(hidden) else np.zeros((d, 0))

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from .._utils.frames import Known, check_columns, check_values, column_labels, column_names
+from .._utils.frames import Known, check_columns, check_values, column_labels, column_names, take_rows
 from .._utils.types import RegionParams
 from ..losses import check_offset, check_weight
 from ..regions._names import say_variable
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
 from ..regions.check import check_not_labels, check_region
-from ._folds import take_rows
-from ._held_out import ORACLE_TOLERANCE
+from ._report import ORACLE_TOLERANCE
 
 
 class Log(NamedTuple):
@@ -24,10 +23,12 @@ class Log(NamedTuple):
 
     X: Any
     C: np.ndarray  # (n, d), NaN where a cost was not seen
-    W: np.ndarray | None = None  # (n, d) past decisions, if they are known
-    z: np.ndarray | None = None  # (n,) their total costs, if nothing else was seen
+    W: Any = None  # (n, d) past decisions, if they are known
+    z: Any = None  # (n,) their total costs, if nothing else was seen; then W is known
     weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
     possible: np.ndarray | None = None  # (n, d) which costs exist; None if all do
+    region_params: np.ndarray | None = None  # structured, with one entry per sample
     propensity: np.ndarray | None = None  # (n, d) or (n, d, d), if it is known for each sample
     shared: bool = False
     worst: float = 1.0  # 1 if large costs are bad, -1 if small values are
@@ -35,20 +36,18 @@ class Log(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Log:
         """Some of the samples."""
-        by_row = ("C", "W", "z", "weight", "possible", "propensity")
-        some: dict[str, Any] = {
-            name: None if (array := getattr(self, name)) is None else array[rows] for name in by_row
-        }
-        return self._replace(X=take_rows(self.X, rows), **some)
+        by_row = ("X", "C", "W", "z", "weight", "offset", "possible", "region_params", "propensity")
+        return self._replace(**{name: take_rows(getattr(self, name), rows) for name in by_row})
+
+    def with_offset(self, costs: np.ndarray) -> np.ndarray:
+        """Costs that were less the offset."""
+        return costs if self.offset is None else costs + self.offset
 
     @property
     def seen(self) -> np.ndarray:
         """Which entries say something: costs that were seen, or variables of decisions whose total was."""
-        if self.z is None:
-            return ~np.isnan(self.C)
-        assert self.W is not None
-        used: np.ndarray = self.W != 0.0
-        return used
+        seen: np.ndarray = ~np.isnan(self.C) if self.z is None else self.W != 0.0
+        return seen
 
     @property
     def learned(self) -> np.ndarray:
@@ -61,9 +60,6 @@ class Log(NamedTuple):
     def complete(self) -> bool:
         """Whether all costs that exist were seen."""
         return self.z is None and bool((self.seen if self.possible is None else self.seen | ~self.possible).all())
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def is_array(propensity: object) -> bool:
@@ -102,8 +98,8 @@ def read_log(
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     region_params: RegionParams | None = None,
-) -> tuple[Log, Region, dict[str, Any]]:
-    """Validate what was seen; returns it, the region of these samples, and what is known about them."""
+) -> tuple[Log, Region]:
+    """Validate what was seen; returns it, and the region of these samples."""
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
         given = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
     check_consistent_length(X, given)
@@ -131,22 +127,12 @@ def read_log(
         C = _read_seen(C, W, known, possible, view.names(d))
     shape = (d,) if z is None else (d, d)
     by_row = is_array(propensity) and np.ndim(propensity) > len(shape)
-    log = Log(
-        X,
-        C,
-        W,
-        z,
-        weight,
-        possible,
-        None,
-        shared,
-        -1.0 if region.sense == "max" else 1.0,
-        z is None and given.ndim == 1,
-    )
+    worst, flat = -1.0 if region.sense == "max" else 1.0, z is None and given.ndim == 1
+    rows = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
+    log = Log(X, C, W, z, weight, known, possible, rows, shared=shared, worst=worst, flat=flat)
     if by_row:
         log = log._replace(propensity=read_propensity(propensity, log, (n, *shape)))
-    rows = None if region_params is None else row_params(**read_rows(region, region_params, n, d))
-    return log, view, {"sample_weight": weight, "offset": known, "region_params": rows}
+    return log, view
 
 
 def _read_seen(

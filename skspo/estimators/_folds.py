@@ -17,6 +17,7 @@ from .._training.design import apply_model
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import TrainingData, known_in, learn_region
 from .._training.run import Run
+from .._utils.frames import take_rows
 from .._utils.limits import Deadline, TimeIsUp, check_time, count_workers
 from .._utils.progress import Activity, silent
 from .._utils.scaling import relative_weight
@@ -87,11 +88,6 @@ def numbers_in_memory() -> int:
     return int(get_config()["working_memory"] * 2**20) // 8
 
 
-def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
 class Scores(NamedTuple):
     """Mean losses of a model on held-out samples, its score, and the regret of each sample."""
 
@@ -105,7 +101,8 @@ class Fold:
     """Path of models of one fold; it grows by ``advance``, and can go to another process between two calls.
 
     ``make_objective`` returns the training problem of a region and data; ``n_fits`` is the number of fits of all folds.
-    ``parts`` returns both parts of the data, if their features are not rows of those of ``data``.
+    ``parts`` returns both parts of the data, if their features are not rows of those of ``data``.  ``groups`` has the
+    number of the group of each sample.
     """
 
     def __init__(
@@ -123,12 +120,13 @@ class Fold:
         n_fits: int,
         name: str = "",
         parts: Parts | None = None,
+        groups: np.ndarray | None = None,
     ) -> None:
         learned = learn_region(region, data.C, data.weight, data.possible, train)
         self.region, self.held_out = learned.take(test), data.take(test)
         weight = self.held_out.weight
         self.weight = np.ones(len(test)) if weight is None else weight
-        self.size = float(self.weight.sum())
+        self.size, self.groups = float(self.weight.sum()), take_rows(groups, test)
         #: numbers in the training part: features, costs and decisions
         self.numbers = len(train) * (data.X.shape[1] + 4 * data.C.shape[1])
         self.name, self.l1_ratio, self.options, self.score, self.n_fits = name, l1_ratio, options, score, n_fits
@@ -223,14 +221,6 @@ class Fold:
         return np.maximum(regret, 0.0) if self.region._fault is None else regret
 
 
-def codes_of(groups: ArrayLike | None, splits: Splits) -> list[np.ndarray] | None:
-    """Number of the group of each held-out sample of each fold; None without groups."""
-    if groups is None:
-        return None
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
-    return [codes[test] for _, test in splits]
-
-
 def excess_regret(
     regret: np.ndarray, weight: np.ndarray, codes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -250,18 +240,18 @@ def excess_regret(
     return mean, np.sqrt(np.square(terms).sum(axis=0))
 
 
-def protected(best: int, folds: list[Fold], n_fitted: int, codes: list[np.ndarray] | None = None) -> int:
+def protected(best: int, folds: list[Fold], n_fitted: int) -> int:
     """Return the candidate chosen by the SPO+ loss, unless its decisions are significantly worse than another's."""
-    parts, own = [], []
-    for k, fold in enumerate(folds):
+    parts, codes = [], []
+    for fold in folds:
         known = [scores.regret for scores in fold.scores[:n_fitted] if scores is not None]
         if len(known) == n_fitted:  # otherwise there was no time, or nothing was held out
             parts.append((np.stack(known, axis=1), fold.weight))
-            own += [] if codes is None else [codes[k]]
+            codes += [] if fold.groups is None else [fold.groups]
     if not any(weight.any() for _, weight in parts):
         return best
     regret, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
-    excess, error = excess_regret(regret, weights, np.concatenate(own) if own else None)
+    excess, error = excess_regret(regret, weights, np.concatenate(codes) if codes else None)
     return int(np.argmin(excess)) if excess[best] > SIGNIFICANT * error[best] else best
 
 
@@ -279,29 +269,22 @@ class Table(NamedTuple):
         """Mean over folds."""
         return np.average(values, axis=0, weights=self.size if self.pooled else None)
 
-    def cut(self, n_fitted: int) -> Table:
-        """Return the table with models of the first alphas only."""
-        scores, spo, spo_plus = (values.copy() for values in self[:3])
-        for values in (scores, spo, spo_plus):
-            values[:, n_fitted:] = np.nan
-        return self._replace(scores=scores, spo=spo, spo_plus=spo_plus, n_fitted=n_fitted)
 
-
-def choose(folds: list[Fold], table: Table, *, guarded: bool, codes: list[np.ndarray] | None) -> int:
+def choose(folds: list[Fold], table: Table, *, guarded: bool) -> int:
     """Best candidate; ``guarded``: unless another has significantly better decisions (see ``protected``)."""
     mean = table.mean(table.scores)
     # Ties, up to rounding, go to the larger alpha.
     best = int(np.flatnonzero(mean >= np.nanmax(mean) - 1e-9 * np.nanmax(np.abs(mean)))[0])
     exact = guarded and not any(fold.inexact for fold in folds)
-    return protected(best, folds, table.n_fitted, codes) if exact else best
+    return protected(best, folds, table.n_fitted) if exact else best
 
 
-def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool) -> Table:
-    """Table of what the folds have so far; ``guarded``: scores are SPO losses if an oracle is not optimal."""
-    n_fitted = len(folds[0].outcomes)
+def tabulate(folds: list[Fold], n_alphas: int, pooled: bool, guarded: bool, n_fitted: int | None = None) -> Table:
+    """Table of what the folds have, of the first alphas; ``guarded``: scores are SPO losses if an oracle is inexact."""
+    n_fitted = len(folds[0].outcomes) if n_fitted is None else n_fitted
     values = np.full((3, len(folds), n_alphas), np.nan)
     for k, fold in enumerate(folds):
-        values[:, k, :n_fitted] = fold.table()
+        values[:, k, :n_fitted] = fold.table()[:, :n_fitted]
     spo, spo_plus, scores = values
     if guarded and any(fold.inexact for fold in folds):
         # If the oracle is not optimal, the SPO+ loss is not reliable; the cost of decisions is.
@@ -384,7 +367,7 @@ def fit_folds(
             table = tabulate(folds, len(alphas), pooled, guarded)
             end = None if patience is None else end_of_path(table, patience)
             if end is not None:
-                return folds, table.cut(end)
+                return folds, tabulate(folds, len(alphas), pooled, guarded, end)
             if not n_left:
                 return folds, table
             # Without time the other candidates are copies, all at once.
@@ -399,7 +382,6 @@ class Search(NamedTuple):
     alphas: np.ndarray
     best: int
     splits: Splits
-    codes: list[np.ndarray] | None  # groups of the held-out samples of each fold
     guarded: bool
 
     @property
@@ -418,62 +400,45 @@ class Search(NamedTuple):
             ]
             scores, spo, spo_plus, size = (values[others] for values in self.table[:4])
             rest = self.table._replace(scores=scores, spo=spo, spo_plus=spo_plus, size=size)
-            own = None if self.codes is None else [self.codes[k] for k in others]
             folds = [self.folds[k] for k in others]
-            choices.append(choose(folds, rest, guarded=self.guarded, codes=own) if others else self.best)
+            choices.append(choose(folds, rest, guarded=self.guarded) if others else self.best)
         return choices
 
     def results(self) -> dict[str, np.ndarray]:
         """Scores and losses of the candidates, as ``cv_results_``."""
         table = self.table
-        mean = table.mean(table.scores)
-        known = np.nan_to_num(mean, nan=-np.inf)  # candidates that were not fitted have the last rank
-        return {
-            "alpha": self.alphas,
-            **{f"split{k}_test_score": score for k, score in enumerate(table.scores)},
-            "mean_test_score": mean,
-            "std_test_score": np.sqrt(table.mean((table.scores - mean) ** 2)),
-            "rank_test_score": 1 + (known[:, None] < known).sum(axis=1),
+        return cv_table("alpha", self.alphas, table.scores, table.mean(table.scores), table.mean) | {
             "mean_test_spo_loss": np.average(table.spo, axis=0, weights=table.size),
             "mean_test_spo_plus_loss": np.average(table.spo_plus, axis=0, weights=table.size),
         }
 
 
-def search_penalty(
-    region: Region,
-    training_region: Region,
-    data: TrainingData,
-    splits: Splits,
-    alphas: np.ndarray,
-    deadline: Deadline,
-    *,
-    n_jobs: int | None,
-    patience: int | None,
-    pooled: bool,
-    guarded: bool,
-    groups: ArrayLike | None,
-    activity: Activity,
-    **fold_params: Any,
-) -> Search:
-    """Choose a penalty by cross-validation; ``fold_params`` are those of ``Fold``, the others of ``fit_folds``."""
-    folds = [
-        Fold(
-            region,
-            training_region,
-            data,
-            train,
-            test,
-            n_fits=len(splits) * len(alphas),
-            name=f"fold {k + 1} of {len(splits)}",
-            **fold_params,
-        )
-        for k, (train, test) in enumerate(splits)
-    ]
-    folds, table = fit_folds(
-        folds, alphas, deadline, n_jobs, patience, pooled=pooled, guarded=guarded, activity=activity
-    )
-    codes = codes_of(groups, splits)
-    return Search(folds, table, alphas, choose(folds, table, guarded=guarded, codes=codes), splits, codes, guarded)
+def cv_table(
+    name: str,
+    candidates: np.ndarray,
+    scores: np.ndarray,
+    mean: np.ndarray,
+    over_folds: Callable[[np.ndarray], np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Scores of folds (rows) and candidates, as in ``cv_results_``; candidates that were not fitted are last."""
+    known = np.nan_to_num(mean, nan=-np.inf)
+    return {
+        name: candidates,
+        **{f"split{k}_test_score": score for k, score in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": np.sqrt(over_folds((scores - mean) ** 2)),
+        "rank_test_score": 1 + (known[:, None] < known).sum(axis=1),
+    }
+
+
+def held_out_mean(shape: tuple[int, int], parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Mean of the predictions for each row, given rows and their predictions; NaN if there are none."""
+    total, count = np.zeros(shape), np.zeros((shape[0], 1))
+    for rows, predictions in parts:
+        total[rows] += predictions
+        count[rows] += 1.0
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+        return total / count
 
 
 def held_out_predictions(data: TrainingData, search: Search, choices: list[int]) -> np.ndarray:
@@ -481,12 +446,8 @@ def held_out_predictions(data: TrainingData, search: Search, choices: list[int])
 
     ``choices`` has the number of the model of each fold.
     """
-    total, count = np.zeros(data.C.shape), np.zeros(len(data.C))
-    for (_, test), fold, k in zip(search.splits, search.folds, choices, strict=True):
-        np.add.at(total, test, apply_model(fold.held_out.X, *fold.models[k]))
-        np.add.at(count, test, 1.0)
-    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-        total /= count[:, None]
-    if data.offset is not None:
-        total += data.offset
-    return total.ravel() if data.input_attributes["_y_is_1d"] else total
+    folds = zip(search.splits, search.folds, choices, strict=True)
+    parts = ((test, apply_model(fold.held_out.X, *fold.models[k])) for (_, test), fold, k in folds)
+    C_hat = held_out_mean(data.C.shape, parts)
+    C_hat = C_hat if data.offset is None else C_hat + data.offset
+    return C_hat.ravel() if data.input_attributes["_y_is_1d"] else C_hat

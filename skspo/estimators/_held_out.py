@@ -23,14 +23,11 @@ from .._utils.types import Predictor, RandomState, RegionParams
 from ..metrics import _spo_losses
 from ..regions.base import Region
 from ._folds import numbers_in_memory
-from ._report import N_RESAMPLES, Samples, check_level, describe_region
+from ._report import N_RESAMPLES, ORACLE_TOLERANCE, Samples, check_level, describe_region
 
 check_loss_bound = number(above=0.0)
 check_method = one_of("betting", "bernstein")
 check_resamples = integer(100)
-
-#: Oracles of conic regions have tolerances: the range of a box of costs is enlarged by this share of its terms.
-ORACLE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,8 +176,8 @@ def held_out_risk(
         True costs.
     other : fitted estimator or None, default=None
         Model to compare with, on the same samples and in the same region.
-    region : Region or None, default=None
-        Where decisions are made; None means the estimator's own ``region_``.
+    region, offset, region_params
+        As in :func:`decision_report`.
     loss_bound : float or None, default=None
         Number that no regret exceeds, neither here nor in the future: the largest difference of the costs of two
         decisions.  It has to be known, not read off these data.
@@ -199,10 +196,6 @@ def held_out_risk(
     groups : array-like of shape (n_samples,), optional
         Labels of samples that depend on each other, such as those of one day; only groups are independent.  What is
         proved is then about the expected mean regret of a group, large or small.
-    offset : array-like of shape (n_samples, d) or (d,), optional
-        Known part of the costs: models predict the rest.
-    region_params : dict of array-like, or the like, optional
-        Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
     n_resamples : int, default=2000
         Number of resamples of the bootstrap.
     random_state : int, RandomState or None, default=0
@@ -259,17 +252,8 @@ def held_out_risk(
     check_method("method", method)
     check_resamples("n_resamples", n_resamples)
     models = [estimator] if other is None else [estimator, other]
-    samples = Samples.of(
-        models,
-        X,
-        C,
-        "held_out_risk",
-        region,
-        sample_weight=sample_weight,
-        groups=groups,
-        offset=offset,
-        region_params=region_params,
-    )
+    known: Any = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
+    samples = Samples.of(models, X, C, "held_out_risk", region, **known)
     if isinstance(cost_bounds, tuple | list):  # the ends may be series, with the variables as index
         ends: dict[str, Any] = {f"cost_bounds[{k}]": end for k, end in enumerate(cost_bounds)}
         check_frames(estimator, region, C=C, **ends)
@@ -350,9 +334,6 @@ def _assumptions(samples: Samples, n: int, reason: str) -> list[str]:
     if samples.region._may_be_inexact or samples.region._fault is not None:
         assumptions.append("the oracle, which may be inexact, finds the best costs")
     return assumptions
-
-
-# -- range of the regret -----------------------------------------------------------------------------------------------
 
 
 def _range(

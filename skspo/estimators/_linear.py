@@ -1,30 +1,29 @@
-"""Base class of the linear estimators: parameters, solvers, attributes and ``predict``."""
+"""Base class of the linear estimators: parameters, solvers, attributes and predictions."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array
 
 from .._training.baselines import Baselines
 from .._training.chunked import ChunkedObjective
 from .._training.design import apply_model
-from .._training.fitted import check_frames, check_metadata
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import Attributes, TrainingData, check_training_data, set_fitted
 from .._training.objective import Coordinates, LinearObjective
 from .._training.run import Run
 from .._training.sparse import to_dense
+from .._utils.errors import NotCertifiedWarning, errors_note, warn_once
 from .._utils.frames import check_values
 from .._utils.limits import Deadline, TimeIsUp
-from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, integer, number, one_of, optional
+from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, integer, number, one_of, optional
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
-from ..data.chunks import is_dask
 from ..losses import Loss
 from ..regions.base import Region
 from ..regions.check import check_region, view_in_time
@@ -40,15 +39,6 @@ def remedy(status: Status) -> str:
     return f"Increase {' or '.join(filter(None, (LIMITS.get(status), 'tol')))}, or try another solver."
 
 
-def surrogate_of(region: Region, surrogate_region: Region | str) -> Region:
-    """Return the region to train on: the one given, or the relaxation of ``region``."""
-    if not isinstance(surrogate_region, str):
-        return surrogate_region
-    if surrogate_region != "relaxation":
-        raise ValueError(f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate_region)}.")
-    return region.relaxation()
-
-
 def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int, ...], n_jobs: int | None) -> Region:
     """Region of these samples; the oracle gets ``n_jobs`` if the region does not set its own."""
     if n_jobs is not None and region.get_params(deep=False).get("n_jobs", 0) is None:
@@ -56,7 +46,14 @@ def rows_of(region: Region, region_params: RegionParams | None, shape: tuple[int
     return view_in_time(region, region_params, *shape)
 
 
-def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
+def warn_shortfall(objective: LinearObjective, result: Result, solver: Solver) -> None:
+    """Warn after a fit that did not converge."""
+    message = _shortfall(objective, result, solver)
+    if message:
+        warn_once(message, NotCertifiedWarning)
+
+
+def _shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str:
     """Text of the warning after a fit that did not converge; empty if there is nothing to warn about.
 
     It says what happened, what that means for the model and its bound, and what to do.
@@ -92,7 +89,7 @@ def shortfall(objective: LinearObjective, result: Result, solver: Solver) -> str
 
 
 class LinearSPOPlusMixin:
-    """Validation, attributes and ``predict`` of the linear estimators."""
+    """Validation, attributes and predictions of the linear estimators; it must precede ``DecisionMixin``."""
 
     region: Region | None
     l1_ratio: float
@@ -107,6 +104,7 @@ class LinearSPOPlusMixin:
     random_state: RandomState
     verbose: int
     _y_is_1d: bool
+    _predicts_lazily = True
     #: whether sparse features stay sparse in a fit
     _keeps_sparse = False
 
@@ -115,35 +113,13 @@ class LinearSPOPlusMixin:
         tags.input_tags.sparse = True
         return tags
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs, as scores for deciding.
-
-        Their differences matter, and not their size: without a penalty (``alpha=0``) they may be many times as large as
-        the costs, or as small.  ``predict_rescaled`` returns them in the size of the costs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         check_values("X", X)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if is_dask(X):
-            from ._dask import map_predict
-
-            return map_predict(self, X, offset)
-        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        X_arr = check_array(X, dtype=np.float64, accept_sparse="csr", estimator=self, input_name="X")
         if issparse(X_arr) and self.shared:
             X_arr = to_dense(X_arr, type(self).__name__)
         C_hat = apply_model(X_arr, self.coef_, self.intercept_)
-        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)  # type: ignore[attr-defined]
+        return C_hat.ravel() if self._y_is_1d else C_hat
 
     _parameter_checks: ClassVar[dict[str, Check]] = {
         "alpha": number(0.0),
@@ -158,9 +134,6 @@ class LinearSPOPlusMixin:
         "verbose": VERBOSE,
     }
 
-    def _check_params(self) -> None:
-        check_params(self)
-
     def _fits(self, d: int, n_features: int) -> bool:
         """Whether there are coefficients, for this number of costs and features."""
         shape = (n_features // d,) if self.shared else (d, n_features)
@@ -170,11 +143,12 @@ class LinearSPOPlusMixin:
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
         deadline: Deadline,
         n_jobs: int | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        region_params: RegionParams | None = None,
     ) -> tuple[TrainingData, Region, Region, Region]:
         """Validated data, region to be stored, region of these samples for decisions, and for training."""
         data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=True)
@@ -196,12 +170,15 @@ class LinearSPOPlusMixin:
             here = rows_of(region, region_params, shape, n_jobs)
             if surrogate is None:
                 return region, here, here
-            try:
-                training_region = check_region(surrogate_of(region, surrogate), n_dim=shape[1])
+            with errors_note("This is about surrogate_region, the region to train on, with the same region_params."):
+                if isinstance(surrogate, str):
+                    if surrogate != "relaxation":
+                        raise ValueError(
+                            f"surrogate_region must be a Region, 'relaxation' or None, got {shown(surrogate)}."
+                        )
+                    surrogate = region.relaxation()
+                training_region = check_region(surrogate, n_dim=shape[1])
                 there = rows_of(training_region, region_params, shape, n_jobs)
-            except (TypeError, ValueError) as error:
-                error.add_note("This is about surrogate_region, the region to train on, with the same region_params.")
-                raise
         if training_region.sense != region.sense:
             raise ValueError(
                 f"region has sense={region.sense!r} and surrogate_region has sense={training_region.sense!r}: they "
@@ -210,29 +187,22 @@ class LinearSPOPlusMixin:
         return region, here, there
 
     def _objective(
-        self,
-        loss: Loss,
-        data: TrainingData,
-        coordinates: Coordinates | None = None,
-        *,
-        standardized: bool = False,
+        self, loss: Loss, data: TrainingData, coordinates: Coordinates | None = None, *, standardized: bool = False
     ) -> InMemoryObjective:
-        """Training problem; without a penalty if the estimator has no ``alpha``."""
-        return InMemoryObjective(
-            loss,
-            data.X,
-            data.C,
-            data.weight,
-            offset=data.offset,
-            alpha=float(getattr(self, "alpha", 0.0)),
-            l1_ratio=float(self.l1_ratio),
-            prior=getattr(self, "prior", "zero"),
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-            coordinates=coordinates,
-            standardized=standardized,
-            possible=data.possible,
-        )
+        """Training problem."""
+        X, C, weight, offset, _, possible = data
+        how = {"coordinates": coordinates, "standardized": standardized, **self._model_params()}
+        return InMemoryObjective(loss, X, C, weight, offset=offset, possible=possible, **how)
+
+    def _model_params(self) -> dict[str, Any]:
+        """Penalty and kind of the model; without a penalty if the estimator has no ``alpha``."""
+        return {
+            "alpha": float(getattr(self, "alpha", 0.0)),
+            "l1_ratio": float(self.l1_ratio),
+            "prior": getattr(self, "prior", "zero"),
+            "fit_intercept": self.fit_intercept,
+            "shared": self.shared,
+        }
 
     def _options(self) -> SolverOptions:
         """Solver and its parameters."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array
 
 from .._training.baselines import fit_baselines
-from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
     TrainingData,
     check_training_data,
@@ -29,15 +26,16 @@ from .._training.inputs import (
 )
 from .._training.merge import merge_rows
 from .._utils.adam import Adam
+from .._utils.errors import warn_once
 from .._utils.frames import check_values
 from .._utils.params import BOOL, VERBOSE, Check, check_params, integer, is_integer, number, one_of
 from .._utils.progress import Activity
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import AbsoluteLoss, Loss, SPOLoss, SPOPlusLoss, SquaredLoss
 from ..regions.base import Region
 from ..regions.capabilities import has, project_visible
 from ..regions.check import check_region
-from ._base import DecisionMixin
+from ._base import DecisionRegressor, PartialFitMixin
 
 LOSSES = {"spo+": SPOPlusLoss, "spo": SPOLoss, "squared_error": SquaredLoss, "absolute_error": AbsoluteLoss}
 
@@ -55,7 +53,7 @@ ACTIVATIONS: dict[str, tuple[ArrayFunction, ArrayFunction]] = {
 Level: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
-class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOMLPRegressor(PartialFitMixin, DecisionRegressor):
     """Neural network of costs, trained for its decisions.
 
     Conventions are those of scikit-learn's MLPRegressor; features should be scaled, for example with StandardScaler.
@@ -114,16 +112,8 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         Number of epochs.
     n_layers_ : int
         Number of layers, with input and output.
-    prediction_factor_ : float
+    prediction_factor_, region_, n_features_in_, feature_names_in_, cost_names_in_
         As in :class:`SPOPlusRegressor`.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
@@ -190,39 +180,17 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self.verbose = verbose
         self.warm_start = warm_start
 
-    # -- fitting -------------------------------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOMLPRegressor:
-        """Train the network.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-
-        Returns
-        -------
-        self : SPOMLPRegressor
-        """
-        plain, region, data = self._check_data(X, y, sample_weight, offset, region_params, None)
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
+        plain, region, data = self._check_data(X, y, None, **known)
         rng = check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
             stopped = self._train(plain, region, data, rng)
         if not stopped:
-            warnings.warn(
+            warn_once(
                 f"The loss was still improving after max_iter={self.max_iter} epochs. Increase max_iter, or "
                 "learning_rate_init.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
-        return self
 
     def _train(self, plain: Region, region: Region, data: TrainingData, rng: np.random.RandomState) -> bool:
         """Train until the loss does not improve any more, which is returned, or for ``max_iter`` epochs."""
@@ -270,27 +238,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         self._store(network, plain, data.input_attributes, curve, best, **more)
         return stopped
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOMLPRegressor:
-        """Train for one more epoch, on the given samples; the first call sets the typical size of the costs.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in ``fit``.
-
-        Returns
-        -------
-        self : SPOMLPRegressor
-        """
+    def _partial_fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
+        """Train for one more epoch."""
         first = not hasattr(self, "coefs_")
-        plain, region, data = self._check_data(X, y, sample_weight, offset, region_params, None if first else self)
+        plain, region, data = self._check_data(X, y, None if first else self, **known)
         rng = self._rng if hasattr(self, "_rng") else check_random_state(self.random_state)
         with restore_rng_on_failure(self, rng):
             network = _Network(self, region, data, rng, None if first else self)
@@ -299,34 +250,13 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
             self._store(
                 network, plain, data.input_attributes, curve, min(loss, getattr(self, "best_loss_", np.inf)), _rng=rng
             )
-        return self
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs, as scores for deciding; ``predict_rescaled`` returns them in the size of the costs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the network predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         check_values("X", X)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        X_arr: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
-        A = X_arr.reshape(-1, self.coefs_[0].shape[0])
-        function = ACTIVATIONS[self._activation][0]
-        for i, (coef, intercept) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
-            A = A @ coef + intercept
-            if i + 1 < len(self.coefs_):
-                A = function(A)
+        X_arr = check_array(X, dtype=np.float64, estimator=self, input_name="X")
+        A = layers(X_arr, self.coefs_, self.intercepts_, ACTIVATIONS[self._activation][0])[-1]
         C_hat = with_level(A.reshape(X_arr.shape[0], -1), self._level)
-        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)
+        return C_hat.ravel() if self._y_is_1d else C_hat
 
     @property
     def _trains_on_region(self) -> bool:
@@ -336,11 +266,10 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         """Loss to be minimized on a region."""
         return self.loss.on(region) if isinstance(self.loss, Loss) else LOSSES[self.loss](region)
 
-    # -- checks --------------------------------------------------------------------------------------------------------
-
     _parameter_checks: ClassVar[dict[str, Check]] = {
         "hidden_layer_sizes": Check(
-            lambda value: all(is_integer(size) and size >= 1 for size in _layer_sizes(value)), "positive integers"
+            lambda value: all(is_integer(size) and size >= 1 for size in np.ravel(np.asarray(value, object)).tolist()),
+            "positive integers",
         ),
         "loss": Check(
             lambda value: isinstance(value, Loss) or (isinstance(value, str) and value in LOSSES),
@@ -362,20 +291,14 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
     }
 
     def _check_data(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
-        previous: SPOMLPRegressor | None,
+        self, X: ArrayLike, y: ArrayLike, previous: SPOMLPRegressor | None, **known: Any
     ) -> tuple[Region, Region, TrainingData]:
         """Region to be stored, region of the samples, and the samples; equal ones are merged.
 
         ``previous`` is the network so far in ``partial_fit``.
         """
         check_params(self)
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=previous is None)
+        data = check_training_data(self, X, y, **known, reset=previous is None)
         n, d = data.C.shape
         n_costs = d if previous is None else self.coefs_[-1].shape[1] * (data.X.shape[1] // self.coefs_[0].shape[0])
         if d != n_costs:
@@ -390,7 +313,7 @@ class SPOMLPRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
                 f"{type(plain).__name__}. Use loss='spo+', or a region with a derivative (EntropySimplex, "
                 "LogBarrierSimplex, Ellipsoid, LqBall, Markowitz), or the linear SPORegressor."
             )
-        region = plain.with_rows(region_params, n, d)
+        region = plain.with_rows(known["region_params"], n, d)
         data = data.within(region)
         plain = data.learn_bounds(plain, region, previous)
         rows, weight = merge_rows(data.weight, data.X, data.C, data.offset, region._row_table(n))
@@ -452,9 +375,8 @@ class _Network:
         X, y = data.X, data.C
         self.weight: np.ndarray = data.weight  # type: ignore[assignment]
         items = y.shape[1] if model.shared else 1  # number of times that the network is applied to a sample
-        hidden = np.atleast_1d(model.hidden_layer_sizes).astype(int)
-        sizes = [X.shape[1] // items, *hidden.ravel().tolist(), y.shape[1] // items]
-        self.n_inputs = sizes[0]
+        hidden = np.ravel(model.hidden_layer_sizes).astype(int).tolist()
+        sizes = [X.shape[1] // items, *hidden, y.shape[1] // items]
         if previous is None:
             offset, possible = (None if x is None else x.reshape(-1, sizes[-1]) for x in (data.offset, data.possible))
             self.center = mean_cost(y.reshape(-1, sizes[-1]), np.repeat(self.weight, items), offset, possible)
@@ -512,12 +434,7 @@ class _Network:
 
     def forward(self, X: np.ndarray) -> list[np.ndarray]:
         """Values of all layers; the last one is the prediction, less the mean cost, in the user's sense."""
-        values = [X.reshape(-1, self.n_inputs)]
-        last = len(self.params) // 2 - 1
-        for i in range(last + 1):
-            Z = values[-1] @ self.params[2 * i] + self.params[2 * i + 1]
-            values.append(Z if i == last else self.function(Z))
-        return values
+        return layers(X, self.params[::2], self.params[1::2], self.function)
 
     def gradients(self, rows: np.ndarray) -> tuple[float, list[np.ndarray]]:
         """Weighted mean loss of some rows and the gradient of it and of their share of the penalty."""
@@ -573,6 +490,17 @@ class _Network:
         return float(np.average(losses, weights=data.weight)) * self.unit()
 
 
+def layers(
+    X: np.ndarray, coefs: list[np.ndarray], intercepts: list[np.ndarray], function: ArrayFunction
+) -> list[np.ndarray]:
+    """Values of all layers; the last one has no activation."""
+    values = [X.reshape(-1, coefs[0].shape[0])]
+    for coef, intercept in zip(coefs, intercepts, strict=True):
+        Z = values[-1] @ coef + intercept
+        values.append(Z if len(values) == len(coefs) else function(Z))
+    return values
+
+
 def with_level(C_hat: np.ndarray, level: Level | None) -> np.ndarray:
     """Predictions less the offset, with another component that no decision without clipping depends on."""
     return C_hat if level is None else project_visible(C_hat, level[0]) + level[1]
@@ -586,8 +514,3 @@ def _glorot(sizes: list[int], activation: str, rng: np.random.RandomState) -> li
         bound = np.sqrt(factor / (fan_in + fan_out))
         params += [rng.uniform(-bound, bound, (fan_in, fan_out)), rng.uniform(-bound, bound, fan_out)]
     return params
-
-
-def _layer_sizes(value: object) -> list[object]:
-    """Sizes of the hidden layers as they were given: one number, or a sequence."""
-    return np.atleast_1d(np.asarray(value, dtype=object)).ravel().tolist()

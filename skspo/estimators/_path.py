@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._training.in_memory import InMemoryObjective
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
+from .._utils.errors import NotCertifiedWarning, warn_once
 from .._utils.limits import Deadline, TimeIsUp
 from .._utils.progress import Activity
 from .._utils.shown import shown
@@ -131,19 +130,17 @@ class PenaltyPath:
             part = seconds / left if 0 < left < np.inf else 1.0
             own = self.run.with_deadline(deadline.share(min(part, 1.0)))
             start = self.points[-1].result.coef if self.points else None
-            point = _prior(problem, own) if np.isinf(alpha) else _fitted(problem, own, self.options, start)
+            if np.isinf(alpha):
+                point = _prior(problem, own)
+            else:
+                result, solver = minimize(problem, own, self.options, start)
+                point = PathPoint(problem, own, result, Outcome.of(problem, result, solver.name))
         self.points.append(point)
         judge(point)
         if point.fitted and left < np.inf:
             spent = left - deadline.left()
             self._overhead = max(self._overhead, spent - seconds)
             self._debt = max(self._debt + spent - share, 0.0)
-
-
-def _fitted(objective: InMemoryObjective, run: Run, options: SolverOptions, start: np.ndarray | None) -> PathPoint:
-    """Model for one alpha."""
-    result, solver = minimize(objective, run, options, start)
-    return PathPoint(objective, run, result, Outcome.of(objective, result, solver.name))
 
 
 def _prior(objective: InMemoryObjective, run: Run) -> PathPoint:
@@ -202,18 +199,16 @@ def warn_about(outcomes: list[Outcome], tol: float, where: str) -> None:
     if missed:
         worst = max(missed, key=lambda outcome: outcome.gap)
         why = f"{worst.solver}: {worst.message}" if worst.message else worst.solver
-        warnings.warn(
+        warn_once(
             f"{len(missed)} of {len(outcomes)} fits {where} stopped above tol={tol:g}, the worst at a relative duality "
             f"gap of {worst.gap:.1e} ({why}). Their coefficients are the best found, and lower bounds hold. "
             f"{remedy(worst.status)}",
             NotCertifiedWarning,
-            stacklevel=3,
         )
     late = [outcome for outcome in outcomes if outcome.inexact and outcome.status is Status.TIME_LIMIT]
     if late:
-        warnings.warn(
+        warn_once(
             f"{len(late)} of {len(outcomes)} fits {where} stopped early: {late[0].message}. Their coefficients are the "
             "best found. Increase time_limit to go on.",
             NotCertifiedWarning,
-            stacklevel=3,
         )

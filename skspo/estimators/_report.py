@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from .._training.fitted import (
 from .._training.inputs import existing_costs, say_training_share, training_share
 from .._utils.confidence import NO_INTERVAL, Bootstrap, Interval, group_terms
 from .._utils.errors import import_pandas
+from .._utils.frames import LISTED
 from .._utils.params import number
 from .._utils.scaling import SMALLEST
 from .._utils.shown import shown
@@ -53,16 +55,14 @@ check_level = number(above=0.0, below=1.0)
 #: the report says that predictions are not costs if their size differs from that of least squares by this factor
 UNLIKE = 2.0
 
-#: decision variables that are printed
-MOST_CHOSEN = 5
-
-#: relative gain over the best decision from which on a decision cannot belong to the region
-BETTER = 1e-6
+#: oracles of conic regions have tolerances: differences of costs below this share of their terms may be rounding
+ORACLE_TOLERANCE = 1e-6
 
 #: resamples of each bootstrap
 N_RESAMPLES = 2000
 
 
+@dataclass(eq=False)
 class DecisionReport:
     """Result of :func:`~skspo.decision_report`: prints as a table, also in notebooks.
 
@@ -90,28 +90,15 @@ class DecisionReport:
         empty if there are no names.  The largest ones are printed.
     """
 
-    def __init__(
-        self,
-        rows: dict[str, dict[str, float]],
-        *,
-        n_samples: int,
-        region: Region,
-        certificate: Certificate,
-        note: str,
-        intervals: dict[str, Interval] | None = None,
-        level: float = 0.95,
-        chosen: dict[str, tuple[float, float]] | None = None,
-        training_share: float = np.nan,
-    ) -> None:
-        self.rows = rows
-        self.chosen = {} if chosen is None else chosen
-        self.intervals = {} if intervals is None else intervals
-        self.level = level
-        self.training_share = training_share
-        self.n_samples = n_samples
-        self.region = region
-        self.certificate = certificate
-        self.note = note
+    rows: dict[str, dict[str, float]]
+    n_samples: int
+    region: Region
+    certificate: Certificate
+    note: str
+    intervals: dict[str, Interval]
+    level: float
+    training_share: float
+    chosen: dict[str, tuple[float, float]]
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures as a dictionary.
@@ -175,7 +162,7 @@ class DecisionReport:
                 "predict_rescaled returns them in the size of the costs."
             )
         if self.chosen:
-            largest = sorted(self.chosen.items(), key=lambda item: -max(map(abs, item[1])))[:MOST_CHOSEN]
+            largest = sorted(self.chosen.items(), key=lambda item: -max(map(abs, item[1])))[:LISTED]
             means = ", ".join(f"{name} {mean:.3g} ({best:.3g})" for name, (mean, best) in largest)
             more = "" if len(largest) == len(self.chosen) else f"; {len(self.chosen) - len(largest)} more in chosen"
             remarks.append(f"Mean decisions (and best in hindsight): {means}{more}.")
@@ -329,17 +316,8 @@ def decision_report(
             f"{shown(baselines)}."
         )
     inner = innermost(estimator)
-    samples = Samples.of(
-        [estimator],
-        X,
-        C,
-        "report",
-        region,
-        sample_weight=sample_weight,
-        groups=groups,
-        offset=offset,
-        region_params=region_params,
-    )
+    known: Any = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
+    samples = Samples.of([estimator], X, C, "report", region, **known)
     region, d = samples.region, samples.C.shape[1]
     rows: dict[str, dict[str, float]] = {}
     losses: dict[str, np.ndarray] = {}
@@ -388,28 +366,21 @@ def decision_report(
         if other in rows:
             raise ValueError(f"There is already a row {other!r} in the report: choose another name in baselines.")
         if hasattr(rule, "predict"):
-            others = Samples.of(
-                [rule],
-                X,
-                C,
-                "report",
-                region,
-                sample_weight=sample_weight,
-                groups=groups,
-                offset=offset,
-                region_params=region_params,
-            )
-            add(other, others.predicted[0])
+            add(other, Samples.of([rule], X, C, "report", region, **known).predicted[0])
         else:
             figures, losses[other] = samples.figures_of_rule(other, rule)
             rows[other] = {key: figures.get(key, np.nan) for key, _, _ in COLUMNS}
+    # Columns: weight, best cost, the model's regret, that of others.
+    bootstrap = Bootstrap(samples.terms(size, *losses.values()), level, N_RESAMPLES, np.random.default_rng(0))
+    intervals = {"spo_loss": bootstrap.interval(2, 0), "normalized_spo_loss": bootstrap.interval(2, 1)}
+    intervals |= {other: bootstrap.interval(2, 2 + k) for k, other in enumerate(losses) if k}
     return DecisionReport(
         rows,
         n_samples=len(samples.C),
         region=region,
-        certificate=certificate_of(inner),
+        certificate=_certificate_of(inner),
         note=note,
-        intervals=_intervals(list(losses)[1:], samples.terms(size, *losses.values()), level),
+        intervals=intervals,
         level=float(level),
         training_share=training_share(estimator, X, samples.C),
         chosen={} if names is None else {str(x): (float(a), float(b)) for x, a, b in zip(names, *means, strict=True)},
@@ -481,7 +452,7 @@ class Samples(NamedTuple):
         view, C_min, _ = _prepare(self.C, W_rule, self.region, None, self.region_params)
         W = view.solve_min(C_min)
         terms = (np.abs(C_min) * (np.abs(W_rule) + np.abs(W))).sum(axis=1)
-        better = np.einsum("ij,ij->i", C_min, W_rule - W) < -BETTER * terms
+        better = np.einsum("ij,ij->i", C_min, W_rule - W) < -ORACLE_TOLERANCE * terms
         if better.any():
             raise ValueError(
                 f"baselines[{name!r}]: decision {int(np.argmax(better))} is better than all decisions of the region "
@@ -512,13 +483,6 @@ class Samples(NamedTuple):
         return group_terms(np.column_stack(columns), self.weight, self.groups)
 
 
-def _intervals(others: list[str], terms: np.ndarray, level: float) -> dict[str, Interval]:
-    """Bootstrap intervals of the first model; columns of ``terms``: weight, best cost, its regret, that of others."""
-    bootstrap = Bootstrap(terms, level, N_RESAMPLES, np.random.default_rng(0))
-    intervals = {"spo_loss": bootstrap.interval(2, 0), "normalized_spo_loss": bootstrap.interval(2, 1)}
-    return intervals | {other: bootstrap.interval(2, 3 + k) for k, other in enumerate(others)}
-
-
 def _rmse(errors: np.ndarray, weight: np.ndarray | None, possible: np.ndarray | None) -> float:
     """Root of the mean squared error of the costs that exist; 0 if none does."""
     squares = np.square(errors)
@@ -538,9 +502,9 @@ def describe_region(region: Region) -> str:
     return ", ".join(words)
 
 
-def certificate_of(estimator: object) -> Certificate:
-    """Return solver, objective, bound and gap of a fitted estimator; empty if it has none."""
-    if not hasattr(estimator, "duality_gap_"):
+def _certificate_of(model: Any) -> Certificate:
+    """Return solver, objective, bound and gap of a fitted model; empty if it has none."""
+    if not hasattr(model, "duality_gap_"):
         return {}
-    figures = {name: float(getattr(estimator, f"{name}_")) for name in ("objective", "lower_bound", "duality_gap")}
-    return {"solver": getattr(estimator, "solver_", ""), **figures}
+    figures = {name: float(getattr(model, f"{name}_")) for name in ("objective", "lower_bound", "duality_gap")}
+    return {"solver": model.solver_, **figures}

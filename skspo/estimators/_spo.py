@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
 from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
 from .._utils.limits import Deadline
-from .._utils.params import Check, integer, one_of, optional
+from .._utils.params import Check, check_params, integer, one_of, optional
 from .._utils.shown import shown
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Solver, check_solver_serves
@@ -23,8 +20,8 @@ from ..solvers.driver import SolverOptions, minimize_spo
 from ..solvers.spo.descent import LineSearchSolver, SPOGradientSolver
 from ..solvers.spo.milp import MILPSolver
 from ..solvers.spo.perturbation import PerturbationSolver
-from ._base import DecisionMixin
-from ._linear import LinearSPOPlusMixin, shortfall
+from ._base import DecisionRegressor
+from ._linear import LinearSPOPlusMixin, warn_shortfall
 
 #: solvers of the SPO loss, by name
 SPO_SOLVERS: dict[str, type[Solver]] = {
@@ -34,7 +31,7 @@ SPO_SOLVERS: dict[str, type[Solver]] = {
 INITS = ("spo+", "least_squares", "absolute_error")
 
 
-class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPORegressor(LinearSPOPlusMixin, DecisionRegressor):
     """Linear model of costs that minimizes the SPO loss: what its decisions cost beyond the best ones.
 
     The loss is not convex and, on polyhedra, piecewise constant.  Training starts at the SPO+ fit.  The objective is at
@@ -58,13 +55,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
     alpha : float, default=0.0
         Strength of the penalty.  The loss does not change when predictions are multiplied by a positive number, so the
         penalty is that of coefficients scaled to the norm of the start.
-    l1_ratio : float, default=0.0
-        Share of the l1 norm in the penalty, between 0 (ridge) and 1 (lasso).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    shared : bool, default=False
-        Whether one model predicts all costs, each from its own features: X then has d consecutive blocks of q features,
-        one block per cost (see :func:`stack_items`).  ``coef_`` times the j-th block, plus ``intercept_``, is cost j.
+    l1_ratio, fit_intercept, shared
+        As in :class:`SPOPlusRegressor`.
     tol : float, default=1e-6
         lbfgs: size of the gradient; line-search: relative decrease that counts; milp: relative gap.  The start is
         fitted with the same tolerance.
@@ -75,10 +67,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         :class:`SPOPlusRegressor`.
     random_state : int, RandomState instance or None, default=None
         Seed of random directions and restarts.
-    n_jobs : int or None, default=None
-        Number of jobs of the region's oracle, as in :class:`SPOPlusRegressor`.  The model does not depend on it.
-    verbose : int, default=0
-        1 prints progress.
+    n_jobs, verbose
+        As in :class:`SPOPlusRegressor`.
     warm_start : bool, default=False
         Start from the previous fit instead of ``init``.
 
@@ -107,16 +97,8 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         Progress of the solver, as in :class:`SPOPlusRegressor`.
     solver_ : str
         Name of the solver used.
-    prediction_factor_ : float
+    prediction_factor_, region_, n_features_in_, feature_names_in_, cost_names_in_
         As in :class:`SPOPlusRegressor`.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
@@ -169,30 +151,15 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         self.verbose = verbose
         self.warm_start = warm_start
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPORegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-
-        Returns
-        -------
-        self : SPORegressor
-        """
-        self._check_params()
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
+        check_params(self)
         deadline = Deadline(self.time_limit)
-        data, plain, region, _ = self._check_data(X, y, sample_weight, offset, region_params, deadline, self.n_jobs)
+        data, plain, region, _ = self._check_data(X, y, deadline, self.n_jobs, **known)
         region = data.learn_bounds(region, region)
-        solver = self._choose_solver(region)
+        names = ("n_restarts", "tol", "max_iter", "time_limit", "random_state", "verbose")
+        params = {name: getattr(self, name) for name in names}
+        penalty = penalty_kind(float(self.alpha), float(self.l1_ratio))
+        solver = choose_spo_solver(self.solver, region, params, penalty)
         with deadline.enforced():
             objective = self._objective(SPOLoss(region), data)
         start = None
@@ -202,17 +169,9 @@ class SPORegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regresso
         with restore_rng_on_failure(self, self.random_state):
             result, solver = minimize_spo(objective, run, solver, options, init=self.init, start=start)
             self._store(objective, run, result, plain, solver.name, data.input_attributes, data)
-        message = shortfall(objective, result, solver)
-        if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=2)
-        return self
+        warn_shortfall(objective, result, solver)
 
     _parameter_checks: ClassVar[dict[str, Check]] = {"init": one_of(*INITS), "n_restarts": optional(integer(0))}
-
-    def _choose_solver(self, region: Region) -> Solver:
-        names = ("n_restarts", "tol", "max_iter", "time_limit", "random_state", "verbose")
-        params = {name: getattr(self, name) for name in names}
-        return choose_spo_solver(self.solver, region, params, penalty_kind(float(self.alpha), float(self.l1_ratio)))
 
 
 def choose_spo_solver(

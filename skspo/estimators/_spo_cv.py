@@ -6,33 +6,30 @@ the line from the start to the end cost one descent; a penalty on the distance f
 
 from __future__ import annotations
 
-import warnings
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
 from .._training.in_memory import InMemoryObjective
 from .._training.inputs import restore_rng_on_failure
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
 from .._utils.frames import check_index
 from .._utils.limits import Deadline, TimeIsUp, count_workers
-from .._utils.params import Check, integer, one_of
+from .._utils.params import Check, check_params, integer, one_of
 from .._utils.progress import Activity, silent
 from .._utils.shown import shown
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..losses import SPOLoss
 from ..regions.base import Region
 from ..solvers import Result, Solver, Status
 from ..solvers.driver import SolverOptions, minimize_spo
-from ._base import DecisionMixin
+from ._base import DecisionRegressor, GroupsFitMixin
 from ._cv import SPOPlusRegressorCV
-from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, excess_regret
-from ._linear import LinearSPOPlusMixin, shortfall
+from ._folds import SIGNIFICANT, Fold, Splitter, cv_splits, cv_table, excess_regret
+from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._spo import choose_spo_solver
 
 #: iterations of a descent, unless the user says how many: to stop early is a further protection against overfitting
@@ -64,7 +61,7 @@ class _Line(NamedTuple):
         return self.result._replace(coef=self.at(step), objective=value, gap=gap)
 
 
-class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPORegressorCV(GroupsFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     """Linear model of costs between the SPO+ fit and the SPO fit, chosen by held-out decisions.
 
     :class:`SPORegressor` minimizes the regret of the training data.  With few samples it overfits.  This estimator
@@ -82,18 +79,14 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         Candidates between 0, the start, and 1, the SPO fit.  None means 0, 0.1, ..., 1.
     n_alphas : int, default=20
         Number of candidates for the penalty of the SPO+ model.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    shared : bool, default=False
-        Whether one model predicts all costs, each from its own features, as in :class:`SPORegressor`.
+    fit_intercept, shared
+        As in :class:`SPOPlusRegressor`.
     cv : int, cross-validation generator, iterable or None, default=None
         As everywhere in scikit-learn; None means five folds, or as many as there are samples.
     solver : {"auto", "lbfgs", "perturbation", "line-search", "milp"} or Solver, default="auto"
         As in :class:`SPORegressor`, but "auto" is "perturbation" where it is not "lbfgs".
-    n_restarts : int, default=0
-        Number of further descents, as in :class:`SPORegressor`.
-    tol : float, default=1e-6
-        Of the descents and of the SPO+ model, as in :class:`SPORegressor`.
+    n_restarts, tol
+        As in :class:`SPORegressor`; ``tol`` is also that of the SPO+ model.
     max_iter : int or None, default=None
         Iterations of each descent; None means 300 (lbfgs), 200 (perturbation) or 1000 line searches.
     time_limit : float or None, default=None
@@ -117,24 +110,14 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
     cv_results_ : dict of ndarrays of shape (n_steps,)
         As in :class:`SPOPlusRegressorCV`, with "step" instead of "alpha" and scores that are minus the mean regret;
         "standard_error", of the difference to the step with the lowest regret.
-    coef_ : ndarray of shape (d, n_features), or (q,) if shared
-        Coefficients for features and costs as given.
-    intercept_ : ndarray of shape (d,), or float if shared
-        Intercept.
+    coef_, intercept_
+        Of the chosen model, for features and costs as given.
     objective_ : float
         Mean SPO loss of the training data.
     lower_bound_, certificate_radius_, duality_gap_, status_, n_iter_, history_, solver_
         Of the descent on all data, as in :class:`SPORegressor`.
-    prediction_factor_ : float
+    prediction_factor_, region_, n_features_in_, feature_names_in_, cost_names_in_
         As in :class:`SPOPlusRegressor`.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
 
     See Also
     --------
@@ -194,35 +177,12 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SPORegressorCV:
-        """Choose the step by cross-validation and fit the model to all data.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-        groups : array-like of shape (n_samples,), optional
-            Labels of samples that depend on each other, such as those of one day.  They are for splitters such as
-            ``GroupKFold``, which is the default with groups, also for a number as ``cv``.  Standard errors then count
-            groups, not samples.
-
-        Returns
-        -------
-        self : SPORegressorCV
-        """
-        self._check_params()
+    def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **known: Any) -> None:
+        check_params(self)
         steps = self._check_steps()
         deadline = Deadline(self.time_limit)
         check_index(X=X, groups=groups)
-        data, plain, here, _ = self._check_data(X, y, sample_weight, offset, region_params, deadline)
+        data, plain, here, _ = self._check_data(X, y, deadline, **known)
         region = data.learn_bounds(here, here)
         splits = cv_splits(self.cv, data.X, data.C, data.weight, groups)
         self._solver_for(region, 0)  # checks it
@@ -246,7 +206,7 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
                 regrets.append(regret)
                 activity.advance()
                 activity.update("descent on the folds" if len(regrets) < len(splits) else "descent on all data")
-            cv_results, chosen = _judge(steps, regrets, search.codes)
+            cv_results, chosen = _judge(steps, regrets, [fold.groups for fold in search.folds])
             step = float(steps[chosen])
             line = self._descend(final.objective, region, final.result.coef, seeds[-1], deadline)
             result = line.result_at(step)
@@ -265,24 +225,15 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
             )
             regret = float(cv_results["mean_test_spo_loss"][chosen])
             activity.finish(f"step {step:.3g} is chosen, with a mean held-out SPO loss of {regret:.6g}")
-        message = shortfall(line.objective, result, line.solver)
-        if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=2)
-        return self
+        warn_shortfall(line.objective, result, line.solver)
 
     def _start(self, seed: int) -> SPOPlusRegressorCV:
         """The estimator of the start; least squares is an infinite penalty."""
-        return SPOPlusRegressorCV(
-            self.region,
-            alphas=None if self.init == "spo+" else [np.inf],
-            n_alphas=self.n_alphas,
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-            random_state=seed,
-            verbose=self.verbose,
-        )
+        same = {
+            name: getattr(self, name) for name in ("n_alphas", "fit_intercept", "shared", "tol", "n_jobs", "verbose")
+        }
+        alphas = None if self.init == "spo+" else [np.inf]
+        return SPOPlusRegressorCV(self.region, alphas=alphas, random_state=seed, **same)
 
     def _check_steps(self) -> np.ndarray:
         if self.steps is None:
@@ -332,26 +283,18 @@ class SPORegressorCV(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regres
 
 
 def _judge(
-    steps: np.ndarray, folds: list[Regrets], codes: list[np.ndarray] | None = None
+    steps: np.ndarray, folds: list[Regrets], groups: list[np.ndarray | None] | None = None
 ) -> tuple[dict[str, np.ndarray], int]:
     """Table of the cross-validation, and the number of the chosen step."""
     regret, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     if not weight.any():  # nothing was held out, or there was no time: the smallest step is chosen
         regret, weight = np.zeros((1, len(steps))), np.ones(1)
     mean = np.average(regret, axis=0, weights=weight)
-    own = [] if codes is None else [code for code, fold in zip(codes, folds, strict=True) if len(fold[1])]
-    excess, error = excess_regret(regret, weight, np.concatenate(own) if own else None)
+    codes = [own for own, fold in zip(groups or [], folds, strict=False) if own is not None and len(fold[1])]
+    excess, error = excess_regret(regret, weight, np.concatenate(codes) if codes else None)
     chosen = int(np.flatnonzero(excess <= SIGNIFICANT * error + 1e-9 * np.abs(mean).max())[0])
     empty = np.zeros(len(steps))
     splits = np.array([np.average(r, axis=0, weights=a) if a.any() else empty for r, a in folds])
     size = np.array([a.sum() for _, a in folds]) if any(a.any() for _, a in folds) else np.ones(len(folds))
-    table = {
-        "step": steps,
-        **{f"split{k}_test_score": -split for k, split in enumerate(splits)},
-        "mean_test_score": -mean,
-        "std_test_score": np.sqrt(np.average((splits - mean) ** 2, axis=0, weights=size)),
-        "rank_test_score": 1 + (mean[:, None] > mean).sum(axis=1),
-        "mean_test_spo_loss": mean,
-        "standard_error": error,
-    }
-    return table, chosen
+    table = cv_table("step", steps, -splits, -mean, lambda values: np.average(values, axis=0, weights=size))
+    return table | {"mean_test_spo_loss": mean, "standard_error": error}, chosen

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
 from .._training.certificate import NO_BOUND, ZERO_BOUND
@@ -18,25 +17,25 @@ from .._training.inputs import Attributes, TrainingData, check_training_data, re
 from .._training.objective import LinearObjective
 from .._training.rows import LocalRows, Rows
 from .._training.run import Run
-from .._utils.errors import NotCertifiedWarning
+from .._utils.frames import is_dask
 from .._utils.limits import Deadline
-from .._utils.params import integer
+from .._utils.params import check_params, integer
 from .._utils.progress import Activity
 from .._utils.shown import shown
 from .._utils.types import RandomState, RegionParams
-from ..data.chunks import ChunkedData, is_dask, is_large_memmap
+from ..data.chunks import ChunkedData, is_large_memmap
 from ..losses import Loss, SPOPlusLoss
 from ..regions.base import Region
 from ..solvers import SOLVERS, Result, SGDSolver, Solver, Status, check_solver_serves
 from ..solvers.any_loss import AnyLossSolver
 from ..solvers.base import certified
 from ..solvers.driver import minimize, run_solvers
-from ._base import DecisionMixin
-from ._linear import LinearSPOPlusMixin, shortfall
+from ._base import DecisionRegressor, PartialFitMixin
+from ._linear import LinearSPOPlusMixin, warn_shortfall
 from ._path import PenaltyPath, alpha_grid, warn_about
 
 
-class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOPlusRegressor(PartialFitMixin, LinearSPOPlusMixin, DecisionRegressor):
     r"""Linear model of costs, trained for good decisions by exact minimization of the SPO+ loss.
 
     Minimizes, over coefficients :math:`B` and intercept :math:`b`,
@@ -134,6 +133,16 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
     SPOPlusRegressorCV : Chooses the strength of the penalty by cross-validated decisions.
     TwoStageRegressor : Any regressor as predict-then-optimize baseline.
 
+    Notes
+    -----
+    ``fit`` also takes dask arrays and data frames, whose partitions stay on their workers.  Memory-mapped arrays larger
+    than ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Solvers other than "bundle" and
+    "lbfgs" load the rows into memory, and "auto" uses them only if half of the memory is enough.
+
+    ``partial_fit`` always takes a step of sgd.  The first chunk also sets the start (its least-squares fit, or the
+    coefficients of an earlier ``fit``), so it should not be tiny.  No bound is computed: ``objective_`` is that of the
+    chunk, ``lower_bound_`` is 0.
+
     Examples
     --------
     >>> from skspo import Simplex, SPOPlusRegressor
@@ -196,52 +205,24 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOPlusRegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a dask array or data frame
-            Features.  Partitions of dask collections stay on their workers; memory-mapped arrays larger than
-            ``skspo.data.chunks.IN_MEMORY_LIMIT`` (256 MB, with y) are read in chunks.  Solvers other than "bundle" and
-            "lbfgs" load the rows into memory, and "auto" uses them only if half of the memory is enough.
-        y : array-like of shape (n_samples, d) or (n_samples,)
-            Cost vectors (C in the documentation), one column per decision variable.  They may be NaN where the
-            decision is always 0, see :meth:`Region.possible`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Nonnegative weights of the samples; below 1e-280 of the largest they count as zero.
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the model is to predict.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`row_params`).
-
-        Returns
-        -------
-        self : SPOPlusRegressor
-        """
-        self._check_params()
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
+        check_params(self)
         deadline = Deadline(self.time_limit)
         in_memory = type(X) is type(y) is np.ndarray
         if not in_memory and is_dask(X, y):
             from .._training.dask_rows import DaskRows
 
-            with DaskRows(self, X, y, sample_weight, offset, region_params) as rows:
-                return self._fit_rows(rows, rows.input_attributes, deadline)
-        if not in_memory and is_large_memmap(X, y) and region_params is None and self._reads_chunks():
-            return self.fit_chunks(ChunkedData.from_arrays(X, y, sample_weight, offset))
-        data, region, _, training_region = self._check_data(
-            X, y, sample_weight, offset, region_params, deadline, self.n_jobs
-        )
+            with DaskRows(self, X, y, **known) as rows:
+                self._fit_rows(rows, rows.input_attributes, deadline)
+            return
+        mapped = not in_memory and is_large_memmap(X, y)
+        if mapped and known["region_params"] is None and self._reads_chunks():
+            self.fit_chunks(ChunkedData.from_arrays(X, y, known["sample_weight"], known["offset"]))
+            return
+        data, region, _, training_region = self._check_data(X, y, deadline, self.n_jobs, **known)
         with deadline.enforced():
             objective = self._objective(self._loss_on(training_region), data)
-        return self._minimize(objective, Run(deadline), region, data.input_attributes, data)
+        self._minimize(objective, Run(deadline), region, data.input_attributes, data)
 
     def fit_chunks(self, chunks: ChunkedData | Callable[[], Iterable[object]] | Iterable[object]) -> SPOPlusRegressor:
         """Fit the model to data that are read chunk by chunk.
@@ -271,7 +252,7 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         >>> bool(model.duality_gap_ <= 1e-6)
         True
         """
-        self._check_params()
+        check_params(self)
         deadline = Deadline(self.time_limit)
         data = chunks if isinstance(chunks, ChunkedData) else ChunkedData(chunks)
         for chunk in data:
@@ -309,17 +290,9 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         self._check_spo_plus("Chunks and dask collections")
         d = rows.first()[1].shape[1]
         region, _, training_region = self._check_regions((0, d), None, self.n_jobs, deadline)
-        objective = ChunkedObjective(
-            SPOPlusLoss(training_region),
-            rows,
-            alpha=float(self.alpha),
-            l1_ratio=float(self.l1_ratio),
-            prior=self.prior,
-            fit_intercept=self.fit_intercept,
-            shared=self.shared,
-        )
+        objective = ChunkedObjective(SPOPlusLoss(training_region), rows, **self._model_params())
         region = region._learn_bounds(*objective.costs_seen)
-        return self._minimize(objective, Run(deadline), region, input_attributes, objective, depth=2)
+        return self._minimize(objective, Run(deadline), region, input_attributes, objective)
 
     def _reads_chunks(self) -> bool:
         """Whether the solver needs only sums over rows."""
@@ -335,10 +308,8 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
         region: Region,
         input_attributes: Attributes,
         data: TrainingData | ChunkedObjective,
-        *,
-        depth: int = 1,
     ) -> SPOPlusRegressor:
-        """Run the solver, store the attributes, and warn if the gap is too large; the user is ``depth`` calls above."""
+        """Run the solver, store the attributes, and warn if the gap is too large."""
         start = None
         if self.warm_start and self._fits(objective.normals.shape[1], input_attributes["n_features_in_"]):
             start = objective.from_user(self.coef_, self.intercept_)
@@ -351,45 +322,23 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 check_solver_serves(solver, objective.region, objective.loss, "none", SOLVERS)
                 result, solver = run_solvers(objective, run, [solver], start)
             self._store(objective, run, result, region, solver.name, input_attributes, data)
-        message = shortfall(objective, result, solver)
-        if message:
-            warnings.warn(message, NotCertifiedWarning, stacklevel=2 + depth)
+        warn_shortfall(objective, result, solver)
         return self
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> SPOPlusRegressor:
-        """Take one stochastic pass over a chunk of data (always with sgd).
-
-        The first chunk sets the scale of features and costs and the start (its least-squares fit, or the coefficients
-        of an earlier ``fit``), so it should not be tiny.  No bound is computed: ``objective_`` is that of the chunk,
-        ``lower_bound_`` is 0.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in ``fit``.
-
-        Returns
-        -------
-        self : SPOPlusRegressor
-        """
-        self._check_params()
+    def _partial_fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
+        check_params(self)
         self._check_spo_plus("Steps of partial_fit")
         first = not hasattr(self, "coef_")
-        data = check_training_data(self, X, y, sample_weight, offset, region_params, reset=first)
+        data = check_training_data(self, X, y, **known, reset=first)
         if not first and not self._fits(data.C.shape[1], data.X.shape[1]):
             known = self.coef_.shape[0] if self.coef_.ndim == 2 else data.X.shape[1] // self.coef_.size
             raise ValueError(
                 f"y has {data.C.shape[1]} columns, but the model so far has {known} costs: every chunk must "
                 "have the same ones, and the same shared. To start anew, use fit or a new estimator."
             )
-        region, here, training_region = self._check_regions(data.C.shape, region_params, self.n_jobs, Deadline())
+        region, here, training_region = self._check_regions(
+            data.C.shape, known["region_params"], self.n_jobs, Deadline()
+        )
         data = data.within(here, training_region)
         region = data.learn_bounds(region, here, None if first else self)
         running = getattr(self, "_stream", None)
@@ -417,34 +366,6 @@ class SPOPlusRegressor(LinearSPOPlusMixin, DecisionMixin, MultiOutputMixin, Regr
                 _stream=(coordinates, stream, rng),
                 prediction_factor_=data.nearest_factor(*objective.to_user(stream.average), region),
             )
-        return self
-
-    def _path(
-        self,
-        X: ArrayLike,
-        C: ArrayLike,
-        sample_weight: ArrayLike | None,
-        offset: ArrayLike | None,
-        region_params: RegionParams | None,
-        alphas: ArrayLike | None,
-        n_alphas: int,
-        standardize: bool,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Models for a sequence of penalties, see ``spo_plus_path``."""
-        self._check_params()
-        run = Run(Deadline(self.time_limit))
-        data, _, region, _ = self._check_data(X, C, sample_weight, offset, region_params, run.deadline)
-        with run.deadline.enforced():
-            objective = self._objective(SPOPlusLoss(region), data, standardized=standardize)
-        grid = alpha_grid(objective, run, alphas, n_alphas, float(self.l1_ratio))
-        path = PenaltyPath(objective, replace(run, n_fits=len(grid)), float(self.l1_ratio), self._options())
-        with Activity("spo_plus_path", self.verbose, len(grid), "alphas") as activity:
-            points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
-            activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
-        warn_about([point.outcome for point in points], self.tol, "on the path")
-        coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
-        values = np.array([point.result.objective * objective.scale for point in points])
-        return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])
 
 
 def spo_plus_path(
@@ -539,4 +460,18 @@ def spo_plus_path(
         verbose=verbose,
     )
     integer(1)("n_alphas", n_alphas)
-    return model._path(X, C, sample_weight, offset, region_params, alphas, n_alphas, standardize)
+    check_params(model)
+    run = Run(Deadline(time_limit))
+    known: dict[str, Any] = {"sample_weight": sample_weight, "offset": offset, "region_params": region_params}
+    data, _, region, _ = model._check_data(X, C, run.deadline, **known)
+    with run.deadline.enforced():
+        objective = model._objective(SPOPlusLoss(region), data, standardized=standardize)
+    grid = alpha_grid(objective, run, alphas, n_alphas, float(l1_ratio))
+    path = PenaltyPath(objective, replace(run, n_fits=len(grid)), float(l1_ratio), model._options())
+    with Activity("spo_plus_path", verbose, len(grid), "alphas") as activity:
+        points = path.extend(grid, run.deadline, judge=lambda point: activity.advance())
+        activity.finish(f"{len(grid)} alphas, largest gap {max(point.outcome.gap for point in points):.1e}")
+    warn_about([point.outcome for point in points], tol, "on the path")
+    coefs, intercepts = zip(*(point.objective.to_user(point.result.coef) for point in points), strict=True)
+    values = np.array([point.result.objective * objective.scale for point in points])
+    return grid, np.array(coefs), np.array(intercepts), values, np.array([point.outcome.gap for point in points])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -10,24 +9,23 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import Bunch, Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
-from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import set_fitted
-from .._utils.errors import NotCertifiedWarning
+from .._utils.errors import NotCertifiedWarning, warn_once
+from .._utils.frames import as_rows
 from .._utils.limits import Deadline, count_workers
 from .._utils.params import BOOL, N_JOBS, TIME_LIMIT, VERBOSE, Check, check_params, one_of
 from .._utils.progress import Activity
 from .._utils.shown import shown
-from .._utils.types import RandomState, RegionParams
+from .._utils.types import RandomState
 from ..regions._row_params import read_rows, row_params
 from ..regions.base import Region
-from ._base import DecisionMixin
-from ._folds import Splits, Splitter, cv_splits
+from ._base import DecisionRegressor, GroupsFitMixin
+from ._folds import Splits, Splitter, cv_splits, held_out_mean
 from ._report import DecisionReport, Samples, decision_report
 from ._stacking_members import Member, Named, Rows, default_members, make_member, make_tasks, predict_member
 from ._stacking_weights import STACK, HeldOut, choose
@@ -43,7 +41,7 @@ class MemberResult(NamedTuple):
     seconds: float
 
 
-class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SPOStackingRegressor(GroupsFitMixin, MetaEstimatorMixin, DecisionRegressor):
     """Stack of models of costs whose weights are chosen by held-out decisions.
 
     Each member is fitted to parts of the data and predicts the rest.  The prediction of the stack is a weighted mean of
@@ -112,14 +110,8 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         Number of samples that were held out.
     fit_seconds_ : dict of str to float
         Seconds of all fits of each member; together with "weights".
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame with string column names.
+    region_, n_features_in_, feature_names_in_, cost_names_in_
+        As in :class:`SPOPlusRegressor`.
 
     See Also
     --------
@@ -259,47 +251,19 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             for name, estimator in estimators
         ]
 
-    # -- fit -----------------------------------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SPOStackingRegressor:
-        """Fit the members, choose their weights by held-out decisions, and fit the members to all data.
-
-        Parameters
-        ----------
-        X, y, sample_weight, offset, region_params
-            As in :meth:`SPOPlusRegressor.fit`.
-        groups : array-like of shape (n_samples,), optional
-            Groups of samples, for splitters such as ``GroupKFold``.  Standard errors then count groups, not samples.
-
-        Returns
-        -------
-        self : SPOStackingRegressor
-        """
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         check_params(self)
         deadline = Deadline(self.time_limit)
-        raw = check_raw_data(self, X, y, sample_weight, offset, region_params, groups, deadline)
-        X = self._as_rows(X)
+        raw = check_raw_data(self, X, y, deadline, **known)
+        X = as_rows(X, accept_sparse="csr", estimator=self)
         (n, d), n_features = raw.C.shape, np.shape(X)[1]
         if self.shared:
             check_blocks(n_features, d)
-        known = None if region_params is None else row_params(**read_rows(raw.region, region_params, n, d))
+        params, groups = known["region_params"], known["groups"]
+        params = None if params is None else row_params(**read_rows(raw.region, params, n, d))
+        groups = None if groups is None else np.asarray(groups)
         # Members get the weights as they are: their size matters next to a penalty.
-        data = Rows(
-            X,
-            raw.C.reshape(raw.shape),
-            raw.weight,
-            raw.offset,
-            known,
-            None if groups is None else np.asarray(groups),
-        )
+        data = Rows(X, raw.C.reshape(raw.shape), raw.weight, raw.offset, params, groups)
         rng = check_random_state(self.random_state)
         members = self._members(n, n_features, d, raw.region, int(rng.randint(2**31 - 1)))
         splits = [(np.asarray(a), np.asarray(b)) for a, b in cv_splits(self.cv, X, raw.C, raw.weight, groups) if len(b)]
@@ -309,11 +273,10 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         fits = [fit for fit in results if fit.model is not None]
         if len(fits) < len(members):
             late = ", ".join(repr(fit.member.name) for fit in results if fit.model is None)
-            warnings.warn(
+            warn_once(
                 f"time_limit={self.time_limit:g} s was reached before these members were fitted: {late}. The stack "
                 "does without them. Increase time_limit, or put the members that matter first.",
                 NotCertifiedWarning,
-                stacklevel=2,
             )
 
         start = perf_counter()
@@ -350,13 +313,6 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             f"{chosen} chosen, share {share:.2f}; held-out regret of the stack {regret[-1]:.3g} %"
             + ("" if best is None else f", of {names[best]}, the best two-stage member, {regret[best]:.3g} %")
         )
-        return self
-
-    def _as_rows(self, X: ArrayLike) -> Any:
-        """Features whose rows can be selected; values are checked by the members."""
-        if hasattr(X, "iloc"):  # members may need the names and types of columns
-            return X
-        return check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=self, input_name="X")
 
     def _fit_members(
         self, members: list[Member], splits: Splits, data: Rows, deadline: Deadline, progress: Activity
@@ -364,10 +320,9 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
         """Fit all members to the training part of each split and to all rows, ``n_jobs`` fits at the same time."""
         n = len(data.C)
         tasks = make_tasks(members, splits)
-        total = {member.name: np.zeros((n, data.C.size // n)) for member in members}
-        counts = {member.name: np.zeros(n) for member in members}
+        parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {member.name: [] for member in members}
         models: dict[str, BaseEstimator | None] = {}
-        seconds = dict.fromkeys(total, 0.0)
+        seconds = dict.fromkeys(parts, 0.0)
         jobs = count_workers(self.n_jobs, len(tasks))
         if jobs == 1:
             progress.update(tasks[0].label)
@@ -377,44 +332,24 @@ class SPOStackingRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, 
             seconds[name] += spent
             if fit.rows is not None and fit.predictions is not None:
                 held_out = np.isfinite(fit.predictions).all(axis=1)
-                np.add.at(total[name], fit.rows[held_out], fit.predictions[held_out])
-                np.add.at(counts[name], fit.rows[held_out], 1.0)
+                parts[name].append((fit.rows[held_out], fit.predictions[held_out]))
             models[name] = fit.model
             progress.advance()
             progress.update(task.label)
             Activity("", self.verbose).finish(f"{spent:.1f} s")
-        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
-            return [
-                MemberResult(member, total[name] / counts[name][:, None], models[name], seconds[name])
-                for member, name in zip(members, total, strict=True)
-            ]
+        shape = n, data.C.size // n
+        return [
+            MemberResult(member, held_out_mean(shape, parts[member.name]), models[member.name], seconds[member.name])
+            for member in members
+        ]
 
-    # -- use -----------------------------------------------------------------------------------------------------------
-
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Weighted mean of the predictions of the members.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the stack predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # the members refuse anything else
-            validate_data(self, X, reset=False, skip_check_array=True)
-        X = self._as_rows(X)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
+        X = as_rows(X, accept_sparse="csr", estimator=self)
         factors = self.weights_ * self.scales_
         used = np.flatnonzero(factors)
         C_hat = sum(factors[k] * predict_member(self.estimators_[k], X) for k in used)
         assert isinstance(C_hat, np.ndarray)
-        return self._plus(C_hat if self._target_shape else C_hat.ravel(), offset)
+        return C_hat if self._target_shape else C_hat.ravel()
 
     def report(self, X: ArrayLike, y: ArrayLike, **kwargs: Any) -> DecisionReport:
         """Report on the decisions of the stack, its members and two baselines.

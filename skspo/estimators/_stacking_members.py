@@ -6,8 +6,6 @@ are wrapped in ``TwoStageRegressor``, so that every member takes ``sample_weight
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from inspect import signature
 from time import perf_counter
@@ -24,6 +22,8 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 from .._training.fitted import metadata_checked
 from .._training.inputs import TrainingData, check_training_data
+from .._utils.errors import errors_note
+from .._utils.frames import take_rows
 from .._utils.limits import Deadline
 from .._utils.shown import shown
 from ..data.item_transformer import ItemTransformer
@@ -31,7 +31,7 @@ from ..regions.base import Region
 from ._base import DecisionMixin
 from ._compose import find_model
 from ._cv import SPOPlusRegressorCV
-from ._folds import Splits, held_out_predictions, take_rows
+from ._folds import Splits, held_out_predictions
 from ._two_stage import TwoStageRegressor
 
 #: Largest number of Nystroem features of the default members.  With ``prior="ridge"`` 60 to 500 features have about the
@@ -95,8 +95,7 @@ class Rows(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Rows:
         """Some of the samples."""
-        known = (None if array is None else array[rows] for array in self[2:])
-        return Rows(take_rows(self.X, rows), self.C[rows], *known)
+        return Rows(*(take_rows(array, rows) for array in self))
 
 
 class Member(NamedTuple):
@@ -208,7 +207,7 @@ class Task(NamedTuple):
         start, left = perf_counter(), deadline.left()
         if left <= 0 and not self.required:
             return MemberFit(), 0.0
-        with _named(self.member.name):
+        with errors_note(f"This happened in member {self.member.name!r} of the stack."):
             fit = self._fit(data, self.part * max(left, 1e-3))
         return fit, perf_counter() - start
 
@@ -242,13 +241,3 @@ def predict_member(model: Any, X: ArrayLike) -> np.ndarray:
 
 def _chained(transformer: Any, model: Any) -> BaseEstimator:
     return model if transformer is None else Pipeline([("features", transformer), ("model", model)])
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Errors say which member it was."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"This happened in member {name!r} of the stack.")
-        raise

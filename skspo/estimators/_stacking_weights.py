@@ -14,6 +14,8 @@ import numpy as np
 
 from .._training.in_memory import InMemoryObjective
 from .._training.run import Run
+from .._utils.confidence import mean_and_error
+from .._utils.frames import take_rows
 from .._utils.limits import Deadline
 from .._utils.scaling import relative_weight
 from ..losses import SPOPlusLoss
@@ -47,14 +49,14 @@ class HeldOut(NamedTuple):
         weight = relative_weight(data.weight)
         rows = np.flatnonzero(np.isfinite(P).all(axis=(0, 2)))
         rows = rows if weight is None else rows[weight[rows] > 0]
-        offset, weight, groups = (None if x is None else x[rows] for x in (data.offset, weight, data.groups))
+        offset, weight, groups = (take_rows(x, rows) for x in (data.offset, weight, data.groups))
         P, C, here = P[:, rows], C[rows], region.take(rows)
         spread = np.ones(len(P)) if offset is not None else spreads(here, P, weight)
         return cls(P / spread[:, None, None], C, offset, weight, groups, here, here.solve_min(here.to_min(C)), spread)
 
     def take(self, rows: np.ndarray) -> HeldOut:
         """Some of the samples."""
-        offset, weight, groups = (None if x is None else x[rows] for x in (self.offset, self.weight, self.groups))
+        offset, weight, groups = (take_rows(x, rows) for x in (self.offset, self.weight, self.groups))
         region, best = self.region.take(rows), self.best[rows]
         return HeldOut(self.P[:, rows], self.C[rows], offset, weight, groups, region, best, self.spread)
 
@@ -105,16 +107,17 @@ class Choice(NamedTuple):
         stack, baseline = self.cross_fitted
         equal = np.full(m, 1.0 / m)
         regrets = np.vstack([self.regrets, held.regret(equal), stack])
-        mean, gains = held.mean(regrets), baseline - regrets
+        mean, error = mean_and_error(regrets.T, held.weight, held.groups)
+        mean_gain, gain_error = mean_and_error((baseline - regrets).T, held.weight, held.groups)
         size = float(held.mean(np.abs(np.einsum("ij,ij->i", held.C, held.best))))
         return {
             "candidate": np.array([*names, "equal weights", STACK], dtype=object),
             "weights": np.vstack([np.eye(m), equal, self.weights]),
             "mean_test_spo_loss": mean,
-            "se_test_spo_loss": standard_errors(regrets, held.weight, held.groups),
+            "se_test_spo_loss": error,
             "mean_test_normalized_spo_loss": mean / size if size > 0 else np.full_like(mean, np.nan),
-            "mean_gain": held.mean(gains),
-            "se_gain": standard_errors(gains, held.weight, held.groups),
+            "mean_gain": mean_gain,
+            "se_gain": gain_error,
             "rank_test_spo_loss": 1 + (mean[:, None] > mean).sum(axis=1),
         }
 
@@ -132,8 +135,8 @@ def choose(held: HeldOut, two_stage: list[bool], kind: str, deadline: Deadline) 
 
     weights, best, share = choose_weights(held, kind, deadline), best_of(held, regrets), 1.0
     if best is not None:
-        gain = regrets[best] - held.regret(weights)
-        share = share_of_stack(float(held.mean(gain)), float(standard_errors(gain[None], held.weight, held.groups)[0]))
+        gains = (regrets[best] - held.regret(weights))[:, None]
+        share = share_of_stack(*(float(figure[0]) for figure in mean_and_error(gains, held.weight, held.groups)))
     n = len(held.C)
     judged = np.full((2, n), np.nan)
     units = n if held.groups is None else len(np.unique(held.groups))
@@ -196,15 +199,3 @@ def spreads(region: Region, P: np.ndarray, weight: np.ndarray | None) -> np.ndar
     spread = np.sqrt(np.average(squares, axis=1, weights=weight))
     size = np.abs(P).max(axis=(1, 2))
     return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
-
-
-def standard_errors(values: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> np.ndarray:
-    """Standard error of the weighted mean of each row of values; samples of one group count as one observation."""
-    n = values.shape[1]
-    share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
-    terms = share * (values - values @ share[:, None])
-    if groups is not None:
-        _, codes = np.unique(groups, return_inverse=True)
-        terms = np.stack([np.bincount(codes, row) for row in terms])
-    k = terms.shape[1]
-    return np.sqrt(np.square(terms).sum(axis=1) * (k / max(k - 1, 1)))

@@ -8,22 +8,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_consistent_length, has_fit_parameter, validate_data
 
 from .._training.baselines import quick_baselines
 from .._training.design import check_blocks
-from .._training.fitted import check_frames, check_metadata
 from .._training.inputs import (
     Attributes,
     check_ndim,
@@ -35,7 +28,7 @@ from .._training.inputs import (
     seen_or_none,
     set_fitted,
 )
-from .._utils.frames import column_names
+from .._utils.frames import column_names, take_rows
 from .._utils.limits import Deadline
 from .._utils.params import BOOL, Check, check_params, one_of
 from .._utils.shown import shown
@@ -44,8 +37,14 @@ from ..losses import check_offset, check_weight
 from ..regions.base import Region
 from ..regions.capabilities import project_visible
 from ..regions.check import check_not_labels, check_region, view_in_time
-from ._base import DecisionMixin
-from ._folds import take_rows
+from ._base import DecisionRegressor
+
+
+def noted_features(estimator: BaseEstimator, X: ArrayLike) -> Attributes:
+    """Number and names of the features, as scikit-learn stores them; the values are not checked."""
+    noted = copy(estimator)
+    validate_data(noted, X, skip_check_array=True)
+    return feature_attributes(noted)
 
 
 class RawData(NamedTuple):
@@ -65,11 +64,12 @@ def check_raw_data(
     estimator: BaseEstimator,
     X: ArrayLike,
     y: ArrayLike,
+    deadline: Deadline | None = None,
+    *,
     sample_weight: ArrayLike | None,
     offset: ArrayLike | None,
     region_params: RegionParams | None,
     groups: ArrayLike | None = None,
-    deadline: Deadline | None = None,
 ) -> RawData:
     """Validate everything but the values of the features."""
     if y is None:
@@ -77,8 +77,7 @@ def check_raw_data(
     check_ndim(y)
     known = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
     attributes = frame_attributes(estimator, X, y, reset=True, **known)  # type: ignore[arg-type]
-    noted = copy(estimator)
-    validate_data(noted, X, skip_check_array=True)
+    attributes |= noted_features(estimator, X)
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinity adds up all values
         given = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
     check_consistent_length(X, given, groups)
@@ -92,11 +91,10 @@ def check_raw_data(
     weight = check_weight(sample_weight, X)
     view._check_true_costs(view.to_min(C))
     region, view = (learn_region(each, C, weight, possible) for each in (region, view))
-    attributes |= feature_attributes(noted)
     return RawData(C, given.shape, weight, check_offset(offset, C.shape), possible, region, view, attributes)
 
 
-class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
     """Predict, then optimize: any scikit-learn regressor with ``decide`` and ``score``.
 
     Parameters
@@ -121,14 +119,8 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     ----------
     regressor_ : estimator
         The fitted regressor.
-    region_ : Region
-        Validated copy of ``region``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, if X has string column names.
-    cost_names_in_ : ndarray of shape (d,)
-        Names of costs, if y is a data frame; other methods then refuse other names or another order.
+    region_, n_features_in_, feature_names_in_, cost_names_in_
+        As in :class:`SPOPlusRegressor`.
 
     See Also
     --------
@@ -195,7 +187,7 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
         check_params(self)
         if isinstance(self.regressor, type):
             raise TypeError(f"regressor must be an instance, got the class: {self.regressor.__name__}(...).")
-        raw = check_raw_data(self, X, y, sample_weight, offset, region_params)
+        raw = check_raw_data(self, X, y, sample_weight=sample_weight, offset=offset, region_params=region_params)
         C, weight, possible, shape, view = raw.C, raw.weight, raw.possible, raw.shape, raw.view
         d = C.shape[1]
         if raw.offset is not None:
@@ -244,28 +236,11 @@ class TwoStageRegressor(DecisionMixin, MetaEstimatorMixin, MultiOutputMixin, Reg
     def _predicts_all_costs(self) -> bool:
         return self.costs != "visible"
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Predict costs with the fitted regressor; if ``costs="visible"``, up to a component that no decision sees.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the cost is the offset plus what the regressor predicts.
-
-        Returns
-        -------
-        C_hat : ndarray of shape (n_samples, d), or (n_samples,) if y was one-dimensional
-        """
-        check_is_fitted(self)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        if getattr(X, "ndim", 2) == 2:  # the regressor refuses anything else
-            validate_data(self, X, reset=False, skip_check_array=True)
+    def _predict_costs(self, X: ArrayLike) -> np.ndarray:
         rows = self._items(X, int(np.prod(self._target_shape))) if self.shared else X
         C_hat = np.asarray(self.regressor_.predict(rows))
         C_hat = C_hat.reshape(-1, *self._target_shape) if self._target_shape else C_hat.ravel()
-        return self._plus(C_hat + self._hidden_mean if self.costs == "visible" else C_hat, offset)
+        return C_hat + self._hidden_mean if self.costs == "visible" else C_hat
 
     def _items(self, X: ArrayLike, d: int) -> np.ndarray:
         """One row of features per cost; the regressor checks their values."""

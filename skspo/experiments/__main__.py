@@ -35,22 +35,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    options = {name: getattr(args, name) for name in ("jobs", "seed", "quick", "resume", "optimizer")}
     trials = args.trials if args.trials is not None else 5 if args.quick else 50
     for name in STUDIES if args.study == "all" else [args.study]:
         study = STUDIES[name]
         conditions = [c for c in study.conditions(args.quick) if args.models in (None, c.get("model", args.models))]
         try:
-            file = run_study(
-                study,
-                args.out,
-                trials=trials,
-                jobs=args.jobs,
-                seed=args.seed,
-                quick=args.quick,
-                resume=args.resume,
-                optimizer=args.optimizer,
-                conditions=conditions,
-            )
+            file = run_study(study, args.out, trials=trials, conditions=conditions, **options)
             written = write_report(study, file, figures=args.figures)
         except (ValueError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)

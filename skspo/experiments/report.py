@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._utils.errors import import_optional
 from .runner import write_atomically
 from .studies import Study
 
@@ -26,10 +27,6 @@ COLORS = {
 }
 
 
-#: inches: width of a figure, and height of its title and legend
-WIDTH, HEAD = 7.5, 0.7
-
-
 class Table:
     """The trials of a study, by setting and method."""
 
@@ -40,10 +37,6 @@ class Table:
         self.values: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in rows[1:]:
             self.values[tuple(row[:-3])][row[-2]].append(float(row[-1]))
-
-    def column(self, name: str) -> int:
-        """Position of a setting's name."""
-        return self.names.index(name)
 
 
 def write_report(study: Study, file: Path, *, figures: bool = True) -> list[Path]:
@@ -74,11 +67,9 @@ def _summary(study: Study, table: Table, folder: Path) -> list[Path]:
 
 
 def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install skspo[plot], or use --no-figures.") from error
-    across = table.column(study.across)
+    more = ", or use --no-figures."
+    matplotlib = import_optional("matplotlib.figure", "Matplotlib", who="A figure", install="skspo[plot]", more=more)
+    across = table.names.index(study.across)
     hidden = {study.across, "threshold"}
     panels: dict[tuple[tuple[str, str], ...], list[tuple[str, ...]]] = defaultdict(list)
     for setting in table.values:
@@ -87,8 +78,8 @@ def _figure(study: Study, table: Table, folder: Path) -> list[Path]:
     # Two columns of panels fit the width of a page with readable type.
     columns = min(n_panels, 2)
     rows = -(-n_panels // columns)
-    size = (6.0, 4.5) if study.curves else (WIDTH, 2.6 * rows + HEAD)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = matplotlib.Figure(layout="constrained")
+    figure.set_figheight(figure.get_figheight() * (1 + rows) / (1 + columns))  # one more for title and legend
     axes = figure.subplots(rows, columns, squeeze=False)
     ordered = sorted(panels.items(), key=lambda item: sorted(item[0], key=lambda pair: pair[0] == "degree"))
     for i, (panel, settings) in enumerate([] if study.curves else ordered):
@@ -144,7 +135,7 @@ def _curves(study: Study, table: Table) -> list[tuple[str, np.ndarray, list[list
     """Name, horizontal positions and trials of every curve of a study that has curves."""
     if not study.curves:
         return []
-    across, which = table.column(study.across), table.column(study.curves)
+    across, which = table.names.index(study.across), table.names.index(study.curves)
     curves = []
     for name in sorted({setting[which] for setting in table.values}):
         settings = [setting for setting in table.values if setting[which] == name]

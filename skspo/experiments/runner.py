@@ -1,8 +1,8 @@
 """Run the trials of a study, in several processes and resumably.
 
-Every finished trial is appended to ``trials.csv`` by one write.  A run that was killed leaves at most one incomplete
-line, which is dropped when the run is resumed; the trial is then repeated with the same seed.  At the end the file is
-sorted, so that it does not depend on the order in which trials finished.
+With every finished trial ``trials.csv`` is replaced by a new file, which is sorted, so that it does not depend on the
+order in which trials finished.  Lines that are damaged are dropped when a run is resumed; their trials are then
+repeated with the same seeds.
 
 Workers end with the run: an exception stops them, and they watch whether the process that runs the study still exists.
 """
@@ -105,24 +105,19 @@ def run_study(
         if (key_of(condition), trial) not in done
     ]
     activity = Activity(study.name, verbose, len(todo), "trials")
-    # Only this process writes, and each trial with one call, so that trials are not interleaved.
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)
     runs = Parallel(n_jobs=count_workers(jobs, len(todo)), return_as="generator_unordered")(
         delayed(_one)(study, condition, trial, seed, optimizer, os.getpid()) for condition, trial in todo
     )
     try:
         with activity:
             for condition, trial, values in runs:
-                rows = _rows(condition, trial, values, columns)
-                _append(file, descriptor, "".join(_line(row) for row in rows))
-                done[key_of(condition), trial] = rows
+                done[key_of(condition), trial] = _rows(condition, trial, values, columns)
+                _rewrite(file, columns, done)
                 activity.advance()
                 activity.update("")
             activity.finish(f"{len(todo)} trials, {file}")
     finally:
         runs.close()  # stops workers that are still running
-        os.close(descriptor)
-    _rewrite(file, columns, done)
     return file
 
 
@@ -142,23 +137,6 @@ def write_atomically(file: Path, content: str | bytes) -> None:
             why = f"{error.strerror}, so it could not be written and is as it was"
             raise OSError(error.errno, why, str(file)) from error
         raise
-
-
-def _append(file: Path, descriptor: int, text: str) -> None:
-    """Write all of the text to the end of the file, or nothing."""
-    size = os.fstat(descriptor).st_size
-    left = text.encode()
-    try:
-        while left:
-            left = left[os.write(descriptor, left) :]
-    except OSError as error:
-        with suppress(OSError):
-            os.ftruncate(descriptor, size)
-        raise OSError(
-            error.errno,
-            f"{error.strerror}, so a trial could not be added; those before it are kept, and the run can be resumed",
-            str(file),
-        ) from error
 
 
 def _one(
@@ -209,7 +187,11 @@ def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[s
         )
     found: dict[tuple[str, int], list[list[str]]] = {}
     for row in rows[1:]:
-        if len(row) != len(columns) or not row[-3].isdecimal() or not _is_number(row[-1]):
+        try:
+            float(row[-1])
+        except (ValueError, IndexError):
+            continue
+        if len(row) != len(columns) or not row[-3].isdecimal():
             continue
         condition = {name: _value(cell) for name, cell in zip(columns[:-3], row, strict=False) if cell != ""}
         found.setdefault((key_of(condition), int(row[-3])), []).append(row)
@@ -218,14 +200,6 @@ def _read_complete(file: Path, study: Study, columns: list[str]) -> dict[tuple[s
         if [row[-2] for row in trial_rows] == study.methods(json.loads(key)):
             complete[key, trial] = trial_rows
     return complete
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _value(cell: str) -> object:

@@ -30,7 +30,7 @@ Condition = dict[str, Any]
 Model: TypeAlias = SPOMLPRegressor | SPORegressor | SPOPlusRegressor | TwoStageRegressor
 
 N_TEST = 10_000
-N_CLASSES, N_ASSETS = 10, 50
+N_ASSETS = 50
 
 
 class Study(NamedTuple):
@@ -60,7 +60,7 @@ def fit_and_score(
     X, C, X_test, C_test = data
     values = {}
     for method in methods:
-        model = make_model(method, region, network=network, optimizer=optimizer, seed=seed)
+        model = make_model(method, region, C.shape[1], network=network, optimizer=optimizer, seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the iteration limit is part of the experiment
             model.fit(X, C)
@@ -68,9 +68,9 @@ def fit_and_score(
     return values
 
 
-def make_model(method: str, region: Region, *, network: bool, optimizer: str, seed: int) -> Model:
+def make_model(method: str, region: Region, d: int, *, network: bool, optimizer: str, seed: int) -> Model:
     """Return the estimator of a method: exact linear models, or networks and linear models trained with Adam."""
-    barrier = LogBarrierSimplex(2.0 * N_CLASSES * np.log(N_CLASSES))
+    barrier = LogBarrierSimplex(2.0 * d * np.log(d))
     losses = {"SPO": "spo", "SPO+": "spo+", "SPO+ barrier": "spo+", "absolute": "absolute_error"}
     if network or optimizer == "adam":
         return SPOMLPRegressor(
@@ -99,9 +99,6 @@ def _split(X: np.ndarray, C: np.ndarray, n: int) -> tuple[np.ndarray, ...]:
 
 def _integer(seed: np.random.SeedSequence) -> int:
     return int(seed.generate_state(1)[0])
-
-
-# -- portfolio and classification --------------------------------------------------------------------------------------
 
 
 def _four_panels(quick: bool) -> list[Condition]:
@@ -150,16 +147,10 @@ def _classification_methods(condition: Condition) -> list[str]:
     return surrogates if "n" in condition else [*surrogates, "absolute", "least squares"]
 
 
-# -- barrier -----------------------------------------------------------------------------------------------------------
-
-
 def _barrier_conditions(quick: bool) -> list[Condition]:
     sizes = (100, 1000) if quick else (100, 300, 1000, 3000, 10_000)
     degrees, noises = ((2,), (0.5,)) if quick else ((1, 2, 4, 6, 8), (0.0, 0.5))
     return [{"model": "linear", "noise": e, "degree": g, "n": n} for e, g, n in product(noises, degrees, sizes)]
-
-
-# -- excess risk -------------------------------------------------------------------------------------------------------
 
 
 def _excess_conditions(quick: bool) -> list[Condition]:
@@ -176,9 +167,6 @@ def _excess_trial(condition: Condition, seed: np.random.SeedSequence, optimizer:
     region: Region = Simplex() if polyhedral else EntropySimplex()
     risk = fit_and_score(["SPO+"], region, _split(X, C, n), spo_loss, network=False, optimizer=optimizer, seed=number)
     return {"SPO+": risk["SPO+"] - float(spo_loss(C[n:], mean[n:], region))}
-
-
-# -- threshold ---------------------------------------------------------------------------------------------------------
 
 
 def _threshold_conditions(quick: bool) -> list[Condition]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from .._utils.errors import import_optional
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -18,8 +20,8 @@ T = TypeVar("T")
 #: colors of Okabe and Ito without black and yellow, which can be told apart with any kind of color vision
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 
-#: most lines that are labeled one by one; more get a color scale
-FEW_LINES = 10
+#: most lines or points that are labeled one by one
+FEW = 10
 
 #: movements below this share of the extent of a variable are not jumps
 SMALL = 1e-3
@@ -27,11 +29,7 @@ SMALL = 1e-3
 
 def pyplot(who: str) -> ModuleType:
     """Import pyplot, or raise an error that says how to install Matplotlib."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{who} needs Matplotlib: pip install skspo[plot]") from error
-    return plt
+    return import_optional("matplotlib.pyplot", "Matplotlib", who=who, install="skspo[plot]")
 
 
 def axes_for(display: Any, ax: Axes | None, size: tuple[float, float]) -> Axes:

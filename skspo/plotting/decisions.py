@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._training.fitted import check_frames, decision_names, fitted_region
+from .._utils.errors import import_optional
+from .._utils.shown import MOST_ENTRIES
 from .._utils.types import Predictor, RegionParams
 from ..losses import check_costs, check_existing
 from ..regions import Assignment, Knapsack, ShortestPath, Simplex, TravellingSalesman
@@ -23,10 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer
     from matplotlib.image import AxesImage
 
-CHOSEN, BEST = COLORS[:2]
-
-#: most nodes of a graph, and most rows or columns of a matrix, that are named
-MOST_NODES, MOST_ROWS = 30, 20
+CHOSEN, BEST, *_ = COLORS
 
 
 class DecisionDisplay:
@@ -168,12 +167,10 @@ class DecisionDisplay:
         ----------
         C_hat : array-like of shape (n_samples, d)
             Predicted costs.
-        C : array-like of shape (n_samples, d) or None, default=None
-            True costs; None if they are not known yet.
+        C, region_params
+            As in :meth:`from_estimator`.
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
-        region_params : dict of array-like, or the like, optional
-            Parameters of the region that vary by sample, one row per sample (see :func:`skspo.row_params`).
         names : list of str, optional
             Names of the decision variables; None means those of the region.
         **kwargs
@@ -254,9 +251,10 @@ class DecisionDisplay:
         """Name of the numbers in ``C``."""
         return (if_predicted if self.predicted else if_true) + ("value" if self.region.sense == "max" else "cost")
 
-    def _decisions(self, i: int) -> list[tuple[np.ndarray, bool]]:
-        """The decision made for a sample and, if it is known, the best one; and whether it is the best one."""
-        return [(self.W[i], False)] + ([] if self.W_best is None else [(self.W_best[i], True)])
+    def _draw(self, i: int, artist: Callable[[np.ndarray, bool], Any]) -> None:
+        """Draw the decision made for a sample and, if it is known, the best one; ``artist`` gets whether it is that."""
+        self.chosen_ = artist(self.W[i], False)
+        self.best_ = None if self.W_best is None else artist(self.W_best[i], True)
 
     def _add_colorbar(self, ax: Axes, artist: Any, one: str) -> None:
         ax.figure.colorbar(artist, ax=ax, label=f"{self._what('predicted ', 'true ')} of {one}", shrink=0.8)
@@ -272,7 +270,7 @@ class DecisionDisplay:
         np.add.at(counts, (self.W_best.argmax(axis=1), self.W.argmax(axis=1)), 1)
         image = ax.imshow(counts, cmap=cmap or "Blues")
         self.chosen_ = self.best_ = image
-        if d <= MOST_ROWS:
+        if d <= MOST_ENTRIES:
             middle = 0.5 * counts.max()
             for i, j in np.argwhere(counts):
                 color = "white" if counts[i, j] > middle else "black"
@@ -296,19 +294,18 @@ class DecisionDisplay:
         image = ax.imshow(costs, cmap=_shades(cmap, 0.05, 0.75), aspect="equal")
         ax.set_facecolor("white")
         size = 15.0 * min(1.0, 14.0 / max(shape))  # the side of a mark in points
-        self.best_ = None
-        for W, best in self._decisions(i):
+
+        def marks(W: np.ndarray, best: bool) -> PathCollection:
             rows, columns = np.divmod(np.flatnonzero(W > 1e-6), shape[1])
-            share = W[W > 1e-6]
+            style: dict[str, Any] = {"facecolors": "none", "edgecolors": CHOSEN, "linewidths": 0.22 * size}
+            style = {"marker": "s", "label": "chosen", **style}
             if best:
-                area = (0.6 * size) ** 2 * share
-                self.best_ = ax.scatter(columns, rows, s=area, marker="o", label="best in hindsight", color=BEST)
-            else:
-                style: dict[str, Any] = {"facecolors": "none", "edgecolors": CHOSEN, "linewidths": 0.22 * size}
-                area = (1.3 * size) ** 2 * share
-                self.chosen_ = ax.scatter(columns, rows, s=area, marker="s", label="chosen", **style)
+                style = {"marker": "o", "label": "best in hindsight", "color": BEST}
+            return ax.scatter(columns, rows, s=((0.6 if best else 1.3) * size) ** 2 * W[W > 1e-6], **style)
+
+        self._draw(i, marks)
         workers, tasks = _sides(names, shape)
-        if max(shape) <= MOST_ROWS:
+        if max(shape) <= MOST_ENTRIES:
             _name_columns(ax, tasks)
             ax.set_yticks(range(shape[0]), workers)
         ax.set(xlabel="task", ylabel="worker")
@@ -327,10 +324,10 @@ class DecisionDisplay:
         roads = LineCollection(list(lanes), cmap=_shades(cmap, 0.25, 1.0), linewidths=2.5, zorder=1, capstyle="round")
         roads.set_array(self.C[i])
         ax.add_collection(roads)
-        self.best_ = None
-        for W, best in self._decisions(i):
+
+        def lines(W: np.ndarray, best: bool) -> LineCollection:
             taken = W > 1e-6
-            lines = LineCollection(
+            drawn = LineCollection(
                 list(lanes[taken]),
                 colors=BEST if best else CHOSEN,
                 linewidths=(2.5 if best else 7.0) * np.minimum(W[taken], 1.0),
@@ -339,21 +336,14 @@ class DecisionDisplay:
                 label="best in hindsight" if best else "chosen",
                 zorder=3 if best else 2,
             )
-            ax.add_collection(lines)
-            if best:
-                self.best_ = lines
-            else:
-                self.chosen_ = lines
+            ax.add_collection(drawn)
+            return drawn
+
+        self._draw(i, lines)
         nodes = np.array(list(graph.pos.values()), dtype=np.float64)
-        named = graph.named and len(nodes) <= MOST_NODES
-        ax.scatter(
-            nodes[:, 0],
-            nodes[:, 1],
-            s=260 if named else 12,
-            color="white" if named else "0.3",
-            edgecolors="0.3",
-            zorder=4,
-        )
+        named = graph.named and len(nodes) <= MOST_ENTRIES
+        x, y = nodes.T
+        ax.scatter(x, y, s=260 if named else 12, color="white" if named else "0.3", edgecolors="0.3", zorder=4)
         for (x, y), node in zip(nodes if named else [], graph.pos, strict=False):
             ax.text(x, y, str(node), ha="center", va="center", fontsize="small", zorder=5, clip_on=True)
         # Adjust the limits, not the Axes, so that title and legend stay in place.
@@ -368,17 +358,12 @@ class DecisionDisplay:
 
     def _items(self, ax: Axes, i: int, names: np.ndarray) -> None:
         weights = np.atleast_2d(np.asarray(self.region.weights, dtype=np.float64))
-        value = self.C[i]
-        if len(weights) == 1:
-            order = np.argsort(-value / np.maximum(weights[0], 1e-12), kind="stable")
-            xlabel = f"items, by {self._what('predicted ', 'true ')} per weight"
-        else:
-            order = np.argsort(-value, kind="stable")
-            xlabel = f"items, by {self._what('predicted ', 'true ')}"
-        at = np.arange(len(order))
-        ax.bar(at, value[order], width=0.9, color="0.9", label="left behind")
+        value, what = self.C[i], self._what("predicted ", "true ")
+        alone = len(weights) == 1
+        order = np.argsort(-value / (np.maximum(weights[0], 1e-12) if alone else 1.0), kind="stable")
+        ax.bar(np.arange(len(order)), value[order], width=0.9, color="0.9", label="left behind")
         self._pairs_of_bars(ax, i, lambda W: (W * value)[order], 0.45)
-        ax.set(xlabel=xlabel, ylabel=self._what("predicted ", "true "))
+        ax.set(xlabel=f"items, by {what}" + " per weight" * alone, ylabel=what)
         self._finish_bars(ax, i, names[order])
 
     def _bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
@@ -389,18 +374,16 @@ class DecisionDisplay:
 
     def _pairs_of_bars(self, ax: Axes, i: int, height: Callable[[np.ndarray], np.ndarray], width: float) -> None:
         """Bars of the decision made and of the best one, side by side."""
-        at, self.best_ = np.arange(self.C.shape[1]), None
-        for W, best in self._decisions(i):
+
+        def bars(W: np.ndarray, best: bool) -> BarContainer:
             shift = 0.0 if self.W_best is None else 0.5 * width if best else -0.5 * width
             color, label = (BEST, "best in hindsight") if best else (CHOSEN, "chosen")
-            bars = ax.bar(at + shift, height(W), width=width, color=color, label=label)
-            if best:
-                self.best_ = bars
-            else:
-                self.chosen_ = bars
+            return ax.bar(np.arange(len(W)) + shift, height(W), width=width, color=color, label=label)
+
+        self._draw(i, bars)
 
     def _finish_bars(self, ax: Axes, i: int, names: np.ndarray) -> None:
-        shown = names if len(names) <= 40 else names[:0]
+        shown = names if len(names) <= MOST_ENTRIES else names[:0]
         ax.set_xticks(range(len(shown)), shown, rotation=90 if max(map(len, names)) > 3 else 0)
         if len(names) > 15:
             ax.tick_params(axis="x", labelsize="small")
@@ -459,12 +442,8 @@ class GraphPositions(NamedTuple):
 
 def _spring_positions(pairs: Sequence[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
     """Positions by springs between connected nodes, always the same."""
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise ImportError(
-            "To draw a graph whose nodes have no positions, pip install skspo[graph], or pass pos={node: (x, y), ...}."
-        ) from error
+    more, who = ", or pass pos={node: (x, y), ...}.", "A drawing of a graph whose nodes have no positions"
+    nx = import_optional("networkx", "NetworkX", who=who, install="skspo[graph]", more=more)
     found: dict[Hashable, ArrayLike] = nx.spring_layout(nx.Graph(pairs), seed=0, iterations=200)
     return found
 

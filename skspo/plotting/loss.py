@@ -85,8 +85,6 @@ class LossDisplay:
             Which sample to show.
         region : Region or None, default=None
             Where decisions are made; None means the ``region_`` of the second estimator.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
         **kwargs
             Passed to :meth:`from_predictions`.
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._training.fitted import check_frames
 from ..metrics import spo_loss, spo_plus_loss
 from ..regions.base import Region
-from ._common import FEW_LINES, axes_for, legend_right, line_style, pyplot
+from ._common import FEW, axes_for, legend_right, line_style, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -195,7 +195,7 @@ class RegularizationPathDisplay:
         """One line per coefficient, with a label if there are few, and with a color scale if there are many."""
         B = np.asarray(self.coefs)
         _, d, p = B.shape
-        many = d * p > FEW_LINES
+        many = d * p > FEW
         if many:
             from matplotlib import colormaps
             from matplotlib.cm import ScalarMappable

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.spatial import ConvexHull
 
+from ..estimators._report import ORACLE_TOLERANCE
 from ..regions.base import Region
 from ..regions.check import check_region
-from ._common import Jumps, OneOrTwoAxes, find_jumps, legend_above, line_style, one_or_two, pyplot, with_gaps
+from ._common import FEW, Jumps, OneOrTwoAxes, find_jumps, legend_above, line_style, one_or_two, pyplot, with_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
-
-#: singular values of the decisions below this share of the largest are directions in which the region has no extent
-FLAT = 1e-7
-
-#: most decisions that are labeled
-FEW = 12
 
 #: number of arrows, their length as a share of the extent, and the ratio of extents beyond which there are none
 ARROWS, LENGTH, SLIM = 24, 0.22, 8.0
@@ -31,6 +27,7 @@ VIEW = (28.0, 38.0)
 WHEEL = ("#0072B2", "#30123b", "#D55E00", "#e8c33a")
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class RegionDisplay:
     """A region with two or three decision variables, and its best decision as the cost vector turns.
 
@@ -89,26 +86,19 @@ class RegionDisplay:
     3
     """
 
-    def __init__(
-        self,
-        *,
-        angles: np.ndarray,
-        costs: np.ndarray,
-        decisions: np.ndarray,
-        jumps: Jumps,
-        hull: np.ndarray,
-        basis: np.ndarray,
-        name: str = "region",
-        sense: str = "min",
-    ) -> None:
-        self.angles = angles
-        self.costs = costs
-        self.decisions = decisions
-        self.jumps = Jumps(*jumps)
-        self.hull = hull
-        self.basis = basis
-        self.name = name
-        self.sense = sense
+    angles: np.ndarray
+    costs: np.ndarray
+    decisions: np.ndarray
+    jumps: Jumps
+    hull: np.ndarray
+    basis: np.ndarray
+    name: str = "region"
+    sense: str = "min"
+
+    def __post_init__(self) -> None:
+        self.jumps = Jumps(*self.jumps)
+        #: arrows point against the costs, or along the values
+        self._steps = (1.0 if self.sense == "max" else -1.0) * self.costs @ self.basis.T
 
     @classmethod
     def from_region(
@@ -137,7 +127,7 @@ class RegionDisplay:
             raise ValueError(f"RegionDisplay draws regions with 2 or 3 decision variables, got {d}.")
         hull = region.argmin(np.random.default_rng(0).normal(size=(2000, d)))
         _, spread, directions = np.linalg.svd(hull - hull.mean(axis=0), full_matrices=False)
-        k = int(np.count_nonzero(spread > FLAT * max(spread[0], 1e-300)))
+        k = int(np.count_nonzero(spread > ORACLE_TOLERANCE * max(spread[0], 1e-300)))
         if k < 2:
             raise ValueError("RegionDisplay: the region is a point or a segment; there is nothing to turn around.")
         basis = np.eye(d) if k == d else _upright(directions[:2])
@@ -199,8 +189,7 @@ class RegionDisplay:
     def _arrows(self, extent: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Starts and steps of the arrows in the coordinates of the picture, and their colors."""
         shown = np.arange(ARROWS) * len(self.angles) // ARROWS
-        sign = 1.0 if self.sense == "max" else -1.0
-        steps = sign * LENGTH * extent * self.costs[shown] @ self.basis.T
+        steps = LENGTH * extent * self._steps[shown]
         return self.decisions[shown] @ self.basis.T, steps, color_wheel()(self.angles[shown] / (2.0 * np.pi))
 
     def _labels(self) -> list[tuple[np.ndarray, np.ndarray, str]]:
@@ -208,10 +197,9 @@ class RegionDisplay:
         corners, which = np.unique(self.decisions.round(6) + 0.0, axis=0, return_inverse=True)
         if len(corners) > FEW:
             return []
-        sign = 1.0 if self.sense == "max" else -1.0
         found = []
         for j, corner in enumerate(corners):
-            pull = sign * self.costs[which.ravel() == j].sum(axis=0) @ self.basis.T
+            pull = self._steps[which.ravel() == j].sum(axis=0)
             text = "(" + ", ".join(np.format_float_positional(x, 3, fractional=False, trim="-") for x in corner) + ")"
             found.append((corner @ self.basis.T, pull / max(float(np.linalg.norm(pull)), 1e-300), text))
         return found

@@ -127,10 +127,8 @@ class RegretDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-        X : array-like of shape (n_samples, n_features)
-            Features.
-        C : array-like of shape (n_samples, d)
-            True costs.
+        X, C
+            As in :meth:`from_estimators`.
         name : str or None, default=None
             Name to be shown; None means that of the class.
         **kwargs
@@ -158,14 +156,10 @@ class RegretDisplay:
         ----------
         predictions : dict of str to array-like of shape (n_samples, d)
             Predicted costs, by the names to be shown.
-        C : array-like of shape (n_samples, d)
-            True costs.
         region : Region or None, default=None
             Where decisions are made; None means the unit Box.
-        normalize : bool, default=False
+        C, normalize, **kwargs
             As in :meth:`from_estimators`.
-        **kwargs
-            Passed to :meth:`plot`, such as ``ax``.
 
         Returns
         -------

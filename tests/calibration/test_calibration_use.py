@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import itertools
 import math
+import sys
 
 import matplotlib
 import numpy as np
@@ -307,14 +307,7 @@ def test_display():
 
 
 def test_display_says_what_to_install(monkeypatch):
-    real = builtins.__import__
-
-    def no_matplotlib(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install skspo\[plot\]"):
         CalibrationDisplay.from_sampler(sk.L1Ball(), normal_sampler([0.5, 0.0]), 0.2)
 

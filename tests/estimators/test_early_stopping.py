@@ -151,7 +151,7 @@ def test_a_path_goes_to_another_process_without_caches(overfitted):
 
 
 def make_path(model, X, C):
-    data, _, region, _ = model._check_data(X, C, None, None, None, Deadline())
+    data, _, region, _ = model._check_data(X, C, Deadline())
     return _path.PenaltyPath(
         model._objective(SPOPlusLoss(region), data, standardized=True), Run(), 0.0, model._options()
     )

@@ -5,22 +5,20 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array
 
 from skspo import Box, ShortestPath, Simplex, decision_report
-from skspo._training.fitted import check_frames, check_metadata
 from skspo._training.inputs import check_training_data, set_fitted
 from skspo._utils.params import check_params, number
 from skspo.datasets import make_shortest_path
-from skspo.estimators._base import DecisionMixin
+from skspo.estimators._base import DecisionRegressor
 from skspo.regions.check import check_region
 
 
 # [estimator]
-class KernelRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class KernelRegressor(DecisionRegressor):
     """Mean of the costs in the training data, where near samples count more.
 
     Parameters
@@ -53,16 +51,12 @@ class KernelRegressor(DecisionMixin, MultiOutputMixin, RegressorMixin, BaseEstim
         set_fitted(self, learned | data.input_attributes)
         return self
 
-    def predict(self, X, offset=None):
-        """Predict costs."""
-        check_is_fitted(self)
-        check_frames(self, X=X, offset=offset)
-        check_metadata(self, "predict", offset=offset)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+    def _predict_costs(self, X):
+        X = check_array(X, dtype=np.float64, estimator=self, input_name="X")
         exponent = -0.5 * (cdist(X, self.X_) / self.width) ** 2
         weight = np.exp(exponent - exponent.max(axis=1, keepdims=True)) * self.weight_
         C_hat = (weight / weight.sum(axis=1, keepdims=True)) @ self.C_
-        return self._plus(C_hat.ravel() if self._y_is_1d else C_hat, offset)
+        return C_hat.ravel() if self._y_is_1d else C_hat
 
 
 # [end of estimator]

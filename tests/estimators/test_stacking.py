@@ -37,7 +37,7 @@ from skspo import (
 from skspo._utils.limits import Deadline
 from skspo.datasets import make_shortest_path
 from skspo.estimators._stacking_members import default_members
-from skspo.estimators._stacking_weights import HeldOut, choose, choose_weights, share_of_stack, standard_errors
+from skspo.estimators._stacking_weights import HeldOut, choose, choose_weights, share_of_stack
 
 GRID = ShortestPath.grid(3, 3)
 MEMBERS = [
@@ -312,17 +312,6 @@ def test_no_two_stage_member(paths):
     # A search over a model that is trained for its decisions is not a two-stage member, either.
     search = GridSearchCV(SPOPlusRegressor(GRID), {"alpha": [0.1, 1.0]}, cv=2)
     assert SPOStackingRegressor(GRID, [("search", search)], cv=2).fit(X, C).best_two_stage_ is None
-
-
-def test_standard_errors():
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(2, 60))
-    assert_allclose(standard_errors(values, None, None), values.std(axis=1, ddof=1) / np.sqrt(60))
-    # Copies of a sample in one group do not make the mean more certain.
-    copies = np.repeat(values, 5, axis=1)
-    groups = np.repeat(np.arange(60), 5)
-    assert_allclose(standard_errors(copies, None, groups), standard_errors(values, None, None))
-    assert_allclose(standard_errors(values, np.full(60, 3.0), None), standard_errors(values, None, None))
 
 
 # -- data --------------------------------------------------------------------------------------------------------------

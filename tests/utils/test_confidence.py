@@ -4,9 +4,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 
-from skspo._utils.confidence import MAX_TERMS, Bootstrap, bernstein_upper, betting_lower, group_terms, mean_upper
+from skspo._utils.confidence import (
+    MAX_TERMS,
+    Bootstrap,
+    bernstein_upper,
+    betting_lower,
+    group_terms,
+    mean_and_error,
+    mean_upper,
+)
 
 METHODS = ["betting", "bernstein"]
 
@@ -183,3 +192,15 @@ def test_terms_of_groups():
         group_terms(columns, None, [1, 2])
     with pytest.raises(ValueError, match="labels of one type"):
         group_terms(columns, None, np.array([1, "a", None, 2], dtype=object))
+
+
+def test_standard_errors():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60, 2))
+    mean, error = mean_and_error(values, None, None)
+    assert_allclose(mean, values.mean(axis=0))
+    assert_allclose(error, values.std(axis=0, ddof=1) / np.sqrt(60))
+    # Copies of a sample in one group do not make the mean more certain.
+    assert_allclose(mean_and_error(np.repeat(values, 5, axis=0), None, np.repeat(np.arange(60), 5)), (mean, error))
+    assert_allclose(mean_and_error(values, np.full(60, 3.0), None), (mean, error))
+    assert np.isnan(mean_and_error(values, None, np.zeros(60))[1]).all()
