@@ -189,14 +189,13 @@ def run(name: str, draws: int, limit: float) -> dict[str, Any]:
     row: dict[str, Any] = {"problem": name, "draws": draws, "rows/s": speeds[0], "rows/s, milp": speeds[1]}
     row |= {model_name: float(np.mean(values)) for model_name, values in regrets.items()}
     row |= {f"s, {model_name}": float(np.median(values)) for model_name, values in seconds.items()}
-    for what, end in (("difference", ""), ("difference CV", " CV")):
-        row[what] = difference(regrets[f"relaxation{end}"], regrets[f"integers{end}"])
+    row |= {"difference": difference(regrets), "difference CV": difference(regrets, " CV")}
     return row | {"limit": limit, "regrets": regrets}
 
 
-def difference(one: list[float], other: list[float]) -> str | None:
-    """Mean difference and its standard error over the draws."""
-    less = np.subtract(one, other)
+def difference(regrets: dict[str, list[float]], end: str = "") -> str | None:
+    """Regret of the relaxation less that of the integers: the mean and its standard error over the draws."""
+    less = np.subtract(regrets[f"relaxation{end}"], regrets[f"integers{end}"])
     return f"{less.mean():+.2f} ({less.std(ddof=1) / np.sqrt(less.size):.2f})" if less.size > 1 else None
 
 
