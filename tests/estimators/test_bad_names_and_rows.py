@@ -201,6 +201,12 @@ CASES = [
     ("crews-costs", lambda: fit(CREWS, np.hstack([C, C])), ValueError, "Assignment has 4 dec.* costs have 8 columns"),
     ("streets-one-way", lambda: fit(STREETS, available=ALL), ValueError, r"available must have shape \(20, 8\)"),
     ("streets-source", lambda: fit(STREETS, source=["a"] * 19 + ["x"]), ValueError, "source 'x' of row 19 is unknown"),
+    (
+        "streets-all-closed",
+        lambda: fit(STREETS, available=np.zeros((20, 8), dtype=bool)),
+        InfeasibleRegionError,
+        "The region of row 0 is empty",
+    ),
     ("streets-same-ends", lambda: fit(STREETS, source=["d"] * 20), ValueError, "must be different nodes, both are 'd'"),
     ("streets-costs", lambda: fit(STREETS, np.hstack([C, C])), ValueError, "has 4 dec.* costs have 8 columns"),
     (
