@@ -27,6 +27,7 @@ first thread that enters makes the change and the last one that leaves undoes it
 
 from __future__ import annotations
 
+import numbers
 import os
 import signal
 import threading
@@ -43,6 +44,8 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import LibController, ThreadpoolController
+
+from .shown import shown
 
 # -- Ctrl-C ------------------------------------------------------------------------------------------------------------
 
@@ -338,4 +341,6 @@ def count_workers(n_jobs: int | None, n_tasks: int) -> int:
 
     Every use of ``joblib.Parallel`` has this number: joblib starts as many processes as it is told, also without work.
     """
+    if n_jobs is not None and not isinstance(n_jobs, numbers.Integral):
+        raise TypeError(f"n_jobs must be an integer or None, got {shown(n_jobs)}.")
     return max(min(effective_n_jobs(n_jobs), n_tasks), 1)

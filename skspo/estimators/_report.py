@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_array
 
 from .._training.baselines import Baselines, fit_baselines
 from .._training.fitted import (
@@ -368,6 +369,7 @@ def decision_report(
         if hasattr(rule, "predict"):
             add(other, Samples.of([rule], X, C, "report", region, **known).predicted[0])
         else:
+            check_frames(estimator, region, X=X, C=C, **{f"baselines[{other!r}]": rule})
             figures, losses[other] = samples.figures_of_rule(other, rule)
             rows[other] = {key: figures.get(key, np.nan) for key, _, _ in COLUMNS}
     # Columns: weight, best cost, the model's regret, that of others.
@@ -448,7 +450,9 @@ class Samples(NamedTuple):
                 f"baselines[{name!r}] must be decisions of shape {self.C.shape} or a fitted estimator, got an array of "
                 f"shape {np.shape(decisions)}."
             )
-        _, W_rule = check_costs(self.C, decisions, may_miss=True)
+        W_rule = check_array(decisions, dtype=np.float64, ensure_2d=False, input_name=f"baselines[{name!r}]").reshape(
+            self.C.shape
+        )
         view, C_min, _ = _prepare(self.C, W_rule, self.region, None, self.region_params)
         W = view.solve_min(C_min)
         terms = (np.abs(C_min) * (np.abs(W_rule) + np.abs(W))).sum(axis=1)

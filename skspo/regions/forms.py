@@ -15,6 +15,7 @@ Vectors have one row for each sample if the region varies by sample.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -89,6 +90,33 @@ class InequalityForm:
         ends = [np.asarray(end, dtype=np.float64) for end in (lower, upper)]
         low, high = (np.array(np.broadcast_to(end, np.broadcast_shapes(end.shape, (d,)))) for end in ends)
         return InequalityForm(A_ub, b_ub, A_eq, b_eq, low, high)
+
+    @cached_property
+    def A(self) -> sp.csr_array:
+        """Inequalities, then equalities."""
+        return sp.csr_array(sp.vstack([self.A_ub, self.A_eq], format="csr"))
+
+    @cached_property
+    def sizes(self) -> sp.csr_array:
+        """Absolute values of ``A``."""
+        return abs(self.A)
+
+    @cached_property
+    def largest(self) -> np.ndarray:
+        """Largest absolute value of each row of ``A``."""
+        return np.asarray(self.sizes.max(axis=1).toarray()).ravel() if self.A.shape[0] else np.zeros(0)
+
+    @cached_property
+    def factors(self) -> np.ndarray:
+        """Powers of two that scale the largest coefficient of each row of ``A`` to [0.5, 1)."""
+        return np.ldexp(1.0, -np.frexp(self.largest)[1])
+
+    @cached_property
+    def scaled(self) -> InequalityForm:
+        """The same constraints, their rows multiplied by ``factors``."""
+        above, equal = np.split(self.factors, [self.A_ub.shape[0]])
+        A_ub, A_eq = (sp.csr_array(sp.diags_array(f) @ A) for f, A in ((above, self.A_ub), (equal, self.A_eq)))
+        return InequalityForm(A_ub, self.b_ub * above, A_eq, self.b_eq * equal, self.lower, self.upper)
 
     def varying(self) -> dict[str, np.ndarray]:
         """Vectors that have one row for each sample."""

@@ -328,7 +328,8 @@ class ShortestPath(PolyhedralRegion):
             rows = np.sort(np.concatenate([rows for rows, _ in cyclic]))
             some = None if data.available is None else data.available[rows]
             form = self._form_of_rows(data._replace(pair=data.pair[rows], available=some))
-            first = replace(form, b_eq=form.b_eq[0], upper=form.upper[0])
+            (own, *_), network = cyclic[0]  # its paths without closed edges, of which there are some
+            first = replace(form, b_eq=form.b_eq[np.searchsorted(rows, own)], upper=network.form.upper)
             with rows_among(rows):
                 W[rows] = solve_rows(first, C[rows], n_jobs=self.n_jobs, rows=form.varying())
             for rows, network in cyclic:

@@ -259,6 +259,8 @@ class Knapsack(IntegerRegion):
         if weights.ndim not in (1, 2):
             raise ValueError(f"Knapsack: weights must have shape (d,) or (m, d), got shape {weights.shape}.")
         weights = np.atleast_2d(weights)
+        if not isinstance(self.integer, bool | np.bool_):
+            raise TypeError(f"Knapsack: integer must be True or False, got {shown(self.integer)}.")
         m = weights.shape[0]
         capacity = read_numbers("Knapsack: capacity", self.capacity)
         if capacity.shape not in ((), (m,)):

@@ -102,6 +102,8 @@ class TravellingSalesman(IntegerRegion):
         return self._points() is None
 
     def _prepare(self, d: int) -> int:
+        if not isinstance(self.integer, bool | np.bool_):
+            raise TypeError(f"TravellingSalesman: integer must be True or False, got {shown(self.integer)}.")
         return len(self._labels())
 
     def _constraints(self, d: int) -> InequalityForm:
@@ -127,11 +129,12 @@ class TravellingSalesman(IntegerRegion):
         return fixed_directions(self._constraints(self.resolve_dim(n_dim)).A_eq)
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        taken = ones_of(W)
-        if taken is None:  # a mixture of tours
+        taken, pairs, n = ones_of(W), self._pairs(), len(self._labels())
+        if taken is None or not all(own.size in (0, n) for own in taken):  # a mixture of tours
             return super()._describe(W, names)
-        pairs = self._pairs()
-        return [_walk([pairs[e] for e in own]) for own in taken]
+        tours = [_walk([pairs[e] for e in own]) for own in taken]
+        whole = (not tour or (len(set(tour)) == n == len(tour) - 1 and tour[0] == tour[-1]) for tour in tours)
+        return tours if all(whole) else super()._describe(W, names)  # several tours at once
 
     def relaxation(self) -> TravellingSalesman:
         """Return the subtour relaxation."""

@@ -1,12 +1,16 @@
 """Bad names of variables and bad parameters by sample are refused with an error that says what was wrong."""
 
 import cvxpy as cp
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 from input_problems import C, X, put
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skspo import (
     Assignment,
@@ -37,6 +41,9 @@ NONE[3] = False
 LP = Polyhedron(A_ub=[[1, 2, 3, 4]], b_ub=[6], bounds=(0, 2))
 YESTERDAY = cp.Parameter(4, name="held", value=np.full(4, 0.25))
 TURNOVER = CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm1(w - YESTERDAY) <= 0.2], 4)
+LIMIT = cp.Parameter(4, name="limit", nonneg=True, value=np.ones(4))
+LIMITED = CvxpyRegion(lambda w: [w >= 0, w <= LIMIT, cp.sum(w) == 1], 4)
+TOUR = TravellingSalesman(["a", "b", "c", "d"])
 CREWS = Assignment(workers=["A", "B"], tasks=["x", "y"])
 STREETS = ShortestPath.undirected([("a", "b"), ("c", "b"), ("a", "c"), ("c", "d")], "a", "d")
 MIP = MixedInteger(A_ub=[[1, 2, 3, 4]], b_ub=[6], bounds=(0, 2))
@@ -44,6 +51,11 @@ MIP = MixedInteger(A_ub=[[1, 2, 3, 4]], b_ub=[6], bounds=(0, 2))
 
 def fit(region, y=C, **rows):
     return SPOPlusRegressor(region).fit(X, y, region_params=rows or None)
+
+
+def search():
+    pipeline = make_pipeline(StandardScaler(), SPOPlusRegressor(TopK(2)))
+    return GridSearchCV(pipeline, {"spoplusregressor__alpha": [0.1, 1.0]}, cv=2).fit(X, C)
 
 
 def fuel(names):
@@ -189,6 +201,12 @@ CASES = [
     ("crews-costs", lambda: fit(CREWS, np.hstack([C, C])), ValueError, "Assignment has 4 dec.* costs have 8 columns"),
     ("streets-one-way", lambda: fit(STREETS, available=ALL), ValueError, r"available must have shape \(20, 8\)"),
     ("streets-source", lambda: fit(STREETS, source=["a"] * 19 + ["x"]), ValueError, "source 'x' of row 19 is unknown"),
+    (
+        "streets-all-closed",
+        lambda: fit(STREETS, available=np.zeros((20, 8), dtype=bool)),
+        InfeasibleRegionError,
+        "The region of row [0-9]+ is empty",
+    ),
     ("streets-same-ends", lambda: fit(STREETS, source=["d"] * 20), ValueError, "must be different nodes, both are 'd'"),
     ("streets-costs", lambda: fit(STREETS, np.hstack([C, C])), ValueError, "has 4 dec.* costs have 8 columns"),
     (
@@ -203,6 +221,111 @@ CASES = [
         lambda: fit(TravellingSalesman(4), np.ones((20, 6)), available=ALL),
         ValueError,
         "no parameters that may vary by sample",
+    ),
+    (
+        "tour-order",
+        lambda: fit(TOUR, pd.DataFrame(np.ones((20, 6)), columns=TOUR.variable_names[::-1])),
+        ValueError,
+        "variables of TravellingSalesman(.|\n)*column 0 is 'c - d' and should be 'a - b'",
+    ),
+    (
+        "tour-other-direction",
+        lambda: fit(TOUR, pd.DataFrame(np.ones((20, 6)), columns=["b - a", *TOUR.variable_names[1:]])),
+        ValueError,
+        "b - a .did you mean 'a - b'",
+    ),
+    ("tour-both-directions", lambda: TOUR.argmin(np.ones((3, 12))), ValueError, "has 6 dec.* costs have 12 columns"),
+    ("tour-matrix", lambda: TOUR.argmin(np.ones((3, 4, 4))), ValueError, "dim 3"),
+    (
+        "tour-integer",
+        lambda: TravellingSalesman(4, integer="no").argmin(np.ones(6)),
+        TypeError,
+        "True or False, got 'no",
+    ),
+    (
+        "tour-jobs",
+        lambda: TravellingSalesman(12, n_jobs="2").argmin(np.ones(66)),
+        TypeError,
+        "n_jobs must be an integer",
+    ),
+    (
+        "tour-graph",
+        lambda: TravellingSalesman(nx.complete_graph(4)).argmin(np.ones(6)),
+        TypeError,
+        "must be a list of lab",
+    ),
+    ("items-integer", lambda: Knapsack([1, 2], 2, integer="no").argmin([1, 2]), TypeError, "True or False, got 'no'"),
+    (
+        "most-k-nan",
+        lambda: fit(TopK(2, at_most=True), k=[np.nan] * 20),
+        ValueError,
+        "k must be finite, got nan in row 0",
+    ),
+    ("most-k-text", lambda: fit(TopK(2, at_most=True), k=["two"] * 20), ValueError, "k must be an array of numbers"),
+    ("most-k-positional", lambda: TopK(2, True), TypeError, "positional arguments"),
+    (
+        "streets-number",
+        lambda: fit(STREETS, available=np.full((20, 8), 2)),
+        ValueError,
+        "True or False, got 2.0 in row 0",
+    ),
+    ("streets-text", lambda: fit(STREETS, available=np.full((20, 8), "open")), ValueError, "must hold numbers.*'open'"),
+    ("streets-source-nan", lambda: fit(STREETS, source=[np.nan] * 20), ValueError, "source nan of row 0 is unknown"),
+    ("streets-source-few", lambda: fit(STREETS, source=["a"] * 5), ValueError, r"each of the 20 samples.*shape \(5,\)"),
+    (
+        "crews-series",
+        lambda: fit(CREWS, available=pd.Series(ALL[:, 0])),
+        ValueError,
+        r"must have shape \(20, 4\).*\(20,\)",
+    ),
+    (
+        "crews-available-order",
+        lambda: fit(CREWS, available=pd.DataFrame(ALL, columns=["A -> y", "A -> x", "B -> x", "B -> y"])),
+        ValueError,
+        r"region_params\['available'\] should match the variables of Assignment(.|\n)*column 0 is 'A -> y'",
+    ),
+    (
+        "crews-by-name",
+        lambda: fit(CREWS, available={"A": ALL[:, 0]}),
+        ValueError,
+        "available must be an array of numbers",
+    ),
+    ("crews-costs-3d", lambda: CREWS.argmin(np.ones((20, 2, 2))), ValueError, "dim 3"),
+    ("cvxpy-nan", lambda: fit(TURNOVER, held=put(C, np.nan)), ValueError, "held must be finite, got nan in row 1"),
+    ("cvxpy-text", lambda: fit(TURNOVER, held=np.full((20, 4), "a")), ValueError, "held must be an array of numbers"),
+    ("cvxpy-rows", lambda: fit(TURNOVER, held=C[:7]), ValueError, r"each of the 20 samples.*got shape \(7, 4\)"),
+    ("cvxpy-sign", lambda: fit(LIMITED, limit=-np.ones((20, 4))), ValueError, "limit of row 0 is not what .*: nonneg"),
+    (
+        "cvxpy-infinite",
+        lambda: fit(LIMITED, limit=np.full((20, 4), np.inf)),
+        ValueError,
+        "limit must be finite, got inf",
+    ),
+    ("decide-class", lambda: decide(SPOPlusRegressor, X), TypeError, "is a class, not an instance"),
+    ("decide-no-region", lambda: decide(LinearRegression().fit(X, C), X), ValueError, "Pass region=..., or wrap it in"),
+    ("decide-region-class", lambda: decide(LinearRegression().fit(X, C), X, region=TopK), TypeError, "the parentheses"),
+    ("decide-columns", lambda: decide(search(), X[:, :1]), ValueError, "X has 1 features, but"),
+    ("decide-nan", lambda: decide(search(), put(X, np.nan)), ValueError, "X contains NaN"),
+    ("decide-vector", lambda: decide(search(), X[0]), ValueError, "Expected 2D array, got 1D"),
+    (
+        "chosen-rows",
+        lambda: chosen(search(), X, region_params={"k": [1, 2]}),
+        ValueError,
+        r"20 samples.*got shape \(2,\)",
+    ),
+    (
+        "chosen-name",
+        lambda: chosen(search(), X, region_params={"n": 1}),
+        ValueError,
+        "cannot vary by sample in 'n', only in",
+    ),
+    ("ties-word", lambda: spo_loss(C, C, TopK(2), ties="Worst"), ValueError, "'oracle' or 'worst', got 'Worst'"),
+    ("ties-none", lambda: spo_loss(C, C, TopK(2), ties=None), ValueError, "'oracle' or 'worst', got None"),
+    (
+        "ties-tour",
+        lambda: spo_loss(np.ones((2, 66)), np.ones((2, 66)), TravellingSalesman(12), ties="worst"),
+        ValueError,
+        "which TravellingSalesman cannot compute. Use ties='oracle'",
     ),
     ("most-k-large", lambda: fit(TopK(2, at_most=True), k=[5] * 20), ValueError, "costs 4, got 5 in row 0"),
     ("most-k-negative", lambda: fit(TopK(2, at_most=True), k=[-1] * 20), ValueError, "costs 4, got -1 in row 0"),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -72,8 +73,29 @@ def test_errors_of_baselines(paths):
     for baselines in (model.decide(X), {1: model.decide(X)}, "rule"):
         with pytest.raises(TypeError, match="baselines must be a dict from names"):
             model.report(X, C, baselines=baselines)
-    with pytest.raises(ValueError, match="NaN"):
-        model.report(X, C, baselines={"rule": np.full_like(C, np.nan)})
+    text = np.full(C.shape, "a")
+    for rule, words in ((np.full_like(C, np.nan), "contains NaN"), (text, "must hold numbers")):
+        with pytest.raises(ValueError, match=rf"baselines\['rule'\] {words}"):
+            model.report(X, C, baselines={"rule": rule})
+    for rule in (None, lambda X: X, 1.0):
+        with pytest.raises(ValueError, match=r"baselines\['rule'\] must be decisions of shape"):
+            model.report(X, C, baselines={"rule": rule})
+    with pytest.raises(NotFittedError):
+        model.report(X, C, baselines={"other": SPOPlusRegressor(model.region)})
+
+
+def test_baselines_in_another_order(paths):
+    """Columns and rows of a data frame are those of the costs, or there is an error."""
+    X, C, model = paths
+    names = [f"road {j}" for j in range(C.shape[1])]
+    X, C = pd.DataFrame(X), pd.DataFrame(C, columns=names)
+    model = SPOPlusRegressor(model.region, alpha=0.1).fit(X, C)
+    rule = model.decide(X, as_frame=True)
+    rows = model.report(X, C, baselines={"rule": rule}).rows
+    assert rows["rule"]["spo_loss"] == rows["SPOPlusRegressor"]["spo_loss"]
+    for wrong, words in ((rule[names[::-1]], "in another order: column 0"), (rule[::-1], "in another order: row 0")):
+        with pytest.raises(ValueError, match=rf"baselines\['rule'\](.|\n)*{words}"):
+            model.report(X, C, baselines={"rule": wrong})
 
 
 def test_decisions_of_a_search_have_names():

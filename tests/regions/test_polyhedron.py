@@ -1,7 +1,9 @@
 """Polyhedron, and constraints in the conventions of scipy, against scipy."""
 
+import gc
 import pickle
 import re
+import weakref
 from itertools import product
 
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.base import clone
 import skspo as sk
 from skspo import UnboundedRegionError
 from skspo.calibration.geometry import _vertices, bounding_box
+from skspo.regions._oracles import highs
 from skspo.regions._oracles.highs import coordinate_bounds, solve_rows, worst_rows
 from skspo.regions._oracles.linear_model import LinearModel
 from skspo.regions.forms import InequalityForm
@@ -307,3 +310,23 @@ def test_many_decisions_are_prepared_by_few_programs(monkeypatch):
     A = sp.diags_array([np.ones(d), np.full(d - 1, 0.5)], offsets=[0, 1])
     Polyhedron(A, np.ones(d))._data(d)
     assert len(runs) <= 4
+
+
+def test_the_last_linear_program_of_a_thread():
+    """One row after the other, and regions in turn, give what one call gives; no model outlives its region."""
+    rng = np.random.default_rng(4)
+    regions = [Polyhedron(A, A.sum(axis=1) / 3, bounds=(0, 1)) for A in rng.uniform(size=(2, 5, 8))]
+    C = rng.normal(size=(20, 8))
+    together = [region.argmin(C) for region in regions]
+    for i, c in enumerate(C):
+        for region, W in zip(regions, together, strict=True):
+            assert_array_equal(region.argmin(c), W[i])
+            assert_array_equal(region.argmin(c), W[i])  # the same model again
+            tight = {"b_ub": 0.5 * region.b_ub[None]}
+            other = Polyhedron(region.A_ub, 0.5 * region.b_ub, bounds=(0, 1))
+            assert_array_equal(region.with_rows(tight, 1, 8).argmin(c[None])[0], other.argmin(c))
+    regions[1].argmin(C[0])
+    model = weakref.ref(highs._last.program[1][0])
+    del region, regions[1]
+    gc.collect()
+    assert model() is None

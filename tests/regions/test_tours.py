@@ -129,6 +129,9 @@ def test_words_names_and_capabilities():
     assert region.describe([[0, 1, 1, 1, 1, 0]]) == [["depot", "b", "a", "c", "depot"]]
     assert region.describe([[0.5, 1, 0.5, 1, 0.5, 0.5]])[0]["a - b"] == 1.0
     assert region.describe(np.zeros((1, 6))) == [[]]
+    assert region.describe(np.ones((1, 6)))[0]["a - b"] == 1.0  # every edge
+    two = [float({a, b} <= {0, 1, 2} or {a, b} <= {3, 4, 5}) for a, b in itertools.combinations(range(6), 2)]
+    assert len(sk.TravellingSalesman(6).describe([two])[0]) == 6  # two tours: the edges, not one of the tours
     assert sk.TravellingSalesman(3).chosen([[1.0, 2.0, 3.0]]) == [[0, 1, 2, 0]]
     for n in (5, 12):
         E = sk.TravellingSalesman(n).equalities()

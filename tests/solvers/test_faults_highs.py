@@ -13,7 +13,7 @@ import skspo.regions.polyhedral
 from skspo import (
     SPOPlusRegressor,
 )
-from skspo.regions._oracles import mixed_integer
+from skspo.regions._oracles import highs, mixed_integer
 
 pytestmark = pytest.mark.usefixtures("unlisted")
 
@@ -47,6 +47,7 @@ def broken_highs(monkeypatch, solution=None, status=None, run=None, info=None, a
             return real if info is None else info(real)
 
     monkeypatch.setattr(highspy, "Highs", Broken)
+    highs._last.program = None  # a model that works
 
 
 #: the first program: the feasible start of linear programs, or the first row

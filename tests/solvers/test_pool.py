@@ -6,11 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import skspo as sk
 from skspo._training.in_memory import InMemoryObjective
-from skspo._training.run import Run
+from skspo._training.run import Budget, Run
 from skspo._utils.errors import NotCertifiedWarning
 from skspo._utils.limits import TimeIsUp
 from skspo.losses import SPOPlusLoss
-from skspo.solvers import BundleSolver, DualSolver
+from skspo.solvers import BundleSolver, DualSolver, Status
 from skspo.solvers.pool import DecisionPool, can_pool, pool_of
 
 RNG = np.random.default_rng(0)
@@ -166,6 +166,21 @@ def test_a_wrong_pool_cannot_make_a_wrong_bound(monkeypatch):
     other = sk.SPOPlusRegressor(REGION, alpha=0.1, solver="bundle", tol=1e-3).fit(X, C)
     assert model.duality_gap_ <= 1e-2
     assert model.lower_bound_ <= other.objective_ * (1 + 1e-9) and other.lower_bound_ <= model.objective_ * (1 + 1e-9)
+
+
+def test_going_on_from_a_better_model_of_another_solver():
+    """The objective is that of the new model, not one with the decisions of the model before."""
+    objective, run = objective_of(REGION), Run()
+    solver = DualSolver(tol=1e-6)
+    run.budget = Budget(0.0)
+    paused = solver.solve(objective, run)
+    assert paused.status is Status.PAUSED
+    better = BundleSolver(tol=1e-6).solve(objective, Run()).coef
+    run.budget = Budget(0.0)
+    result = solver.solve(objective, run, better)
+    assert result.objective < paused.objective
+    assert result.objective == pytest.approx(objective.value(result.coef), rel=1e-12)
+    assert result.lower_bound <= objective.value(better) * (1 + 1e-9)
 
 
 def test_a_path_and_cross_validation():

@@ -5,8 +5,9 @@ Conventions
     min c.w  over  {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}   for every row c of C
 
 One HiGHS model is built per call and thread, and only its costs change (``linear_model.py``, ``mixed_integer.py``).  It
-is not stored in the region, so regions can be cloned and pickled.  HiGHS releases the interpreter lock while it runs,
-so threads scale; processes would only take longer to start.
+is not stored in the region, so regions can be cloned and pickled.  Each thread keeps its last linear program, so that
+decisions for one row at a time do not build it again.  HiGHS releases the interpreter lock while it runs, so threads
+scale; processes would only take longer to start.
 
 The status "optimal" is not taken as a proof.  A decision is returned only if it satisfies the constraints and, in a
 linear program, if the multipliers prove that no decision costs less.
@@ -14,6 +15,8 @@ linear program, if the multipliers prove that no decision costs less.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
@@ -34,8 +37,6 @@ from .linear_model import (
     bounds_of,
     much_larger,
     raise_status,
-    row_factors,
-    scale_constraints,
     scale_costs,
 )
 from .mixed_integer import solve_chunk, tighten
@@ -43,6 +44,31 @@ from .mixed_integer import solve_chunk, tighten
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 RAY = 1e-6  # a larger direction of a cone, of size one, is not a violation of its constraints by tolerances of 1e-10
 NOTHING: Mapping[str, np.ndarray] = {}  # no vector varies
+
+
+class _Last(threading.local):
+    """Last linear program of a thread: its constraints, and a list with the model, empty once they are gone."""
+
+    program: tuple[weakref.ref[InequalityForm], list[LinearModel]] | None = None
+
+
+_last = _Last()
+
+
+def _take_model(form: InequalityForm, time_limit: float | None) -> LinearModel:
+    """The last model of this thread if it has these constraints, else a new one."""
+    last, _last.program = _last.program, None  # an error leaves nothing behind
+    if last is None or last[0]() is not form:
+        return LinearModel(form.scaled, time_limit)
+    model = last[1].pop()
+    model.set_time_limit(time_limit)
+    return model
+
+
+def _keep_model(form: InequalityForm, model: LinearModel) -> None:
+    """Keep a model for the next call, as long as its constraints are needed."""
+    kept = [model]
+    _last.program = weakref.ref(form, lambda _: kept.clear()), kept
 
 
 def map_rows(func: Callable[..., np.ndarray], *arrays: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -75,25 +101,25 @@ def solve_rows(
     seconds for each row.  Errors say that the region is empty, a problem unbounded, or that HiGHS found no solution.
     """
     sides = _sides(form, rows, C.shape[0])
-    form, C = scale_constraints(form), scale_costs(C)
+    C = scale_costs(C)
     integers = None if integrality is None or not np.any(integrality) else np.asarray(integrality, dtype=bool)
-    given = form
-    if integers is not None and not sides:
-        form = scale_constraints(tighten(form, integers))
 
     def chunk(first: int, C: np.ndarray, *sides: np.ndarray) -> np.ndarray:
         check_time()
         if integers is not None:
-            return solve_chunk(form, C, integers, time_limit, first, *sides)
+            tight = form.scaled if sides else tighten(form.scaled, integers).scaled
+            return solve_chunk(tight, C, integers, time_limit, first, *sides)
         if not C.shape[0]:
             return np.empty_like(C)
-        model, parts = LinearModel(form, time_limit), []
+        model, parts = _take_model(form, time_limit), []
         for start in range(0, C.shape[0], BLOCK):
             rows = slice(start, start + BLOCK)
             parts.append(_linear_block(model, C[rows], first + start, *(side[rows] for side in sides)))
+        if not sides:
+            _keep_model(form, model)
         return np.concatenate(parts)
 
-    return _checked(given, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides, integers=integers)
+    return _checked(form.scaled, map_rows(chunk, C, *sides, n_jobs=n_jobs), *sides, integers=integers)
 
 
 def _sides(form: InequalityForm, rows: Mapping[str, np.ndarray], n: int) -> tuple[np.ndarray, ...]:
@@ -103,7 +129,7 @@ def _sides(form: InequalityForm, rows: Mapping[str, np.ndarray], n: int) -> tupl
     names = ("b_ub", "b_eq", "lower", "upper")[: 4 if {"lower", "upper"} & set(rows) else 2]
     vectors = (rows.get(name, getattr(form, name)) for name in names)
     sides = np.concatenate([np.broadcast_to(x, (n, x.shape[-1])) for x in vectors], axis=1)
-    sides[:, : form.b_ub.size + form.b_eq.size] *= np.append(row_factors(form.A_ub), row_factors(form.A_eq))
+    sides[:, : form.b_ub.size + form.b_eq.size] *= form.factors
     return (sides,)
 
 
@@ -121,7 +147,7 @@ def worst_rows(
     optimal multipliers.  These constraints become equalities, and the true cost is maximized.
     """
     sides = _sides(form, rows, C.shape[0])
-    form, C, C_true = scale_constraints(form), scale_costs(C), scale_costs(C_true)
+    form, C, C_true = form.scaled, scale_costs(C), scale_costs(C_true)
 
     def chunk(first: int, C: np.ndarray, C_true: np.ndarray, *sides: np.ndarray) -> np.ndarray:
         W = np.empty_like(C)
@@ -147,7 +173,7 @@ def worst_rows(
 def coordinate_bounds(form: InequalityForm, columns: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Finite bounds of every decision (or of some): the given ones, else its smallest and largest value."""
     low, high = form.lower.copy(), form.upper.copy()
-    model = LinearModel(scale_constraints(form))
+    model = LinearModel(form.scaled)
     for bound, sign in ((low, 1.0), (high, -1.0)):
         missing = ~np.isfinite(bound) & (True if columns is None else columns)
         for j in map(int, np.flatnonzero(missing)):
@@ -164,7 +190,7 @@ def check_bounded(form: InequalityForm, names: Names = None) -> None:
     is confirmed along the coordinates, because small coefficients make long edges look like rays.
     """
     check_time()
-    scaled = scale_constraints(form)
+    scaled = form.scaled
     model = LinearModel(scaled)  # an error if the region is empty
     below, above = np.isfinite(form.lower), np.isfinite(form.upper)
     while not (below & above).all():
@@ -219,24 +245,17 @@ def _checked(form: InequalityForm, W: np.ndarray, *sides: np.ndarray, integers: 
     excess = np.maximum(lower - W, W - upper).max(axis=1, initial=0.0) / size
     W = np.clip(W, lower, upper) + 0.0  # no negative zeros
     if W.shape[0]:
-        free = np.ones(W.shape[1]) if integers is None else ~integers
-        m, k = form.b_ub.size, form.b_eq.size
-        for A, b, part, equal in (
-            (form.A_ub, form.b_ub, slice(m), False),
-            (form.A_eq, form.b_eq, slice(m, m + k), True),
-        ):
-            if not b.size:
-                continue
-            for side in sides:
-                b = side[:, part]
-            values = (A @ W.T).T
-            over = np.abs(values - b) if equal else values - b
-            # Integers are exact, so that a violation is relative to what is in the row, however large the coefficients
-            # of integers are that are zero.  Other decisions have errors relative to the size of the decision.
-            magnitude = abs(A)
-            terms = np.abs(b) + (magnitude @ np.abs(W).T).T + np.outer(size, (magnitude * free).max(axis=1).toarray())
-            over = np.where(over > FEASIBLE * terms, over / np.maximum(terms, TINY), 0.0)
-            excess = np.maximum(excess, over.max(axis=1))
+        m, b = form.b_ub.size, np.append(form.b_ub, form.b_eq)
+        for side in sides:
+            b = side[:, : form.A.shape[0]]
+        over = (form.A @ W.T).T - b
+        over[:, m:] = np.abs(over[:, m:])
+        # Integers are exact, so that a violation is relative to what is in the row, however large the coefficients
+        # of integers are that are zero.  Other decisions have errors relative to the size of the decision.
+        largest = form.largest if integers is None else (form.sizes * ~integers).max(axis=1).toarray().ravel()
+        terms = np.abs(b) + (form.sizes @ np.abs(W).T).T + np.outer(size, largest)
+        over = np.where(over > FEASIBLE * terms, over / np.maximum(terms, TINY), 0.0)
+        excess = np.maximum(excess, over.max(axis=1, initial=0.0))
         i = int(excess.argmax())
         if not excess[i] <= FEASIBLE:
             text = (

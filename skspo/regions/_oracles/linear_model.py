@@ -103,18 +103,6 @@ def _products(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
 
 
-def row_factors(A: sp.csr_array) -> np.ndarray:
-    return np.ldexp(1.0, -_power_of_two(abs(A).max(axis=1).toarray().ravel())) if A.shape[0] else np.zeros(0)
-
-
-def scale_constraints(form: InequalityForm) -> InequalityForm:
-    def scaled(A: sp.csr_array, b: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
-        factor = row_factors(A)
-        return sp.csr_array(sp.diags_array(factor) @ A), b * factor
-
-    return InequalityForm(*scaled(form.A_ub, form.b_ub), *scaled(form.A_eq, form.b_eq), form.lower, form.upper)
-
-
 def bounds_of(form: InequalityForm, side: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the decisions in one or several rows of ``sides``, or those of all rows."""
     k, d = form.b_ub.size + form.b_eq.size, form.lower.size
@@ -138,7 +126,7 @@ def new_model(
 ) -> tuple[highspy.Highs, np.ndarray, np.ndarray]:
     """Pass the constraints to HiGHS; return the model and the bounds of its rows."""
     d = form.lower.size
-    A = sp.csr_array(sp.vstack([form.A_ub, form.A_eq], format="csr"))
+    A = form.A
     row_upper = np.concatenate([form.b_ub, form.b_eq])
     row_lower = np.concatenate([np.full(form.b_ub.size, -np.inf), form.b_eq])
     lp = highspy.HighsLp()
@@ -226,9 +214,9 @@ class LinearModel:
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
         }
-        self.time_limit = np.inf if time_limit is None else float(time_limit)
+        self.set_time_limit(time_limit)
         self.form = form
-        self.A = sp.csr_array(sp.vstack([form.A_ub, form.A_eq], format="csr"))
+        self.A = form.A
         self.lower, self.upper = form.lower, form.upper
         self.highs, self.row_lower, self.row_upper = new_model(form, options)
         self.columns = np.arange(form.lower.size, dtype=np.int32)
@@ -239,6 +227,10 @@ class LinearModel:
         self.basis: highspy.HighsBasis | None = None
         self.minimize(np.zeros(form.lower.size), "the first feasible decision")
         self.basis = self.highs.getBasis()
+
+    def set_time_limit(self, seconds: float | None) -> None:
+        """Limit each row to so many seconds."""
+        self.time_limit = np.inf if seconds is None else float(seconds)
 
     def run(self, c: np.ndarray, restart: bool = True) -> Status:
         """Minimize c.w, from the reference basis or from the end of the last run; return the status."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._training.run import Run
 from ..base import MATRIX_SPEED
 from ..pool import DecisionPool
 from .ascent import SHARE, Ascent
@@ -35,6 +36,13 @@ class PooledAscent(Ascent):
         self.pool = pool
         self.best_decisions: np.ndarray | None = None  # of the oracle, for the best coefficients
         self.missing = np.inf  # distance of the objective to the bound, by the last certificate
+
+    def go_on(self, run: Run, start: np.ndarray) -> None:
+        """Continue after a pause; the decisions that are known are not those of another solver's model."""
+        before = self.best
+        super().go_on(run, start)
+        if self.best is not before:
+            self.best_decisions = None
 
     def first_decisions(self, U: np.ndarray) -> np.ndarray:
         """Decisions of the pool."""
