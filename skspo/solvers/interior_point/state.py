@@ -231,18 +231,6 @@ class State:
         """Break the cycle of references between state and blocks: memory is free at once, not when it is collected."""
         self.blocks, self.cones = [], []
 
-    def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
-        """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
-        part = self.parts[0]
-        width = part.packed.size if part.dual is None else part.dual.entries
-        sums = FeatureSums(self.q, width)
-        for block, (D, F) in zip(self.blocks, scalings, strict=True):
-            block.add_to(sums, D, F)
-        if not np.isfinite(sums.sums).all():
-            return False
-        self.normal.fill(sums.sums, part.square, part.from_faces)
-        return True
-
     # -- measures ------------------------------------------------------------------------------------------------------
 
     def gap(self) -> float:
@@ -296,7 +284,14 @@ class State:
         curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
             curvature += self.lasso.curvature()
-        if not self.assemble([(block.D, block.F) for block in self.blocks]) or not self.normal.factor(curvature):
+        part = self.parts[0]
+        sums = FeatureSums(self.q, part.packed.size if part.dual is None else part.dual.entries)
+        for block in self.blocks:
+            block.add_to(sums)
+        if not np.isfinite(sums.sums).all():
+            return False
+        self.normal.fill(sums.sums, part.square, part.from_faces)
+        if not self.normal.factor(curvature):
             return False
         self.R = self.moments()
         return True
