@@ -309,7 +309,7 @@ SWITCHES: dict[str, Switch] = {
         "points.py: differ_little",
     ),
     "recent steps": Switch(
-        {f"{DUAL}.recent_steps.RecentSteps.ascend": lambda self, T: T},
+        {f"{DUAL}.face.RecentSteps.ascend": lambda self, T: T},
         [
             Case("simplex", "dual", MIDDLE, (20, 60), (5, 20), 0.01),
             Case("paths", "dual", SMALL, (20, 60), (5, 7), 0.001),
@@ -317,7 +317,7 @@ SWITCHES: dict[str, Switch] = {
             Case("simplex", "dual", SMALL, (20, 50), (5, 10)),
             Case("one-hot", "auto", MIDDLE, (50, 200), (5, 10), 0.001),
         ],
-        "recent_steps.py",
+        "face.py: RecentSteps",
     ),
     "all weights together": Switch(
         {f"{DUAL}.ascent.Ascent.newton": nothing},
@@ -376,7 +376,7 @@ SWITCHES: dict[str, Switch] = {
             Case("sets", "dual", (60, 150), (3, 6), (8, 12), 0.01),
             Case("cvxpy", "dual", (60, 150), (3, 6), (5, 8), 0.01),
         ],
-        "pool.py, pooled.py",
+        "dual/pool.py",
     ),
     "state of the last penalty": Switch(
         {f"{DUAL}.solver.DualSolver.solve_from": without_state},

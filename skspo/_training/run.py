@@ -12,9 +12,9 @@ from ..regions.capabilities import Memory
 
 if TYPE_CHECKING:
     from ..regions.base import Region
+    from ..solvers.dual.pool import DecisionPool
     from ..solvers.dual.solver import State
     from ..solvers.interior_point.reduced_form import ReducedForm
-    from ..solvers.pool import DecisionPool
 
 
 @dataclass

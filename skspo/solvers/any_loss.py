@@ -36,11 +36,6 @@ class AnyLossSolver(Solver):
     name = "descent"
     supports_sparse = True
 
-    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-
     @classmethod
     def shortcomings(cls, region: Region, loss: Loss, penalty: str) -> list[str]:
         """None: it minimizes every loss with every penalty."""

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def choose_solvers(objective: LinearObjective, run: Run | None = None) -> list[s
     return names
 
 
-def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **params: object) -> list[Solver]:
+def make_solvers(objective: LinearObjective, run: Run, solver: str | Solver, **params: Any) -> list[Solver]:
     """Return the solvers to try, for a name or an instance, after checking that they can solve the problem.
 
     Parameters

@@ -182,8 +182,10 @@ class Solver(BaseEstimator):
     #: whether the solver also works if decisions are not optimal
     tolerates_inexact: ClassVar[bool] = False
 
-    tol: float
-    max_iter: int | None
+    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize the objective.

@@ -37,11 +37,6 @@ class LBFGSSolver(Solver):
     requires = ("strong_convexity", "repair")
     supports_chunks = True
 
-    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Evaluations of value and gradient."""

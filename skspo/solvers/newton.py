@@ -74,11 +74,6 @@ class NewtonSolver(Solver):
     requires = ("smoothed", "repair")
     penalties = ("none", "ridge")
 
-    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Steps along the path; memory of the Hessian, its factor and a block of matrices."""

@@ -16,10 +16,10 @@ from skspo._training.run import Run
 from skspo.solvers import DualSolver
 from skspo.solvers.dual import kernels
 from skspo.solvers.dual.balance import FreeMoments
+from skspo.solvers.dual.face import RecentSteps
 from skspo.solvers.dual.kernels import HUGE
 from skspo.solvers.dual.points import Points, box_of, differ_little
 from skspo.solvers.dual.problem import ScaledProblem
-from skspo.solvers.dual.recent_steps import RecentSteps
 
 REGIONS = {
     "top": lambda rng, d: sk.TopK(d // 3),

@@ -200,7 +200,7 @@ def test_all_of_it_runs_with_one_blas_thread(monkeypatch):
     def is_blas(library):
         return library["user_api"] == "blas"
 
-    names = [(State, "__init__"), (State, "assemble"), (NormalMatrix, "factor")]
+    names = [(State, "__init__"), (State, "predictor"), (NormalMatrix, "factor")]
     for owner, name in names:
         watch(owner, name)
     X, C = make_shortest_path(30, grid=(3, 3), random_state=0)

@@ -11,7 +11,7 @@ from skspo._utils.errors import NotCertifiedWarning
 from skspo._utils.limits import TimeIsUp
 from skspo.losses import SPOPlusLoss
 from skspo.solvers import BundleSolver, DualSolver, Status
-from skspo.solvers.pool import DecisionPool, can_pool, pool_of
+from skspo.solvers.dual.pool import DecisionPool, can_pool, pool_of
 
 RNG = np.random.default_rng(0)
 
@@ -58,8 +58,8 @@ def test_a_pool_has_each_decision_once_and_finds_the_best():
 
 
 def test_a_full_pool_drops_what_has_not_been_used(monkeypatch):
-    monkeypatch.setattr("skspo.solvers.pool.MOST_NUMBERS", 0)  # the least is a hundred decisions
-    monkeypatch.setattr("skspo.solvers.pool.BLOCK_ELEMENTS", 7)  # rows in several blocks
+    monkeypatch.setattr("skspo.solvers.dual.pool.MOST_NUMBERS", 0)  # the least is a hundred decisions
+    monkeypatch.setattr("skspo.solvers.dual.pool.BLOCK_ELEMENTS", 7)  # rows in several blocks
     pool = DecisionPool(3)
     first = RNG.normal(size=(100, 3))
     pool.add(first)

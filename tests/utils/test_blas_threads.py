@@ -25,7 +25,7 @@ def blas_threads():
 @pytest.mark.parametrize(
     "where, name, region, data, params",
     [
-        (State, "step", Simplex(), CLASSES, {"solver": "interior-point"}),
+        (State, "predictor", Simplex(), CLASSES, {"solver": "interior-point"}),
         (newton._SmoothedPath, "newton_step", EntropySimplex(), ASSETS, {"solver": "newton"}),
         (InMemoryMoves, "moments", LqBall(1.5), ASSETS, {"solver": "lbfgs"}),
         (Mixture, "bound", Simplex(), CLASSES, {"solver": "sgd", "max_iter": 20, "random_state": 0}),
@@ -56,7 +56,7 @@ def test_restored_after_an_error(monkeypatch):
     def fail(self):
         raise RuntimeError("on purpose")
 
-    monkeypatch.setattr(State, "step", fail)
+    monkeypatch.setattr(State, "predictor", fail)
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with pytest.raises(RuntimeError, match="on purpose"):

@@ -54,7 +54,7 @@ def clock(monkeypatch):
     clock = Clock(monkeypatch)
     clock.count(monkeypatch, Region, "solve_min")
     clock.count(monkeypatch, EntropySimplex, "smoothed")
-    clock.count(monkeypatch, State, "step")
+    clock.count(monkeypatch, State, "predictor")
     return clock
 
 

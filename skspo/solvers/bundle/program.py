@@ -40,33 +40,14 @@ def minimize_highest(
         np.maximum.at(top, group, b)
         highest = (b == top[group]).astype(float)
         return np.zeros(0), highest / np.bincount(group, highest)[group], np.zeros(0, dtype=np.intp)
-    # A bound of all slopes; an absolute value that is steeper is zero at the optimum.
-    vanishing = lasso > 0
-    if vanishing.any():
-        steepest = np.maximum.reduceat(np.abs(A), np.flatnonzero(np.diff(group, prepend=-1))).sum(axis=0)
-        vanishing &= np.abs(offset) <= lasso * (lasso - steepest)
-    if vanishing.any():
-        free = np.flatnonzero(~vanishing)
-        x = np.where(vanishing, -offset / np.where(vanishing, lasso, 1.0), 0.0)
-        x[free], multipliers, zero = minimize_highest(A[:, free], b + A @ x, group, lasso[free], offset[free], accuracy)
-        return x, multipliers, np.sort(np.concatenate([np.flatnonzero(vanishing), free[zero]]))
-    multipliers = np.ones(len(b))
-    # A group with a single cut is linear and only shifts the origin.
-    several = np.flatnonzero(np.bincount(group)[group] > 1)
-    shift = -np.delete(A, several, axis=0).sum(axis=0)
-    A, b = A[several], b[several] + A[several] @ shift
-    group = np.unique(group[several], return_inverse=True)[1]
     which = np.flatnonzero(lasso)
-    if len(b) + len(which) == 0:
-        return shift, multipliers, which
     basis = None
     if len(b) < A.shape[1] and len(which) == 0:
         # x = -A^T multipliers is in the span of the cuts.
         basis, triangle = np.linalg.qr(A.T)
         A = triangle.T
-    x, values, zero = _Program(A, b, group, which, lasso[which], (offset + lasso * shift)[which]).run(accuracy)
-    multipliers[several] = values[: len(several)]
-    return shift + (x if basis is None else basis @ x), multipliers, which[zero]
+    x, multipliers, zero = _Program(A, b, group, which, lasso[which], offset[which]).run(accuracy)
+    return x if basis is None else basis @ x, multipliers[: len(b)], which[zero]
 
 
 class _Move(NamedTuple):

@@ -204,8 +204,7 @@ class Ascent:
 
     def improve(self) -> None:
         """Move the weights of the cached decisions until little is to be gained."""
-        from .face import Face
-        from .recent_steps import RecentSteps
+        from .face import Face, RecentSteps
 
         problem, cache = self.problem, self.cache
         several = cache.several

@@ -1,12 +1,19 @@
-"""Newton's method in the weights that are in use, for the tail of the dual method.
+"""Steps of all samples together, for the tail of the dual method.
 
 Sweeps move one sample at a time and converge slowly once the weights in use are right.  There the dual is a quadratic
-function of the positive weights (piecewise, with an l1 penalty).  A direction for all samples together is found from
-its second derivatives, with damping, if the weights in use are few enough for a dense matrix.  A search along its
-projection onto the simplices takes the best of some lengths.
+function of the positive weights (piecewise, with an l1 penalty).  A direction for all samples together is found in one
+of two ways.  A search along its projection onto the simplices takes the best of some lengths.
+
+Newton's method (``Face.newton``) uses the second derivatives, with damping, if the weights in use are few enough for a
+dense matrix.  The other is a step in the span of the last changes (``RecentSteps``): a group of sweeps is a linear
+iteration, as Gauss-Seidel is, and the maximizer of the dual in the lengths of the last changes and of that of the
+sweeps costs a few inner products of matrices that are at hand.  This is the method of conjugate gradients with sweeps
+as the preconditioner, as long as no weight meets its bound.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +26,12 @@ from .problem import ScaledProblem
 
 #: lengths that are tried: each is this share of the last one
 LENGTHS, SHORTER = 6, 0.4
+
+#: number of earlier changes
+RECENT = 5
+
+#: share of the diagonal that is added to the matrix of inner products
+DAMPING = 1e-10
 
 
 class Face:
@@ -142,3 +155,46 @@ class Face:
             weight[:] = best[0]
             self.cache.normalize()
         return best[1], best_gain, best_length
+
+
+class RecentSteps:
+    """The last changes of the weights, and those of T with them.
+
+    Parameters
+    ----------
+    problem : ScaledProblem
+    cache : Cache or Points
+        Decisions are not added while this is in use.
+    T : ndarray
+        Scaled coefficients of its weights.
+    """
+
+    def __init__(self, problem: ScaledProblem, cache: Cache | Points, T: np.ndarray) -> None:
+        self.problem, self.cache = problem, cache
+        self.steps: list[tuple[np.ndarray, np.ndarray]] = []
+        self.start = cache.weight.copy(), T.copy()
+
+    @cached_property
+    def face(self) -> Face:
+        """All weights of the samples that have several, in use or not."""
+        return Face(self.problem, self.cache, every=True)
+
+    def change(self, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Change since the last call of ``ascend``."""
+        return self.cache.weight - self.start[0], T - self.start[1]
+
+    def ascend(self, T: np.ndarray) -> np.ndarray:
+        """Maximize the dual over the span of the changes, after sweeps; return the new T."""
+        steps = [self.change(T), *self.steps]
+        weights, moments = np.stack([x for x, _ in steps]), np.stack([M.ravel() for _, M in steps])
+        slope = weights @ (self.face.slot * self.cache.lin) - moments @ self.problem.soft(T).ravel()
+        Q = moments @ moments.T
+        size, gain = np.sqrt(np.diagonal(Q)), 0.0
+        if size.all():
+            Q /= np.outer(size, size)
+            Q[np.diag_indices_from(Q)] += DAMPING
+            lengths = np.linalg.solve(Q, slope / size) / size
+            T, gain, _ = self.face.ascend(T, lengths @ weights)
+        self.steps = [self.change(T), *(self.steps if gain > 0.0 else [])][:RECENT]
+        self.start = self.cache.weight.copy(), T.copy()
+        return T

@@ -3,7 +3,7 @@
 Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
 
     improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), steps in the span
-               of the last changes (``recent_steps``) and Newton's method (``face``) those of all samples together,
+               of the last changes and Newton's method (``face``) those of all samples together,
                until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
@@ -39,9 +39,8 @@ from ..._training.run import Run
 from ..._utils.limits import one_blas_thread
 from ..._utils.progress import Activity
 from ..base import Estimate, Result, Solver, Status, features_per_row, pass_work, rows_of
-from ..pool import pool_of
 from .ascent import Ascent, State
-from .pooled import PooledAscent
+from .pool import PooledAscent, pool_of
 
 #: multiplications for each sample, cost and feature that the fits of benchmarks/auto.py needed with a ridge
 SWEEPS = 300.0

@@ -158,8 +158,9 @@ class Block:
             K = np.matmul(Y, Y.transpose(0, 2, 1))
         return np.take(K.reshape(-1, k * k), shared.packed, axis=1).T
 
-    def add_to(self, sums: FeatureSums, D: np.ndarray, F: Any) -> None:
+    def add_to(self, sums: FeatureSums) -> None:
         """Add sum_i a_i (EZ^T M_i EZ) (x) z_i z_i^T."""
+        D, F = self.D, self.F
         pairs, width = sums.sums.shape
         # Few samples at a time keep their products in the cache, but not so few that adding to the sums takes longer.
         size = max(self.cached_products // width, min(pairs, PANEL_SAMPLES))
@@ -224,7 +225,7 @@ class Block:
         self.D = self.s / self.u
         curvature = self.scale_upper()
         np.divide(1.0, self.D, out=self.D)
-        self.F = self.factor(self.D, curvature)
+        self.F: Any = self.factor(self.D, curvature)
         if self.shared.simple and self.shared.A.size:
             # The component along A is in the kernel of M; without it there is nothing to cancel.
             A = self.shared.A
@@ -344,9 +345,9 @@ class SharedBlock(Block):
         """Weighted sum of (E^T Z_i)^T u."""
         return (u * self.a[:, None]).ravel()[None] @ self.Y.reshape(u.size, -1)
 
-    def add_to(self, sums: FeatureSums, D: np.ndarray, F: np.ndarray) -> None:
+    def add_to(self, sums: FeatureSums) -> None:
         """Add sum_i a_i Y_i^T M_i Y_i."""
-        shared = self.shared
+        shared, D, F = self.shared, self.D, self.F
         if shared.simple:
             B = self.Y
             if shared.A.size:

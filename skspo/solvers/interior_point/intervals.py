@@ -73,11 +73,6 @@ class IntervalSolver(Solver):
         entries, q = float(objective.n_samples * objective.shape[0]), objective.design.n_coef
         return Estimate(ITERATIONS * entries * (ITERATE + q * q / MATRIX_SPEED), 8.0 * COPIES * entries)
 
-    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
         if not is_box(objective):

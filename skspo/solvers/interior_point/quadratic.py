@@ -240,10 +240,10 @@ class QuadraticBlock(Block):
 class SharedQuadraticBlock(QuadraticBlock, SharedBlock):
     """The same for one shared model."""
 
-    def add_to(self, sums: FeatureSums, D: np.ndarray, F: Any) -> None:
+    def add_to(self, sums: FeatureSums) -> None:
         """Add sum_i a_i Y_i^T M_i Y_i."""
         q = self.Y.shape[2]
-        K = (self.Y * self.a[:, None, None]).reshape(-1, q).T @ np.matmul(F.products(), self.Y).reshape(-1, q)
+        K = (self.Y * self.a[:, None, None]).reshape(-1, q).T @ np.matmul(self.F.products(), self.Y).reshape(-1, q)
         sums.sums += K[np.tril_indices(q)][:, None]
 
 

@@ -94,11 +94,6 @@ class InteriorPointSolver(Solver):
         missing = super().missing(region)
         return [name for name in missing if name != "standard_form" or not has(region, "quadratic_form")]
 
-    def __init__(self, *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Iterations and a certificate; memory of the iterate, a block of matrices, and the coupled matrix."""

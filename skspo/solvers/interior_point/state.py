@@ -234,18 +234,6 @@ class State:
         """Break the cycle of references between state and blocks: memory is free at once, not when it is collected."""
         self.blocks, self.cones = [], []
 
-    def assemble(self, scalings: list[tuple[np.ndarray, np.ndarray]]) -> bool:
-        """Sum the samples' parts of the coupled matrix, for scalings D and their factors; False if not finite."""
-        part = self.parts[0]
-        width = part.packed.size if part.dual is None else part.dual.entries
-        sums = FeatureSums(self.q, width)
-        for block, (D, F) in zip(self.blocks, scalings, strict=True):
-            block.add_to(sums, D, F)
-        if not np.isfinite(sums.sums).all():
-            return False
-        self.normal.fill(sums.sums, part.square, part.from_faces)
-        return True
-
     # -- measures ------------------------------------------------------------------------------------------------------
 
     def gap(self) -> float:
@@ -290,18 +278,18 @@ class State:
         Du_i = -M_i E^T Y z_i cancels the residual of the moments, which the certificate charges for; M_i is small
         wherever u or t is.
         """
-        scalings = []
-        for block in self.blocks:
+        for block in self.blocks:  # the next step prepares them again
             check_time()
             inverse = 1.0 / (block.u * block.u)
             curvature = block.add_barrier(block.u, 1.0, np.zeros_like(inverse), inverse)
-            scalings.append((1.0 / inverse, block.factor(1.0 / inverse, curvature)))
+            block.D = 1.0 / inverse
+            block.F = block.factor(block.D, curvature)
         best, R = [block.u for block in self.blocks], self.moments()
-        solvable = self.assemble(scalings) and self.normal.factor()
+        solvable = self._assemble() and self.normal.factor()
         for _ in range(5 if solvable else 0):  # the first step leaves rounding errors, unless it was shortened
             Y, worst, steps = self.normal.solve(R), 0.0, []
-            for block, (D, F), u in zip(self.blocks, scalings, best, strict=True):
-                du = block.restore(F, D, u) - block.apply(F, D, block.slopes(Y))
+            for block, u in zip(self.blocks, best, strict=True):
+                du = block.restore(block.F, block.D, u) - block.apply(block.F, block.D, block.slopes(Y))
                 worst = max(worst, float((-du / u).max()), float(block.loss_of_room(block.u, du).max()))
                 steps.append(du)
             length = min(1.0, 0.9 / max(worst, 1e-300))
@@ -331,9 +319,20 @@ class State:
         curvature = 0.25 * self.l2 + mu * self.hold
         if self.lasso:
             curvature += self.lasso.curvature()
-        if not self.assemble([(block.D, block.F) for block in self.blocks]) or not self.normal.factor(curvature):
+        if not self._assemble() or not self.normal.factor(curvature):
             return False
         self.R = self.moments()
+        return True
+
+    def _assemble(self) -> bool:
+        """Sum the samples' parts of the coupled matrix; False if it is not finite."""
+        part = self.parts[0]
+        sums = FeatureSums(self.q, part.packed.size if part.dual is None else part.dual.entries)
+        for block in self.blocks:
+            block.add_to(sums)
+        if not np.isfinite(sums.sums).all():
+            return False
+        self.normal.fill(sums.sums, part.square, part.from_faces)
         return True
 
     def predictor(self) -> _Move:
