@@ -165,6 +165,7 @@ def test_bundle_method_ends_with_undecided_rows(few, monkeypatch, p, worth):
     """What counts is how many rows are undecided between its points, not how many are expected."""
     monkeypatch.setattr(bundle, "FIRST_TRY", 3)
     monkeypatch.setattr(working_set, "WORTH", worth)
+    monkeypatch.setattr(working_set, "FINISHING", 1e-3)  # the rows are few, and so is the work of the passes
     used, finish = [], bundle.finish_with_undecided_rows
     monkeypatch.setattr(bundle, "finish_with_undecided_rows", lambda *args: used.append(1) or finish(*args))
     objective = InMemoryObjective(SPOPlusLoss(Simplex()), *data(6, p=p))
@@ -174,6 +175,15 @@ def test_bundle_method_ends_with_undecided_rows(few, monkeypatch, p, worth):
     assert result.converged and used and result.n_iter in (3, 6, 12)
     assert_allclose(result.objective, best.objective, rtol=2e-7)
     assert result.lower_bound <= best.objective * (1 + 1e-9)
+
+
+def test_undecided_rows_take_no_more_work_than_allowed(few):
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), *data(6))
+    models = [fit.coef for fit in (all_rows(objective, tol=1e-2), all_rows(objective, tol=1e-4))]
+    value, run = objective.value(models[0]), Run()
+    assert working_set.finish_with_undecided_rows(objective, run, models, value, 1e-7, 0.0) is None
+    assert run.budget.spent == 0.0
+    assert working_set.finish_with_undecided_rows(objective, run, models, value, 1e-7, 1e12) is not None
 
 
 def test_time_limit(few):
