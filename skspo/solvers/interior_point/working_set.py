@@ -33,8 +33,7 @@ from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status
 from ..predictor_corrector import step
 from .reduced_form import ReducedForm, forms_of
-from .state import State
-from .work import iteration_work, undecided_share
+from .state import State, iteration_work, undecided_share
 
 #: expected share of undecided rows up to which it pays to leave out the others
 WORTH = 0.3
