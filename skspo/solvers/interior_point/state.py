@@ -220,18 +220,22 @@ class State:
         self.lasso = LassoBlock(objective.l1, self.prior) if lasso else None
         #: the blocks and the penalty, if it is one
         self.cones: list[Block] = self.blocks + ([self.lasso] if self.lasso else [])
+        self._begin(START if self.S is None else CURVED_START)
+        self.scratch = np.empty((2, max(block.u.size for block in self.cones)))
+        self.count = sum(float(block.a.sum()) * block.degree for block in self.blocks)
+
+    def _begin(self, size: float) -> None:
+        """Go to the point of the central path, for the starting coefficients, where mu is ``size`` typical costs."""
         self.P = self.start
         seen, n_seen = 0.0, 0
         for block in self.blocks:
             check_time()
             costs = block.shared.seen(block.costs(self.P))
             seen, n_seen = seen + float(np.abs(costs).sum()), n_seen + costs.size
-        mu = (START if self.S is None else CURVED_START) * max(seen / n_seen, 1e-8)
+        mu = size * max(seen / n_seen, 1e-8)
         for block in self.cones:
             check_time()
             block.center(mu, self.P)
-        self.scratch = np.empty((2, max(block.u.size for block in self.cones)))
-        self.count = sum(float(block.a.sum()) * block.degree for block in self.blocks)
 
     def release(self) -> None:
         """Break the cycle of references between state and blocks: memory is free at once, not when it is collected."""
