@@ -478,17 +478,17 @@ SWITCHES: dict[str, Switch] = {
         "memory of level_sets.py",
     ),
     "blocks of rows": Switch(
-        {"_training.in_memory.BLOCK_ELEMENTS": 2**62, "regions.graphs.BLOCK_NUMBERS": 2**62},
+        {"_training.in_memory.BLOCK_ELEMENTS": 2**62, "regions._sweep.BLOCK_NUMBERS": 2**62},
         [
             Case("simplex", "bundle", LARGE, (3, 8), (5, 12)),
             Case("paths", "auto", LARGE, (3, 5), (4, 5)),
         ],
-        "in_memory.py: _blocks; graphs.py: BLOCK_NUMBERS",
+        "in_memory.py: _blocks; _sweep.py: BLOCK_NUMBERS",
     ),
     "dynamic program of paths": Switch(
-        {"regions.graphs._plan": nothing},
+        {"regions.graphs.plan_sweep": nothing},
         [Case("paths", "dual", SMALL, (3, 8), (4, 5), 0.01), Case("paths", "auto", SMALL, (3, 8), (4, 5))],
-        "graphs.py: _Sweep",
+        "_sweep.py",
     ),
 }
 

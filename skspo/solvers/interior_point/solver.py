@@ -51,8 +51,7 @@ from ...regions.capabilities import has
 from ..base import Estimate, Progress, Result, Solver, Status, certificate_work
 from ..predictor_corrector import step
 from .reduced_form import forms_of
-from .state import State
-from .work import coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
+from .state import State, coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
 from .working_set import FIRST_TOL, WorkingSet, leaves_out_rows
 
 #: iterations that the fits of benchmarks/auto.py needed, typically, and arrays of the size of the iterate

@@ -33,14 +33,13 @@ from ...regions.capabilities import has
 from ..base import Progress, Result, Solver, Status
 from ..predictor_corrector import step
 from .reduced_form import ReducedForm, forms_of
-from .state import State
-from .work import iteration_work, undecided_share
-
-#: expected share of undecided rows up to which it pays to leave out the others
-WORTH = 0.3
+from .state import State, iteration_work, undecided_share
 
 #: share of undecided rows from which on all rows take part, if they fit into memory: at least two rounds are expected
 TOO_MANY = 0.5
+
+#: expected share of undecided rows up to which it pays to leave out the others
+WORTH = 0.3
 
 #: iterations for the undecided rows that the bundle method leaves, in fits of benchmarks/scale.py, typically
 FINISHING = 15.0
