@@ -89,6 +89,20 @@ def test_a_round_proves_the_gap_of_what_it_minimizes(name, tol):
     assert 0.0 <= value - objective.dual_value_from_moments(*moments, Theta).value <= 2.0 * gap
 
 
+def test_a_minimum_far_away_is_approached_in_parts():
+    """The last point that is worse has rows that are decided otherwise, and fewer than the minimum."""
+    objective = InMemoryObjective(SPOPlusLoss(Simplex()), *data(6))
+    start, best = objective.least_squares, all_rows(objective, tol=1e-9).coef
+    search = WorkingSet(objective, 1e-6, start, objective.value(start), [])
+    far = start + 300.0 * (best - start)
+    assert objective.value(far) > objective.value(start)
+    worse = search._nearest_failure(far)
+    assert objective.value(worse) >= objective.value(start) > search.best[1] == objective.value(search.best[0])
+    assert_allclose(search.best[0] - start, working_set.CLOSER * (worse - start))
+    differ = [objective.compare_decisions([start, Theta])[0].size for Theta in (search.best[0], worse, far)]
+    assert differ[0] <= differ[1] < differ[2] and differ[1] > 0
+
+
 def test_chunks(few, monkeypatch):
     """Chunks give the same optimum as memory, and not all rows are loaded."""
     load = ChunkedObjective._in_memory

@@ -34,7 +34,7 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
-from ..interior_point.work import iteration_work, undecided_share
+from ..interior_point.state import iteration_work, undecided_share
 from ..interior_point.working_set import FINISHING, can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
 
@@ -204,13 +204,16 @@ class BundleSearch:
         """Continue after a pause; ``start`` may be a better point that another solver has found."""
         self.progress = progress
         progress.begin()
-        if start is None or np.array_equal(start, self.center):
-            return
-        value, _ = self.model.add(start)
+        if start is not None and not np.array_equal(start, self.center):
+            self.move(start)
+
+    def move(self, Theta: np.ndarray) -> None:
+        """Add cuts at a point that was found elsewhere, and go on from there if it is better."""
+        value, _ = self.model.add(Theta)
         self.n_iter += 1
         if value < self.value:
-            self.center, self.value = start, value
-            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, start))
+            self.center, self.value = Theta, value
+            self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, Theta))
 
     def gap(self) -> float:
         """Relative gap of the best point."""
@@ -300,6 +303,8 @@ class BundleSearch:
         if found is not None and self.objective.relative_gap(found[1], found[2].value) < self.gap():
             self.center, self.value, self.bound = found
             self.balanced = True  # nothing more to gain
+        elif found is not None and found[1] < self.value:
+            self.move(found[0])
         return self.gap() <= self.tol
 
     def use_last_multipliers(self) -> None:

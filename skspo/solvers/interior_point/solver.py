@@ -250,9 +250,10 @@ class _Search:
         candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(state.coefficients(), self._decisions())]
         if self.n_iter and not close:
             candidates.append((self.start_at, None))  # never worse than where we came from
-        paused = self.stop is not None and self.stop[0] is Status.PAUSED
+        # More iterations prove more, and take less time than to mix in other decisions.
+        last = self.stop is not None and self.stop[0] is not Status.PAUSED
         self.progress.spend(certificate_work(self.objective))
-        result = self.solver.finish(self.objective, self.run_state, candidates, self.n_iter, mix=not paused)
+        result = self.solver.finish(self.objective, self.run_state, candidates, self.n_iter, mix=last)
         best = self.best
         if best is None or result.objective - result.lower_bound < best.objective - best.lower_bound:
             self.best = best = result

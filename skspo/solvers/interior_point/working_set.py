@@ -9,7 +9,8 @@ linear function to the objective, the cut of its decision, and only the others n
         interior-point method for the undecided rows plus the cut
         value of its model on all rows                                                                       one pass
         the bound: decisions of the method, and those of the cut; its moments vanish up to rounding
-        add the model to the others, so that rows whose decisions differ there are undecided as well
+        while the model is worse than the best one, another one nearer to that
+        add the last one that was worse, or the model, to the others: rows whose decisions differ there are undecided
 
 Cuts are below the loss whether or not a row was really decided, so the bound is valid in any case.  It is the optimum
 if no decision has changed.  The error of a sample's fit goes down with the size of the sample, and so does the share of
@@ -41,14 +42,25 @@ TOO_MANY = 0.5
 #: expected share of undecided rows up to which it pays to leave out the others
 WORTH = 0.3
 
+#: share of undecided rows beyond which there are no more rounds: all rows take part instead, if they fit into memory.
+#: Twice this share are all rows, and two more rounds are typical.
+TOO_MANY = 0.5
+
 #: iterations for the undecided rows that the bundle method leaves, in fits of benchmarks/scale.py, typically
 FINISHING = 15.0
 
 #: relative gap of the fits to samples and of the first round; and share of the tolerance for other rounds
 FIRST_TOL, LAST_TOL = 1e-2, 0.25
 
-#: largest numbers of iterations of a round, and of rounds
-ITERATIONS, ROUNDS = 60, 8
+#: largest number of iterations of a round, that of ``InteriorPointSolver``
+ITERATIONS = 100
+
+#: largest number of rounds
+ROUNDS = 8
+
+#: a point that is worse is followed by one at this share of the distance, at most so often: down to the distance of
+#: typical costs from UNBOUNDED times it
+CLOSER, SHORTER = 0.25, 6
 
 #: growth of the coefficients at which iterations stop: the sum of a cut and few rows may be unbounded
 UNBOUNDED = 1e3
@@ -148,11 +160,26 @@ class WorkingSet:
         """Relative gap of the best model and the best bound."""
         return self.objective.relative_gap(self.best[1], self.bound.value)
 
-    def _move(self, Theta: np.ndarray) -> None:
-        """Evaluate a model, and keep it if it is better."""
+    def _move(self, Theta: np.ndarray) -> bool:
+        """Evaluate a model, and keep it if it is better; whether it is."""
         value = self.objective.value(Theta)
-        if value < self.best[1]:
+        better = value < self.best[1]
+        if better:
             self.best = Theta, value
+        return better
+
+    def _nearest_failure(self, Theta: np.ndarray) -> np.ndarray:
+        """Move to the minimum of a round, or towards it if it is worse; return the last point that was worse.
+
+        A sum of few rows and a cut may have its minimum far away, where most rows are decided otherwise.  Those that
+        are decided otherwise nearby are fewer, and there are some: the sum decreases on the way, the loss does not.
+        """
+        center, worse = self.best[0], None
+        for _ in range(SHORTER):
+            if self._move(Theta):
+                break
+            worse, Theta = Theta, center + CLOSER * (Theta - center)
+        return Theta if worse is None else worse
 
     def _fit_samples(self, run: Run, solver: Solver, fit: Callable[[LinearObjective, Run], Result]) -> bool:
         """The first models; False if there are no samples."""
@@ -183,8 +210,7 @@ class WorkingSet:
             return False
         Theta, moments, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size())
         self.n_iter, self.rounds = self.n_iter + n_iter, self.rounds + 1
-        self.models.append(Theta)
-        self._move(Theta)
+        self.models.append(self._nearest_failure(Theta))
         self.bound = max(self.bound, objective.dual_value_from_moments(*moments, self.best[0]))
         return True
 
