@@ -34,8 +34,7 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
-from ..interior_point.state import iteration_work, undecided_share
-from ..interior_point.working_set import FINISHING, can_leave_out_rows, finish_with_undecided_rows
+from ..interior_point.working_set import can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
 
 #: passes that the fits of benchmarks/auto.py needed, whatever the number of unknowns, and cuts of each group meanwhile
@@ -112,16 +111,10 @@ class BundleSolver(Solver):
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
-        """Passes over the data, and a program in each of them; or fewer, and iterations for undecided rows."""
+        """Passes over the data, and a program in each of them."""
         columns = columns_of(objective)
         program = program_work(CUTS * groups_for(objective, columns), columns)
-        one = pass_work(objective) + program
-        work = PASSES * one
-        if can_leave_out_rows(objective):
-            # Its last points are nearer than the fits to samples.
-            share = 0.5 * undecided_share(objective)
-            work = min(work, FIRST_TRY * one + FINISHING * iteration_work(objective, run, share))
-        return Estimate(work, 8.0 * NUMBERS)
+        return Estimate(PASSES * (pass_work(objective) + program), 8.0 * NUMBERS)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""

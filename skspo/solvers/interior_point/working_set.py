@@ -36,9 +36,6 @@ from ..predictor_corrector import step
 from .reduced_form import ReducedForm, forms_of
 from .state import State, iteration_work, undecided_share
 
-#: share of undecided rows from which on all rows take part, if they fit into memory: at least two rounds are expected
-TOO_MANY = 0.5
-
 #: expected share of undecided rows up to which it pays to leave out the others
 WORTH = 0.3
 
@@ -199,8 +196,11 @@ class WorkingSet:
             self._move(Theta)
         return True
 
-    def round(self, run: Run, most: int, tol: float) -> bool:
-        """Minimize over undecided rows, to this relative gap; False if there are more than ``most``, or none."""
+    def round(self, run: Run, most: int, tol: float, end: float = np.inf) -> bool:
+        """Minimize over undecided rows, to this relative gap; False if there are more than ``most``, or none.
+
+        It stops when the work of the turn is ``end``.
+        """
         objective = self.objective
         found = objective.undecided_rows(self.models, most)
         if found is None or found.rows.n_samples == 0:
@@ -208,7 +208,7 @@ class WorkingSet:
         forms = forms_of(found.rows, run)
         if not forms or not forms[0].directions.size or not any(form.A.shape[1] for form in forms):
             return False
-        Theta, moments, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size())
+        Theta, moments, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size(), end)
         self.n_iter, self.rounds = self.n_iter + n_iter, self.rounds + 1
         self.models.append(self._nearest_failure(Theta))
         self.bound = max(self.bound, objective.dual_value_from_moments(*moments, self.best[0]))
@@ -223,8 +223,8 @@ def finish_with_undecided_rows(
     Returns
     -------
     Theta, value, bound : ndarray, float and Bound
-        The best model and the best bound; None if so many rows are undecided that it would take more than ``work``, or
-        if there is no time.
+        The best model and the best bound, after ``work`` at most; None if so many rows are undecided that it would take
+        more, or if there is no time.
     """
     search = WorkingSet(objective, tol, models[0], value, models)
     of_row = FINISHING * iteration_work(objective, run) / objective.n_samples
@@ -232,15 +232,17 @@ def finish_with_undecided_rows(
     with suppress(TimeIsUp):
         while search.rounds < ROUNDS and search.gap() > tol:
             most = min(int((end - run.budget.spent) / of_row), most_rows(objective))
-            if not search.round(run, most, LAST_TOL * tol):
+            if not search.round(run, most, LAST_TOL * tol, end):
                 break
     return (*search.best, search.bound) if search.rounds else None
 
 
 def minimize_undecided(
-    found: Undecided, forms: list[ReducedForm], run: Run, start: np.ndarray, gap: float
+    found: Undecided, forms: list[ReducedForm], run: Run, start: np.ndarray, gap: float, end: float = np.inf
 ) -> tuple[np.ndarray, tuple[float, np.ndarray], int]:
     """Minimize the loss of the undecided rows plus the cut of the others, by the interior-point method, to a gap.
+
+    It stops when the work of the turn is ``end``.
 
     Returns
     -------
@@ -253,7 +255,7 @@ def minimize_undecided(
     state = State(rows, forms, start, run.derived, found.slope)
     work, n_iter = iteration_work(rows, run), 0
     with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
-        while n_iter < ITERATIONS:
+        while n_iter < ITERATIONS and run.budget.spent < end:
             n_iter += 1
             run.budget.spent += work
             now = state.gap()
