@@ -123,7 +123,10 @@ def symmetry_test(
     if shared:
         check_blocks(features.shape[1], d)
         features = features.reshape(n * d, -1)
-    Q = _orthonormal(features)
+    # Orthonormal features and a constant.
+    spread = features.std(axis=0)
+    U = orth((features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+    Q = np.column_stack([U, np.full(len(U), 1.0 / np.sqrt(len(U)))])
     visible = project_visible(mean, equalities_of(view, d), possible)
     if shared:  # S and V have one row
         V = visible.reshape(1, -1) @ Q
@@ -146,11 +149,3 @@ def symmetry_test(
     flipped = np.array([statistic(rng.randint(0, 2, size=n) * 2.0 - 1.0) for _ in range(n_flips)])
     as_large = int((flipped >= size * (1.0 - 1e-12)).sum())
     return SymmetryTest(size / expected, (1 + as_large) / (1 + n_flips))
-
-
-def _orthonormal(features: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of the columns and a constant."""
-    spread = features.std(axis=0)
-    scaled = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    U = orth(scaled)
-    return np.column_stack([U, np.full(len(U), 1.0 / np.sqrt(len(U)))])

@@ -25,9 +25,13 @@ def find_model(estimator: object) -> Any:
     return estimator
 
 
-def predicts_labels(estimator: object) -> bool:
-    """Whether this is a classifier; objects that are no estimators of scikit-learn are none."""
-    return hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator)
+def check_no_classifier(estimator: object, who: str) -> None:
+    """Raise an error if this is a classifier; objects that are no estimators of scikit-learn are none."""
+    if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
+        raise TypeError(
+            f"{who} needs predicted costs, but {type(estimator).__name__} is a classifier: its decisions are the "
+            "labels of predict."
+        )
 
 
 def check_same(given: Region | None, own: Region, name: str) -> None:

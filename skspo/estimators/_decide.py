@@ -32,7 +32,7 @@ from ..regions._row_params import repeat_single, row_params
 from ..regions.base import Region
 from ..regions.check import check_region
 from ._base import DecisionMixin, as_data_frame
-from ._compose import check_same, find_model, fit_with, predicts_labels, with_region
+from ._compose import check_no_classifier, check_same, find_model, fit_with, with_region
 from ._folds import Splitter, cv_splits
 
 if TYPE_CHECKING:
@@ -114,11 +114,7 @@ def _call(
     """``decide`` or ``chosen`` of the model inside, or of the region for predicted costs."""
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)
-    if predicts_labels(estimator):
-        raise TypeError(
-            f"{method} needs predicted costs, but {type(estimator).__name__} is a classifier: its decisions are the "
-            "labels of predict."
-        )
+    check_no_classifier(estimator, method)
     if getattr(estimator, "refit", True) is False and not hasattr(estimator, "best_estimator_"):
         raise ValueError(f"{type(estimator).__name__} has no model, because of refit=False. Use refit=True.")
     check_frames(estimator, region, X=X, offset=offset, region_params=region_params)
@@ -255,8 +251,7 @@ def cross_val_decide(
     True
     """
     N_JOBS("n_jobs", n_jobs)
-    if predicts_labels(estimator):
-        raise TypeError(f"cross_val_decide needs a model of costs, but {type(estimator).__name__} is a classifier.")
+    check_no_classifier(estimator, "cross_val_decide")
     model = with_region(estimator, region)
     rows = {"X": X, "C": C, "sample_weight": sample_weight, "groups": groups, "offset": offset}
     check_frames(None, find_model(model).region, region_params=region_params, **rows)

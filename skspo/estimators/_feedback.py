@@ -22,7 +22,7 @@ from .._utils.types import RandomState, RegionParams
 from ..regions._names import Names, default_names
 from ..regions.base import Region
 from ._base import DecisionRegressor
-from ._compose import find_model, fit_with, predicts_labels
+from ._compose import check_no_classifier, find_model, fit_with
 from ._decide import decide
 from ._estimated_cost import choose_method, estimated_cost
 from ._feedback_costs import (
@@ -274,8 +274,7 @@ class PartialFeedbackRegressor(MetaEstimatorMixin, DecisionRegressor):
             raise TypeError(
                 f"estimator must be an estimator of skspo with a region, or a regressor, got {shown(self.estimator)}."
             )
-        if predicts_labels(self.estimator):
-            raise TypeError(f"estimator must predict costs, but {type(self.estimator).__name__} is a classifier.")
+        check_no_classifier(self.estimator, type(self).__name__)
         return self.estimator if find_model(self.estimator) is not None else TwoStageRegressor(self.estimator)
 
     def _pseudo_costs(

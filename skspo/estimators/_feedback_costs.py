@@ -167,11 +167,6 @@ class TotalModel:
         return Z.reshape(-1, len(self.learned), Z.shape[1]) if self.shared else Z
 
 
-def fit_nuisance(regressor: BaseEstimator, log: Log) -> CostModel | TotalModel:
-    """Regression of all costs on what was seen."""
-    return CostModel(regressor, log) if log.z is None else TotalModel(regressor, log)
-
-
 def fill_worst(M: np.ndarray, learned: np.ndarray, worst: float) -> np.ndarray:
     """Costs of variables that were never seen become the worst of the others of the sample."""
     if not learned.all() and learned.any():
@@ -233,9 +228,10 @@ def choose_nuisance(
 ) -> tuple[str, Nuisances, dict[str, float]]:
     """The candidate with the least error of what was seen in held-out rows, and these errors."""
     candidates = default_nuisances(log, seed) if regressor is None else [(type(regressor).__name__, regressor)]
+    model = CostModel if log.z is None else TotalModel
     found, errors = {}, {}
     for name, candidate in candidates:
-        found[name] = Nuisances(log, splits, partial(fit_nuisance, candidate), n_jobs)
+        found[name] = Nuisances(log, splits, partial(model, candidate), n_jobs)
         errors[name] = float(np.average(held_out_error(log, found[name].held_out()), weights=log.weight))
     name = min(errors, key=errors.__getitem__)
     return name, found[name], errors

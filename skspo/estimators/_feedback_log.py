@@ -106,7 +106,13 @@ def read_log(
     n, W, z = len(given), None, None
     C = given.reshape(n, -1)
     if decisions is not None:
-        W = _read_decisions(decisions, n)
+        check_values("decisions", decisions)
+        W = check_array(decisions, dtype=np.float64, ensure_2d=False, input_name="decisions")
+        if W.ndim != 2 or len(W) != n:
+            raise ValueError(
+                f"decisions must have one row for each of the {n} samples and one column for each decision variable, "
+                f"got shape {W.shape}."
+            )
         C = np.full_like(W, np.nan) if given.ndim == 1 else C
         if W.shape != C.shape:
             raise ValueError(
@@ -154,17 +160,6 @@ def _read_seen(
             "only the total was seen, y must have one dimension."
         )
     return C if offset is None else C - offset
-
-
-def _read_decisions(decisions: ArrayLike, n: int) -> np.ndarray:
-    check_values("decisions", decisions)
-    W = check_array(decisions, dtype=np.float64, ensure_2d=False, input_name="decisions")
-    if W.ndim != 2 or len(W) != n:
-        raise ValueError(
-            f"decisions must have one row for each of the {n} samples and one column for each decision variable, got "
-            f"shape {W.shape}."
-        )
-    return W
 
 
 def _check_feasible(W: np.ndarray, region: Region, possible: np.ndarray | None) -> None:

@@ -310,12 +310,7 @@ def decision_report(
     if (X_train is None) != (C_train is None):
         raise ValueError("X_train and C_train must be given together.")
     check_level("level", level)
-    baselines = {} if baselines is None else baselines
-    if not (isinstance(baselines, Mapping) and all(isinstance(other, str) for other in baselines)):
-        raise TypeError(
-            f"baselines must be a dict from names to decisions or fitted estimators, such as {{'our rule': W}}, got "
-            f"{shown(baselines)}."
-        )
+    baselines = _check_baselines(baselines)
     inner = innermost(estimator)
     known: Any = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "region_params": region_params}
     samples = Samples.of([estimator], X, C, "report", region, **known)
@@ -504,6 +499,17 @@ def describe_region(region: Region) -> str:
     if region.sense == "max":
         words.append("maximized")
     return ", ".join(words)
+
+
+def _check_baselines(baselines: Any) -> Mapping[str, Any]:
+    if baselines is None:
+        return {}
+    if not (isinstance(baselines, Mapping) and all(isinstance(other, str) for other in baselines)):
+        raise TypeError(
+            f"baselines must be a dict from names to decisions or fitted estimators, such as {{'our rule': W}}, got "
+            f"{shown(baselines)}."
+        )
+    return baselines
 
 
 def _certificate_of(model: Any) -> Certificate:

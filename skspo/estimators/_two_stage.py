@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -126,6 +126,13 @@ class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
     --------
     SPOPlusRegressor : A linear model trained for its decisions.
 
+    Notes
+    -----
+    ``sample_weight`` is passed to the regressor, which must accept it; with an ``offset`` it is fitted to the rest of
+    the costs.  Training depends on ``region_params`` in two ways.  Costs of options that are not available are not
+    used: if there are such options in some samples only, there is one regressor for each cost, fitted to the samples
+    that have it.  With ``costs="visible"``, the component that is removed is that of the other options.
+
     Examples
     --------
     >>> from sklearn.ensemble import RandomForestRegressor
@@ -152,33 +159,7 @@ class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
         self.shared = shared
         self.costs = costs
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        region_params: RegionParams | None = None,
-    ) -> TwoStageRegressor:
-        """Fit the regressor.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples, d) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Passed to the regressor, which must accept it.
-        offset : array-like of shape (n_samples, d) or (d,), optional
-            Known part of the costs: the regressor is fitted to the rest.
-        region_params : dict of array-like, or the like, optional
-            Training depends on it in two ways.  Costs of options that are not available are not used: if there are
-            such options in some samples only, there is one regressor for each cost, fitted to the samples that have
-            it.  With ``costs="visible"``, the component that is removed is that of the other options.
-
-        Returns
-        -------
-        self : TwoStageRegressor
-        """
+    def _fit(self, X: ArrayLike, y: ArrayLike, **known: Any) -> None:
         if self.regressor is not None and not hasattr(self.regressor, "fit"):
             raise TypeError(
                 f"regressor must be a scikit-learn regressor, got {shown(self.regressor)}. The region is the second "
@@ -187,7 +168,7 @@ class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
         check_params(self)
         if isinstance(self.regressor, type):
             raise TypeError(f"regressor must be an instance, got the class: {self.regressor.__name__}(...).")
-        raw = check_raw_data(self, X, y, sample_weight=sample_weight, offset=offset, region_params=region_params)
+        raw = check_raw_data(self, X, y, **known)
         C, weight, possible, shape, view = raw.C, raw.weight, raw.possible, raw.shape, raw.view
         d = C.shape[1]
         if raw.offset is not None:
@@ -226,7 +207,6 @@ class TwoStageRegressor(MetaEstimatorMixin, DecisionRegressor):
         n_features = raw.attributes.get("n_features_in_")
         learned["_baselines"] = quick_baselines(X, n_features, C, weight, possible=possible, shared=bool(self.shared))
         set_fitted(self, learned | raw.attributes)
-        return self
 
     @property
     def _trains_on_region(self) -> bool:

@@ -429,7 +429,10 @@ class GraphPositions(NamedTuple):
         if not pos:
             pos = _grid_positions(pairs)
             named = not pos
-            pos = pos or _spring_positions(pairs)
+        if not pos:
+            who, more = "A drawing of a graph whose nodes have no positions", ", or pass pos={node: (x, y), ...}."
+            nx = import_optional("networkx", "NetworkX", who=who, install="skspo[graph]", more=more)
+            pos = nx.spring_layout(nx.Graph(pairs), seed=0, iterations=200)  # always the same
         try:
             nodes = {node: pos[node] for pair in pairs for node in pair}
         except KeyError as error:
@@ -438,14 +441,6 @@ class GraphPositions(NamedTuple):
             ) from None
         ends = np.array([[nodes[tail], nodes[head]] for tail, head in pairs], dtype=np.float64)
         return cls(nodes, ends, named)
-
-
-def _spring_positions(pairs: Sequence[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:
-    """Positions by springs between connected nodes, always the same."""
-    more, who = ", or pass pos={node: (x, y), ...}.", "A drawing of a graph whose nodes have no positions"
-    nx = import_optional("networkx", "NetworkX", who=who, install="skspo[graph]", more=more)
-    found: dict[Hashable, ArrayLike] = nx.spring_layout(nx.Graph(pairs), seed=0, iterations=200)
-    return found
 
 
 def _grid_positions(pairs: Sequence[Sequence[Hashable]]) -> dict[Hashable, ArrayLike]:

@@ -96,7 +96,7 @@ def test_bad_fits(params, data, given, message):
 
 BAD_TYPES = [
     ({"estimator": Simplex()}, "estimator must be an estimator of skspo with a region, or a regressor"),
-    ({"estimator": LogisticRegression()}, "estimator must predict costs, but LogisticRegression is a classifier"),
+    ({"estimator": LogisticRegression()}, "needs predicted costs, but LogisticRegression is a classifier"),
     ({"estimator": CostSensitiveClassifier()}, "is a classifier"),
     ({"propensity": LinearRegression()}, "propensity must be None"),
     ({"propensity": 0.3}, "propensity must be None"),
