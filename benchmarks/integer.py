@@ -1,6 +1,6 @@
 """Integer programs: decisions per second, and training on the relaxation, on the integers, or by cross-validation.
 
-    python benchmarks/integer.py --out docs/benchmarks/README.md      about a quarter of an hour
+    python benchmarks/integer.py --out docs/benchmarks/README.md      about an hour
     python benchmarks/integer.py --draws 10 --only "knapsack 2x16"
     python benchmarks/integer.py --quick                              small versions, as a test
 

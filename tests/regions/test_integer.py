@@ -167,6 +167,33 @@ def test_search_and_branch_and_bound_agree_with_all_points(nodes, monkeypatch, u
     assert (len(left) > 0) == (nodes < 200)
 
 
+def test_branch_and_bound_starts_from_what_the_search_has_found(monkeypatch, unlisted):
+    starts, solve = {}, mixed_integer._BranchAndBound.solve
+
+    def noted(self, c, row, seconds, side, start):
+        starts[row] = start
+        return solve(self, c, row, seconds, side, start)
+
+    monkeypatch.setattr(mixed_integer._BranchAndBound, "solve", noted)
+    rng = np.random.default_rng(0)
+    A, C = rng.random((3, 20)), -rng.uniform(1.0, 2.0, size=(4, 20))
+    W = MixedInteger(A, A.sum(axis=1) / 3, bounds=(0, 1)).argmin(C)
+    assert starts
+    for row, start in starts.items():
+        assert ((start == 0) | (start == 1)).all() and (A @ start <= A.sum(axis=1) / 3 + 1e-9).all()
+        assert C[row] @ W[row] <= C[row] @ start + 1e-9
+
+
+def test_branch_and_bound_does_not_trust_its_start():
+    rng = np.random.default_rng(5)
+    A, c = rng.uniform(1.0, 4.0, size=(2, 8)), -rng.uniform(1.0, 2.0, size=8)
+    form = InequalityForm.build(8, A, [8.0, 8.0], upper=1.0).scaled
+    model = mixed_integer._BranchAndBound(form, np.ones(8, dtype=bool))
+    best = model.solve(c, 0, np.inf, None)
+    for start in (np.zeros(8), np.ones(8), np.full(8, 0.5), best):  # poor, infeasible, not integer, the best one
+        assert c @ model.solve(c, 0, np.inf, None, start) == pytest.approx(c @ best)
+
+
 def test_mixed_integer_errors():
     A, b = [[2, 2]], [1]
     with pytest.raises(ValueError, match="semi-continuous"):

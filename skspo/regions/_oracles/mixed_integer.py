@@ -3,10 +3,11 @@
 A call of the branch and bound of HiGHS takes milliseconds even if the program is tiny, and a linear program takes some
 50 microseconds.  So a short search comes first (``_DepthFirst``): depth first, with linear programs that start from the
 basis of their parent.  It ends at once if the optimum of the relaxation is integer, or if a first descent finds a
-decision that costs no more than it.  Rows that need more nodes are left to HiGHS, from the start.  Milliseconds for a
-row, before and now: knapsacks of two resources with 8, 20 and 40 items 5.5 and 2.8, 14.7 and 13.8, 51.8 and 52.8;
-schedules with 411, 678 and 1580 binary decisions 36 and 9, 26 and 6, 162 and 103.  The searches of HiGHS for better
-decisions are off: with them knapsacks of five resources with 20 and 40 items take 42 and 168, without 15 and 73.
+decision that costs no more than it.  Rows that need more nodes are left to HiGHS, which starts from the best decision
+that was found.  Milliseconds for a row with HiGHS alone, and with the search before it: knapsacks of two resources with
+8, 20 and 40 items 5.5 and 2.8, 14.7 and 13.8, 51.8 and 52.8; schedules with 411, 678 and 1580 binary decisions 36 and
+9, 26 and 6, 162 and 103.  The searches of HiGHS for better decisions are off: with them knapsacks of five resources
+with 20 and 40 items take 42 and 168, without 15 and 73.
 
 Neither part uses what it knows from other rows, so that ties do not depend on how rows are grouped into calls.
 
@@ -110,7 +111,7 @@ def solve_chunk(
             if w is not None:
                 return w, True
             complete = complete or _BranchAndBound(form, integers)
-            return complete.solve(c, row, left(), side), False
+            return complete.solve(c, row, left(), side, search.found), False
 
         if not wide[i]:
             W[i], _ = solve(c)
@@ -255,12 +256,15 @@ class _DepthFirst(LinearModel):
     def __init__(self, form: InequalityForm, integers: np.ndarray) -> None:
         super().__init__(form)
         self.integers = np.flatnonzero(integers)
+        #: best decision of the last search, proved or not
+        self.found: np.ndarray | None = None
         # Rounding up decides more where decisions add up to a given number.
         self.up_first = np.zeros(form.lower.size, dtype=bool)
         self.up_first[form.A_eq.indices] = True
 
     def solve(self, c: np.ndarray, row: int, seconds: float, side: np.ndarray | None) -> np.ndarray | None:
         """Best decision, or None if it was not found and proved."""
+        self.found = None
         if side is not None:
             self.set_sides(side)
         try:
@@ -268,14 +272,15 @@ class _DepthFirst(LinearModel):
             self.highs.clearSolver()
             set_seconds(self.highs, seconds)
             best, ends = self._search(c)
+            self.found = best
         except SolverError:
             return None
         except Exception as error:
             raise failed(row, error) from error
-        return best if best is not None and self._proved(c, best, ends) else None
+        return best if best is not None and ends and self._proved(c, best, ends) else None
 
     def _search(self, c: np.ndarray) -> tuple[np.ndarray | None, list[_Node]]:
-        """Best decision or None, and the nodes that were not divided."""
+        """Best decision or None, and the nodes that were not divided; none if the search was not finished."""
         best, limit, root, reduced = None, np.inf, 0.0, c
         ends: list[_Node] = []
         nodes = [_Node(-np.inf, np.zeros(self.rows.size), self.lower, self.upper, self.basis)]
@@ -298,15 +303,15 @@ class _DepthFirst(LinearModel):
                     best, cost = w, float(c @ w)
                     limit = cost - TIE * (1.0 + float(np.abs(c) @ np.abs(w)))
             elif status != Status.kInfeasible:
-                return None, ends
+                break
             while nodes and nodes[-1].bound >= limit:
                 ends.append(nodes.pop())
             if not nodes:
                 return best, ends
             # In better decisions, integers with a larger reduced cost than this difference are at the same bound.
             if best is not None and np.count_nonzero(reduced <= limit - root + TIE) > FREE:
-                return None, ends
-        return None, ends
+                break
+        return best, []
 
     def _relax(self, node: _Node, strategy: int) -> Status:
         """Solve the linear program of a node."""
@@ -360,8 +365,10 @@ class _BranchAndBound:
         self.fixed = np.flatnonzero(integers).astype(np.int32)
         self.polish = None if integers.all() else new_model(form, {"primal_feasibility_tolerance": 1e-10})[0]
 
-    def solve(self, c: np.ndarray, row: int, seconds: float, side: np.ndarray | None) -> np.ndarray:
-        """Minimize, round the integers, and minimize again over the continuous decisions."""
+    def solve(
+        self, c: np.ndarray, row: int, seconds: float, side: np.ndarray | None, start: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Minimize, round the integers, and minimize again over the continuous decisions; ``start`` may be good."""
         set_seconds(self.highs, seconds)
         if side is not None:
             self._set_sides(side)
@@ -370,6 +377,10 @@ class _BranchAndBound:
         # Clear the solver: the incumbent of the previous row would decide ties.
         try:
             highs.clearSolver()
+            if start is not None:
+                known = highspy.HighsSolution()
+                known.col_value = start
+                highs.setSolution(known)
             highs.run()
             status = highs.getModelStatus()
             if status == Status.kUnboundedOrInfeasible:
