@@ -230,7 +230,9 @@ def finish_with_undecided_rows(
     of_row = FINISHING * iteration_work(objective, run) / objective.n_samples
     end = run.budget.spent + work
     with suppress(TimeIsUp):
-        while search.rounds < ROUNDS and search.gap() > tol:
+        before = np.inf
+        while search.rounds < ROUNDS and tol < search.gap() < before:  # too early if a round gains nothing
+            before = search.gap()
             most = min(int((end - run.budget.spent) / of_row), most_rows(objective))
             if not search.round(run, most, LAST_TOL * tol, end):
                 break
