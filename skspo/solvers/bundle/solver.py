@@ -37,7 +37,7 @@ from ..base import Estimate, Progress, Result, Solver, Status, pass_work
 from ..interior_point.working_set import can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
 
-#: passes that the fits of benchmarks/auto.py needed, whatever the number of unknowns, and cuts of each group meanwhile
+#: passes that fits of benchmarks/auto.py with fewer unknowns than cuts needed, and cuts of each group meanwhile
 PASSES, CUTS = 30.0, 8.0
 
 #: number of passes after which undecided rows are tried, again after twice as many, and so on; and how many of the last
@@ -111,10 +111,14 @@ class BundleSolver(Solver):
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
-        """Passes over the data, and a program in each of them."""
+        """Passes over the data, and a program in each of them; a pass gives a cut for each group.
+
+        A program with as many cuts as unknowns has a minimum.
+        """
         columns = columns_of(objective)
-        program = program_work(CUTS * groups_for(objective, columns), columns)
-        return Estimate(PASSES * (pass_work(objective) + program), 8.0 * NUMBERS)
+        groups = groups_for(objective, columns)
+        passes = max(PASSES, columns / groups)
+        return Estimate(passes * (pass_work(objective) + program_work(CUTS * groups, columns)), 8.0 * NUMBERS)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; ``n_iter`` counts passes."""
