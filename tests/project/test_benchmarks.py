@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-HELPERS = {"ablation_problems", "all", "auto_problems", "quoted", "real_data", "real_problems", "results"}
+HELPERS = {"ablation_problems", "all", "auto_problems", "before", "quoted", "real_data", "real_problems", "results"}
 
 GOOD = """
 import argparse, pathlib
