@@ -183,7 +183,7 @@ def linear_in_cvxpy(d: int, rng: np.random.Generator) -> Any:
     import skspo as sk
 
     A = rng.uniform(size=(3, d))
-    return sk.CvxpyRegion(lambda w: [w >= 0, w <= 1, A @ w <= 0.3 * A.sum(axis=1), cp.sum(w) >= 1], n_dim=d)
+    return sk.CvxpyRegion(lambda w: [w >= 0, w <= 1, A @ w <= 0.3 * A.sum(axis=1), cp.sum(w) >= 0.2 * d], n_dim=d)
 
 
 def prices(d: int, rng: np.random.Generator) -> Any:
