@@ -139,14 +139,10 @@ def names_side_by_side(parts: Sequence[tuple[int, Names]]) -> list[str] | None:
 NOTHING = 1e-6
 
 
-def chosen_entries(w: np.ndarray) -> np.ndarray:
-    """Indices of the entries of a decision that are not zero."""
-    return np.flatnonzero(np.abs(w) > NOTHING * np.abs(w).max(initial=0.0))
-
-
 def list_amounts(W: np.ndarray, names: np.ndarray) -> list[dict[str, float]]:
     """Entries of each decision that are not zero, by name."""
-    return [{str(names[j]): float(w[j]) for j in chosen_entries(w)} for w in W]
+    some = np.abs(W) > NOTHING * np.abs(W).max(axis=1, keepdims=True, initial=0.0)
+    return [{str(names[j]): float(w[j]) for j in np.flatnonzero(own)} for w, own in zip(W, some, strict=True)]
 
 
 def ones_of(W: np.ndarray) -> list[np.ndarray] | None:
@@ -156,7 +152,7 @@ def ones_of(W: np.ndarray) -> list[np.ndarray] | None:
     return [np.flatnonzero(w > 0.5) for w in W]
 
 
-def list_selected(W: np.ndarray, names: np.ndarray) -> list[list[str]] | None:
-    """Names of the entries of each decision that are one; None if some are neither zero nor one."""
+def list_selected(W: np.ndarray, names: np.ndarray) -> list[Any]:
+    """Names of the entries of each decision that are one; amounts if some are neither zero nor one."""
     ones = ones_of(W)
-    return None if ones is None else [[str(names[j]) for j in own] for own in ones]
+    return list_amounts(W, names) if ones is None else [[str(names[j]) for j in own] for own in ones]

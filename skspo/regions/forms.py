@@ -52,6 +52,10 @@ class StandardForm(NamedTuple):
         """Whether b, lower and upper have one row for each sample."""
         return self.b.ndim == 2
 
+    def map_to(self, d: int) -> sp.csr_array:
+        """``project`` as a matrix, for d decisions."""
+        return sp.eye_array(d, self.lower.shape[-1], format="csr") if self.project is None else self.project
+
 
 class QuadraticForm(NamedTuple):
     """{u >= 0, sum u = b} in standard form with w^T Q w <= limit, and a strictly feasible u (None: there is none)."""

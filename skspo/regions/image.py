@@ -290,9 +290,6 @@ class LinearImage(Region):
     def _inside(self) -> list[Region]:
         return [self.region]
 
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return self._argmin_again(C, data, {})
-
     def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
         """K z for the best z."""
         return self._push(self._inner_min(C, memory))
@@ -459,13 +456,13 @@ class LinearImage(Region):
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
         """Standard form of the inner region, and the map from it to z."""
-        return self._derived("inner form", self.resolve_dim(), self._inner_form_and_map)
-
-    def _inner_form_and_map(self) -> tuple[StandardForm, sp.csr_array]:
         inner, m = self._inner()
-        form: StandardForm = inner.standard_form(m)
-        project = sp.eye_array(m, form.A.shape[1], format="csr") if form.project is None else form.project
-        return form, sp.csr_array(project)
+
+        def find() -> tuple[StandardForm, sp.csr_array]:
+            form: StandardForm = inner.standard_form(m)
+            return form, form.map_to(m)
+
+        return self._derived("inner form", self.resolve_dim(), find)
 
     @available_if(lambda image: has(image.region, "standard_form") and image._rows is None)
     def standard_form(self, n_dim: int | None = None) -> StandardForm:
@@ -492,10 +489,9 @@ class LinearImage(Region):
         inner, m = self._inner()
         K = self._data(self.resolve_dim(n_dim)).full
         form: QuadraticForm = inner.quadratic_form(m)
-        standard = form.standard
-        project = sp.eye_array(m, standard.A.shape[1], format="csr") if standard.project is None else standard.project
+        standard = form.standard._replace(project=sp.csr_array(K @ form.standard.map_to(m)))
         back = np.linalg.pinv(K.toarray())
-        return form._replace(standard=standard._replace(project=sp.csr_array(K @ project)), Q=back.T @ form.Q @ back)
+        return form._replace(standard=standard, Q=back.T @ form.Q @ back)
 
     @available_if(_inner_has("support_epigraph"))
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:

@@ -103,18 +103,10 @@ class MixedInteger(IntegerRegion, ConstrainedRegion):
         cost_bounds: CostBounds = None,
         variable_names: Names = None,
     ) -> None:
-        self.A_ub = A_ub
-        self.b_ub = b_ub
-        self.A_eq = A_eq
-        self.b_eq = b_eq
-        self.bounds = bounds
+        shared: Any = {"constraints": constraints, "n_jobs": n_jobs, "sense": sense, "cost_bounds": cost_bounds}
+        ConstrainedRegion.__init__(self, A_ub, b_ub, A_eq, b_eq, bounds, **shared, variable_names=variable_names)
         self.integrality = integrality
-        self.constraints = constraints
-        self.n_jobs = n_jobs
         self.time_limit = time_limit
-        self.sense = sense
-        self.cost_bounds = cost_bounds
-        self.variable_names = variable_names
 
     @property
     def n_dim(self) -> int | None:
@@ -152,11 +144,6 @@ class MixedInteger(IntegerRegion, ConstrainedRegion):
     def _all_integers(self, d: int) -> bool:
         integers = self._data(d).integers
         return integers is not None and bool(integers.all())
-
-    @property
-    def oracle_is_solver(self) -> bool:
-        """Whether HiGHS is needed, because there are too many decisions for a list."""
-        return self._points() is None
 
     def _argmin(self, C: np.ndarray, data: _Constraints) -> np.ndarray:
         if (points := self._points(C.shape[1])) is not None:
@@ -252,7 +239,7 @@ class Knapsack(IntegerRegion):
     @property
     def oracle_is_solver(self) -> bool:
         """True if HiGHS is needed: neither dynamic programming nor sorting is possible."""
-        return self._data(self.resolve_dim()).method in ("search", "linear") and self._points() is None
+        return self._data(self.resolve_dim()).method in ("search", "linear") and super().oracle_is_solver
 
     def _prepare(self, d: int) -> _KnapsackData:
         weights = read_numbers("Knapsack: weights", self.weights)
@@ -348,14 +335,7 @@ class Knapsack(IntegerRegion):
         return form if data.available is None else replace(form, upper=data.available.astype(float))
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        selected = list_selected(W, names) if self.integer else None
-        return super()._describe(W, names) if selected is None else selected
-
-    def relaxation(self) -> Knapsack:
-        """Return the knapsack of fractional items."""
-        if not self.integer:
-            return self
-        return self._with_same_rows(Knapsack(**(self.get_params(deep=False) | {"integer": False})))
+        return list_selected(W, names) if self.integer else super()._describe(W, names)
 
     @available_if(lambda region: not region.integer)
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:

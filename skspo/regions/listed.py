@@ -198,6 +198,17 @@ def _search(
 class IntegerRegion(PolyhedralRegion):
     """Base class of regions of integers.  Those of few decisions have the capabilities of their convex hull."""
 
+    @property
+    def oracle_is_solver(self) -> bool:
+        """Whether HiGHS is needed, because there are too many decisions for a list."""
+        return self._points() is None
+
+    def relaxation(self) -> PolyhedralRegion:
+        """Return the same region with ``integer=False``."""
+        if not self.integer:
+            return self
+        return self._with_same_rows(type(self)(**(self.get_params(deep=False) | {"integer": False})))
+
     def _points(self, n_dim: int | None = None) -> PointList | None:
         """All decisions; None if not all of them are integers, or if there are many."""
         d = self.n_dim if n_dim is None else n_dim

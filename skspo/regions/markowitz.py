@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -151,9 +151,6 @@ class Markowitz(ConicRegion):
     def oracle_is_solver(self) -> bool:
         """No: rows are solved together, and Clarabel gets only those whose decisions are not proved to be optimal."""
         return False
-
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return self._argmin_again(C, data, {})
 
     def _argmin_again(self, C: np.ndarray, data: _MarkowitzData, memory: Memory) -> np.ndarray:
         """Decisions from the assets that were held for the last costs, each with a proof that it is optimal."""

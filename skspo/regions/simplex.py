@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from ._names import list_selected
+from ._names import list_selected, ones_of
 from ._row_names import row_error
 from .base import Region
 from .forms import InequalityForm
@@ -67,10 +67,10 @@ class Simplex(PolyhedralRegion):
         return rows
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        selected = list_selected(W, names)
-        if selected is None or any(len(own) != 1 for own in selected):  # not what the oracle returns
+        ones = ones_of(W)
+        if ones is None or any(own.size != 1 for own in ones):  # not what the oracle returns
             return super()._describe(W, names)
-        return [own[0] for own in selected]
+        return [str(names[own[0]]) for own in ones]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
@@ -281,8 +281,7 @@ class TopK(PolyhedralRegion):
         return {"k": k.astype(np.int64), "available": available}
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        selected = list_selected(W, names)
-        return super()._describe(W, names) if selected is None else selected
+        return list_selected(W, names)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""

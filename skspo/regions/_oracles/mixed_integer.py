@@ -72,24 +72,8 @@ def solve_chunk(
 ) -> np.ndarray:
     """Minimize every row of ``C`` over the points of a polyhedron whose selected coordinates are integers.
 
-    Parameters
-    ----------
-    form : InequalityForm
-        Scaled constraints.
-    C : ndarray of shape (n, d)
-        Scaled costs.
-    integers : bool ndarray of shape (d,)
-        Which decisions must be integers.
-    time_limit : float or None
-        Seconds for each row.
-    first : int
-        Number of the first row, for error messages.
-    *sides : ndarray of shape (n, m + k) or (n, m + k + 2 d)
-        Right-hand sides of each row, and its bounds if they vary, too.
-
-    Returns
-    -------
-    W : ndarray of shape (n, d)
+    Constraints and costs are scaled, ``time_limit`` has the seconds for each row, ``first`` is the number of the first
+    row.  ``sides`` has the right-hand sides of each row, and its bounds if they vary, too.
     """
     W = np.empty_like(C)
     if not C.shape[0]:
