@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._oracles.linear_model import TIE
+from ._tolerances import HIGHS
 
 
 def has_cycle(W: np.ndarray, tails: np.ndarray, heads: np.ndarray, source: int, target: int) -> np.ndarray:
@@ -49,7 +49,7 @@ def _free_cycle(c: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> list[int
         np.maximum.at(potential, heads, potential[tails] + c)
         if (potential == before).all():
             break
-    tight = c + potential[tails] - potential[heads] >= -TIE * np.abs(c).max(initial=0.0)
+    tight = c + potential[tails] - potential[heads] >= -HIGHS * np.abs(c).max(initial=0.0)
     leaving: dict[int, list[int]] = {}
     for e in np.flatnonzero(tight).tolist():
         leaving.setdefault(int(tails[e]), []).append(e)

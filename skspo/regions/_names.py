@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 
 from .._utils.frames import Known, check_columns, check_values, column_labels, index_of
 from .._utils.shown import shown
+from ._tolerances import SOLVER
 
 if TYPE_CHECKING:
     from .base import Region
@@ -135,19 +136,16 @@ def names_side_by_side(parts: Sequence[tuple[int, Names]]) -> list[str] | None:
 
 # -- decisions in words ------------------------------------------------------------------------------------------------
 
-#: entries below this share of the largest one of a decision are rounding errors of a solver
-NOTHING = 1e-6
-
 
 def list_amounts(W: np.ndarray, names: np.ndarray) -> list[dict[str, float]]:
     """Entries of each decision that are not zero, by name."""
-    some = np.abs(W) > NOTHING * np.abs(W).max(axis=1, keepdims=True, initial=0.0)
+    some = np.abs(W) > SOLVER * np.abs(W).max(axis=1, keepdims=True, initial=0.0)
     return [{str(names[j]): float(w[j]) for j in np.flatnonzero(own)} for w, own in zip(W, some, strict=True)]
 
 
 def ones_of(W: np.ndarray) -> list[np.ndarray] | None:
     """Entries of each decision that are one; None if some are neither zero nor one."""
-    if not np.minimum(np.abs(W), np.abs(W - 1.0)).max(initial=0.0) <= NOTHING:
+    if not np.minimum(np.abs(W), np.abs(W - 1.0)).max(initial=0.0) <= SOLVER:
         return None
     return [np.flatnonzero(w > 0.5) for w in W]
 

@@ -19,6 +19,7 @@ from ._names import Names, number_names, ones_of
 from ._oracles.highs import NOTHING, solve_rows, worst_rows
 from ._row_names import row_error, rows_among
 from ._sweep import Sweep, blocks_of_rows, plan_sweep
+from ._tolerances import ROUNDING
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
 from .forms import InequalityForm
 from .image import LinearImage
@@ -371,7 +372,7 @@ class ShortestPath(PolyhedralRegion):
             with np.errstate(invalid="ignore"):  # closed edges, and nodes that only they lead to
                 excess[step.edges] = value[step.tails] + C[step.edges] - value[step.nodes]
         # Equal costs of two paths may differ by rounding.
-        tolerance = 1e-12 * sweep.length * np.abs(np.where(np.isfinite(C[used]), C[used], 0.0)).max(axis=0)
+        tolerance = ROUNDING * sweep.length * np.abs(np.where(np.isfinite(C[used]), C[used], 0.0)).max(axis=0)
         return np.where(excess <= tolerance, -C_true, np.inf)
 
     def _limits(self, d: int) -> Limits | None:

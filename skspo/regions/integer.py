@@ -19,8 +19,9 @@ from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import NOTHING, check_bounded, solve_rows
 from ._row_names import row_error, rows_named
+from ._tolerances import ROUNDING, SOLVER
 from .forms import InequalityForm, Matrix
-from .listed import IntegerRegion, has_hull
+from .listed import BLOCK_NUMBERS, IntegerRegion, has_hull
 from .polyhedron import (
     BoundsLike,
     ConstrainedRegion,
@@ -32,7 +33,6 @@ from .polyhedron import (
 from .row_polyhedra import fixed_directions, rows_like
 
 TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
-BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
 MAX_CELLS = 2**22  # with more cells per row, branch and bound is used instead of dynamic programming
 
 
@@ -168,7 +168,7 @@ class MixedInteger(IntegerRegion, ConstrainedRegion):
     def _rounded(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of the relaxation, those of integers rounded to integers."""
         integers = self._data(low.shape[-1]).integers
-        return np.where(integers, np.ceil(low - 1e-6), low), np.where(integers, np.floor(high + 1e-6), high)
+        return np.where(integers, np.ceil(low - SOLVER), low), np.where(integers, np.floor(high + SOLVER), high)
 
 
 class _KnapsackData(NamedTuple):
@@ -270,7 +270,7 @@ class Knapsack(IntegerRegion):
             raise InfeasibleRegionError(
                 f"Knapsack: the region is empty, the capacity {capacity.min()} is negative; it must be at least 0."
             )
-        room = capacity * (1.0 + 1e-12)  # see _whole_numbers
+        room = capacity * (1.0 + ROUNDING)  # see _whole_numbers
         fits = (weights <= room[:, None]).all(axis=0)
         upper = fits.astype(np.float64) if self.integer else 1.0
         form = InequalityForm.build(d, A_ub=weights, b_ub=capacity, upper=upper)
@@ -362,7 +362,7 @@ def _whole_numbers(weights: np.ndarray, capacity: np.ndarray) -> tuple[np.ndarra
     if not (weights.max(initial=0.0) < 2**53 and (weights == np.floor(weights)).all()):
         return None
     # Capacities are often computed, as 0.1 * total: ignore rounding errors below a sum of weights.
-    room = capacity * (1.0 + 1e-12)
+    room = capacity * (1.0 + ROUNDING)
     binding = (weights.sum(axis=1) > room).any(axis=0)
     whole = weights[binding].astype(np.int64)
     divisors = np.gcd.reduce(whole, axis=1)

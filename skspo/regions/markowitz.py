@@ -18,6 +18,7 @@ from ._oracles.clarabel import ConicSet
 from ._oracles.cones import Cones
 from ._oracles.portfolio import PROVED, Face, PortfolioOracle
 from ._row_names import rows_among
+from ._tolerances import ROUNDING
 from .base import Smoothed
 from .capabilities import Memory
 from .conic import ConicRegion
@@ -134,7 +135,7 @@ class Markowitz(ConicRegion):
         cones: Cones = [("zero", 1), ("nonneg", d)] if equal else [("nonneg", d + 1)]
         conic = ConicSet(A, b, [*cones, ("soc", k + 1)], np.arange(d))
         # A cone program without an interior is more than a solver can be asked for, and here there is nothing to solve.
-        alone = bool(keep.all()) and smallest >= max_risk * (1.0 - 1e-12)
+        alone = bool(keep.all()) and smallest >= max_risk * (1.0 - ROUNDING)
         return _MarkowitzData(
             conic,
             PortfolioOracle(G, equal),

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import SolverError
 from ._row_names import rows_named
+from ._tolerances import SOLVER
 from .base import Region
 from .capabilities import project_visible
 from .forms import InequalityForm, PolyhedralGeometry, StandardForm, polyhedral_geometry
@@ -106,7 +107,7 @@ class PolyhedralRegion(Region):
             implied /= np.maximum(np.abs(implied).max(axis=1, keepdims=True), 1e-300)
             low, high = self._solve_directions(implied), self._solve_directions(-implied)
             extent = np.einsum("ij,ij->i", high - low, implied)
-            if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
+            if (extent > SOLVER * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
                 raise SolverError("HiGHS reported an implied equality that feasible decisions violate.")
 
     @available_if(lambda region: region._is_polyhedron or region._rows is not None)

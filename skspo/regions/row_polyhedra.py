@@ -22,6 +22,7 @@ from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.limits import TimeIsUp, check_time
 from ._oracles.highs import FEASIBLE
 from ._row_names import row_error
+from ._tolerances import ROUNDING
 from .forms import InequalityForm, StandardForm, relative_interior, row_basis
 
 #: samples that agree in which bounds exist and differ are treated together; with more sets of such samples there is no
@@ -170,7 +171,7 @@ def _carry(
             (upper - trial >= CARRIED * above) | ~up | ~is_open
         )
     residual = np.abs(trial @ A.T - form.b[rows]).max(axis=1, initial=0.0)
-    return trial, inside.all(axis=1) & (residual <= 1e-12 * size * (1.0 + np.abs(A).sum(axis=1).max(initial=0.0)))
+    return trial, inside.all(axis=1) & (residual <= ROUNDING * size * (1.0 + np.abs(A).sum(axis=1).max(initial=0.0)))
 
 
 def forbid(C: np.ndarray, available: np.ndarray | None) -> np.ndarray:
