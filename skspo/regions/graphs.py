@@ -201,10 +201,10 @@ class ShortestPath(PolyhedralRegion):
         auto = isinstance(cost_bounds, str)
         inner = cls(both, source, target, n_jobs=n_jobs, sense=sense, cost_bounds=cost_bounds if auto else None)
         once = sp.eye_array(len(there), format="csr")
-        names = number_names([f"{a} - {b}" for a, b in there])
-        return LinearImage(
-            inner, sp.hstack([once, once], format="csr"), labels=names, cost_bounds=None if auto else cost_bounds
-        )
+        both_ways, names = sp.hstack([once, once], format="csr"), number_names([f"{a} - {b}" for a, b in there])
+        region = LinearImage(inner, both_ways, labels=names, cost_bounds=None if auto else cost_bounds)
+        region._made_by = f"{cls.__name__}.undirected"
+        return region
 
     @property
     def n_dim(self) -> int:

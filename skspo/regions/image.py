@@ -205,7 +205,7 @@ class LinearImage(Region):
         d = self._data(self.resolve_dim()).matrix.shape[0]
         if C_arr.ndim not in (1, 2) or C_arr.shape[-1] != d:
             raise ValueError(
-                f"LinearImage.extend needs one cost for each of the {d} rows of matrix, got shape {C_arr.shape}."
+                f"{self._title}.extend needs one cost for each of the {d} rows of matrix, got shape {C_arr.shape}."
             )
         if hasattr(C, "columns"):
             return C if self.known_cost is None else with_ones(C)

@@ -100,14 +100,14 @@ class Product(Region):
         for i, (region, size) in enumerate(zip(regions, sizes, strict=True)):
             if size is None:
                 raise ValueError(
-                    f"Product: regions[{i}], {type(region).__name__}, exists in every dimension: say in sizes how many "
+                    f"Product: regions[{i}], {region._title}, exists in every dimension: say in sizes how many "
                     "decision variables each region has."
                 )
             if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
                 raise ValueError(f"Product: sizes must be positive integers, got {shown(size)} for regions[{i}].")
             if region.sense != self.sense:
                 raise ValueError(
-                    f"Product: regions[{i}], {type(region).__name__}, has sense={region.sense!r}, but the product "
+                    f"Product: regions[{i}], {region._title}, has sense={region.sense!r}, but the product "
                     f"sense={self.sense!r}. Costs and values cannot be mixed: give all of them the same sense."
                 )
             region._data(int(size))  # checks its parameters
