@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike
 from .._utils.errors import InfeasibleRegionError, warn_once
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds, Limits
-from ._cycles import drop_free_cycles, has_cycle
 from ._names import Names, number_names, ones_of
+from ._oracles.graphs import Sweep, blocks_of_rows, drop_free_cycles, has_cycle, plan_sweep
 from ._oracles.highs import NOTHING, solve_rows, worst_rows
 from ._row_names import row_error, rows_among
-from ._sweep import Sweep, blocks_of_rows, plan_sweep
 from ._tolerances import ROUNDING
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
 from .forms import InequalityForm

@@ -1,6 +1,6 @@
 """Level sets of strongly convex functions; those of barriers on the simplex: EntropySimplex, LogBarrierSimplex.
 
-``barriers.py`` computes the decisions of the latter; its docstring has the conventions.
+``_oracles/level_sets.py`` computes the decisions of the latter; its docstring has the conventions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.errors import InfeasibleRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from .barriers import (
+from ._oracles.level_sets import (
     entropy_argmin,
     entropy_value,
     log_barrier_argmin,

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.errors import InfeasibleRegionError
 from .._utils.limits import check_time
 from ._oracles.highs import NOTHING, worst_rows
-from ._oracles.linear_model import usual_cost
+from ._oracles.highs_linear import usual_cost
 from ._row_names import row_error
 from ._tolerances import HIGHS, ROUNDING
 from .capabilities import RANK

@@ -15,8 +15,8 @@ from .._utils.scaling import powers_of_two
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
-from ._oracles.cones import Cones
-from ._oracles.portfolio import PROVED, Face, PortfolioOracle
+from ._oracles.clarabel_cones import Cones
+from ._oracles.markowitz import PROVED, Face, PortfolioOracle
 from ._row_names import rows_among
 from ._tolerances import ROUNDING
 from .base import Smoothed

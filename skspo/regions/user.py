@@ -14,9 +14,9 @@ from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionE
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names
-from ._oracles.audit import Witness, Witnesses
 from ._oracles.clarabel import ConicSet
-from ._oracles.cones import cones_of
+from ._oracles.clarabel_cones import cones_of
+from ._oracles.user import Witness, Witnesses
 from ._row_names import row_error, rows_among, rows_named
 from .base import Entry, Region
 from .conic import ConicRegion

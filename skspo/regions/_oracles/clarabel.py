@@ -30,8 +30,8 @@ from ..._utils.errors import SolverError, import_clarabel, is_failure, suppress_
 from ..._utils.limits import CLOCKS_DIFFER, carry_deadline, check_time, count_workers, in_fit, time_left
 from .._row_names import row_error, rows_named
 from .._tolerances import SOLVER
-from .cones import Cones, Parameter, cone_size, rows_inside
-from .linear_model import BLOCK, WIDE, much_larger, usual_cost
+from .clarabel_cones import Cones, Parameter, cone_size, rows_inside
+from .highs_linear import BLOCK, WIDE, much_larger, usual_cost
 
 if TYPE_CHECKING:
     import clarabel

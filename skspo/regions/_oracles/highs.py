@@ -4,7 +4,7 @@ Conventions
 -----------
     min c.w  over  {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}   for every row c of C
 
-One HiGHS model is built per call and thread, and only its costs change (``linear_model.py``, ``mixed_integer.py``).  It
+One HiGHS model is built per call and thread, and only its costs change (``highs_linear.py``, ``highs_integer.py``).  It
 is not stored in the region, so regions can be cloned and pickled.  Each thread keeps its last linear program, so that
 decisions for one row at a time do not build it again.  HiGHS releases the interpreter lock while it runs, so threads
 scale; processes would only take longer to start.
@@ -29,7 +29,8 @@ from .._names import Names, say_variable
 from .._row_names import row_error
 from .._tolerances import SOLVER
 from ..forms import InequalityForm
-from .linear_model import (
+from .highs_integer import solve_chunk, tighten
+from .highs_linear import (
     BLOCK,
     PROVED,
     TINY,
@@ -40,7 +41,6 @@ from .linear_model import (
     raise_status,
     scale_costs,
 )
-from .mixed_integer import solve_chunk, tighten
 
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
 NOTHING: Mapping[str, np.ndarray] = {}  # no vector varies

@@ -23,7 +23,7 @@ from ..._utils.limits import check_time
 from .._row_names import row_error
 from .._tolerances import SOLVER
 from ..forms import InequalityForm
-from .linear_model import DUAL, PRIMAL, PROVED, Options, Status, new_model, scale_costs, set_options
+from .highs_linear import DUAL, PRIMAL, PROVED, Options, Status, new_model, scale_costs, set_options
 
 
 def pairs_of(n: int) -> tuple[np.ndarray, np.ndarray]:

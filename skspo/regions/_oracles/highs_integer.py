@@ -36,7 +36,7 @@ from ..._utils.limits import check_time, in_fit
 from .._row_names import row_error
 from .._tolerances import HIGHS, SOLVER
 from ..forms import InequalityForm
-from .linear_model import (
+from .highs_linear import (
     DUAL,
     JUMP,
     NOISE,

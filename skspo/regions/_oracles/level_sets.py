@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import xlogy
 
-from .._utils.limits import BLOCK_ELEMENTS
-from ._tolerances import ROUNDING
+from ..._utils.limits import BLOCK_ELEMENTS
+from .._tolerances import ROUNDING
 
 _MAX_ITER = 200  # bisection alone would find a root among all doubles in about 60
 _RTOL = 1e-10  # relative residual at which Newton's method stops; its last step squares the error
