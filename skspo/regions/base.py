@@ -590,9 +590,7 @@ class Region(VersionedState, BaseEstimator):
 
     def __sklearn_clone__(self) -> Region:
         other: Region = super().__sklearn_clone__()
-        for name in ("_rows", "_made_by"):
-            if getattr(self, name) is not None:
-                setattr(other, name, getattr(self, name))
+        other._rows, other._made_by = self._rows, self._made_by
         return other
 
 

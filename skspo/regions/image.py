@@ -136,7 +136,7 @@ class LinearImage(Region):
         labels: Names = None,
         cost_bounds: CostBounds = None,
     ) -> None:
-        self.region = region
+        self.region: Any = region  # its capabilities are not known before
         self.matrix = matrix
         self.known_cost = known_cost
         self.labels = labels
@@ -250,7 +250,7 @@ class LinearImage(Region):
         return Maps.of(M, known)
 
     def _inner(self) -> tuple[Any, int]:
-        """Inner region, whose capabilities are not known before, and the number of its variables."""
+        """Inner region, and the number of its variables."""
         return self.region, int(self._data(self.resolve_dim()).full.shape[1])
 
     def _pull(self, C: np.ndarray) -> np.ndarray:
@@ -368,8 +368,8 @@ class LinearImage(Region):
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Those of the inner region, and the known cost if there is one."""
-        inner, m = self._inner()
-        return inner.row_shapes(m) | ({} if self.known_cost is None else {"known_cost": (m,)})
+        m = self._inner()[1]
+        return self.region.row_shapes(m) | ({} if self.known_cost is None else {"known_cost": (m,)})
 
     @property
     def _region_of_rows(self) -> Region:
@@ -452,7 +452,7 @@ class LinearImage(Region):
     @property
     def _repair_is_solver(self) -> bool:
         """Whether inner decisions are not determined by their images, or those of the inner region are repaired so."""
-        return not self._directions().injective or self._inner()[0]._repair_is_solver
+        return not self._directions().injective or self.region._repair_is_solver
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
         """Standard form of the inner region, and the map from it to z."""
@@ -497,31 +497,27 @@ class LinearImage(Region):
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function: that of the inner region at K^T v."""
         maps = self._data(V.shape[1])
-        inner = self._inner()[0]
         if maps.known_cost is None:
-            return inner.support_epigraph(V @ maps.full)
+            return self.region.support_epigraph(V @ maps.full)
         import cvxpy as cp
 
         last = V[:, -1:] @ np.ones((1, maps.known_cost.shape[1]))
-        return inner.support_epigraph(V[:, :-1] @ maps.matrix + cp.multiply(last, maps.known_cost))
+        return self.region.support_epigraph(V[:, :-1] @ maps.matrix + cp.multiply(last, maps.known_cost))
 
     @available_if(_inner_has("worst_argmin"))
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
-        inner = self._inner()[0]
-        return self._push(inner.worst_argmin(self._pull(C), self._pull(C_true)))
+        return self._push(self.region.worst_argmin(self._pull(C), self._pull(C_true)))
 
     @available_if(_inner_has("derivative"))
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` along each row of ``direction`` (both minimized)."""
-        inner = self._inner()[0]
-        return self._push(inner.derivative(self._pull(C), self._pull(direction)))
+        return self._push(self.region.derivative(self._pull(C), self._pull(direction)))
 
     @available_if(_inner_has("smoothed"))
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
         """Minimize c.u + mu f(z), f being the level function of the inner region."""
-        inner = self._inner()[0]
-        found: Smoothed = inner.smoothed(self._pull(C), mu, memory, curvature)
+        found: Smoothed = self.region.smoothed(self._pull(C), mu, memory, curvature)
         M = found.M
         if M is not None:
             maps = self._data(C.shape[1])
@@ -543,11 +539,9 @@ class LinearImage(Region):
     @available_if(_inner_has("audit"))
     def audit(self, n_dim: int) -> None:
         """Check the oracle of the inner region."""
-        inner, m = self._inner()
-        inner.audit(m)
+        self.region.audit(self._inner()[1])
 
     @available_if(_inner_has("distrust"))
     def distrust(self, why: str, n_dim: int) -> None:
         """Record that the oracle of the inner region is not optimal."""
-        inner, m = self._inner()
-        inner.distrust(why, m)
+        self.region.distrust(why, self._inner()[1])

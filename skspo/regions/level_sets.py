@@ -272,8 +272,7 @@ class EntropySimplex(_SimplexLevelSet):
         n, d = V.shape
         r = self._data(d)
         s, u, E = cp.Variable(n), cp.Variable(n), cp.Variable((n, d))
-        row = np.ones((1, d))
-        S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
+        S, U = cp.outer(s, np.ones(d)), cp.outer(u, np.ones(d))
         return s + r * u, [cp.ExpCone(V - S, U, E), cp.sum(E, axis=1) <= u]
 
 
@@ -348,6 +347,5 @@ class LogBarrierSimplex(_SimplexLevelSet):
         n, d = V.shape
         r = self._data(d)
         s, u, K = cp.Variable(n), cp.Variable(n), cp.Variable((n, d))
-        row = np.ones((1, d))
-        S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
+        S, U = cp.outer(s, np.ones(d)), cp.outer(u, np.ones(d))
         return s + (r - d) * u + cp.sum(K, axis=1), [cp.ExpCone(-K, U, S - V)]

@@ -97,9 +97,6 @@ class Markowitz(ConicRegion):
         shape = np.shape(self.covariance)
         return shape[0] if shape else 1
 
-    def _conic(self, n_dim: int | None = None) -> ConicSet:
-        return self._data(n_dim).conic
-
     def _prepare(self, d: int) -> _MarkowitzData:
         cov = read_symmetric("Markowitz: covariance", self.covariance, d)
         values, vectors = np.linalg.eigh(cov)
@@ -147,11 +144,6 @@ class Markowitz(ConicRegion):
             alone,
             bool(values[0] > 1e-8 * values[-1]),
         )
-
-    @property
-    def oracle_is_solver(self) -> bool:
-        """No: rows are solved together, and Clarabel gets only those whose decisions are not proved to be optimal."""
-        return False
 
     def _argmin_again(self, C: np.ndarray, data: _MarkowitzData, memory: Memory) -> np.ndarray:
         """Decisions from the assets that were held for the last costs, each with a proof that it is optimal."""

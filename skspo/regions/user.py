@@ -317,8 +317,10 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         self.cost_bounds = cost_bounds
         self.variable_names = variable_names
 
-    def _conic(self, n_dim: int | None = None) -> ConicSet:
-        return self._data(n_dim).conic
+    @property
+    def oracle_is_solver(self) -> bool:
+        """True: Clarabel."""
+        return True
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Parameters in the constraints, by their names."""
@@ -368,7 +370,7 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         if self._rows is None:
-            return super()._argmin(C, data)
+            return data.conic.minimize(C, self.n_jobs)
         W = np.empty_like(C)
         for i, conic in enumerate(self._sets(data)):
             try:
