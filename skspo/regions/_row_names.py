@@ -48,6 +48,10 @@ class RowNames(NamedTuple):
         return f"{name} ({self.label.format(self.labels[row])})"
 
 
+#: for ``row_error``
+EMPTY = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
+
+
 def row_error(kind: type[Exception], row: int, text: str) -> Exception:
     """Error about one row of the costs; ``{row}`` in the text is replaced by its name."""
     error = kind(text.replace("{row}", f"row {row}"))

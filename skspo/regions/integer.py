@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
-from .._utils.limits import check_time
+from .._utils.limits import BLOCK_NUMBERS, check_time
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
@@ -21,7 +21,7 @@ from ._oracles.highs import NOTHING, check_bounded, solve_rows
 from ._row_names import row_error, rows_named
 from ._tolerances import ROUNDING, SOLVER
 from .forms import InequalityForm, Matrix
-from .listed import BLOCK_NUMBERS, IntegerRegion, has_hull
+from .listed import IntegerRegion, has_hull
 from .polyhedron import (
     BoundsLike,
     ConstrainedRegion,
@@ -32,8 +32,8 @@ from .polyhedron import (
 )
 from .row_polyhedra import fixed_directions, rows_like
 
-TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
-MAX_CELLS = 2**22  # with more cells per row, branch and bound is used instead of dynamic programming
+TABLE_BYTES = 2**26  # largest table of choices in dynamic programming, 64 MB; more rows take several tables
+MAX_CELLS = 2**22  # largest table of a row, which takes 13 ms, as long as branch and bound; larger ones are not used
 
 
 class MixedInteger(IntegerRegion, ConstrainedRegion):

@@ -21,10 +21,10 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
-from .._utils.limits import check_time
+from .._utils.limits import BLOCK_NUMBERS, check_time
 from ._oracles.highs import NOTHING, worst_rows
 from ._oracles.highs_linear import usual_cost
-from ._row_names import row_error
+from ._row_names import EMPTY, row_error
 from ._tolerances import HIGHS, ROUNDING
 from .capabilities import RANK
 from .forms import InequalityForm, StandardForm
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 100_000  # decisions in a list; a row of costs then takes as long as the smallest programs of HiGHS
 SEARCH = 2**26  # numbers that the search computes at most: about half a second
-BLOCK_NUMBERS = 2**17  # numbers of a block of rows, so that they stay in the cache: one megabyte
 
 
 class PointList:
@@ -90,8 +89,7 @@ class PointList:
                 S[~self._feasible({name: vector[rows] for name, vector in sides.items()})] = np.inf
             least = S.min(axis=1, initial=np.inf)
             if np.isinf(least).any():
-                text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
-                raise row_error(InfeasibleRegionError, start + int(np.isinf(least).argmax()), text)
+                raise row_error(InfeasibleRegionError, start + int(np.isinf(least).argmax()), EMPTY)
             S -= least[:, None]
             close = S <= ROUNDING * largest[rows][:, None]
             unclear = np.flatnonzero(close.sum(axis=1) > 1)

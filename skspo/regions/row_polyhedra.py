@@ -21,7 +21,7 @@ from scipy.linalg import null_space
 from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.limits import TimeIsUp, check_time
 from ._oracles.highs import FEASIBLE
-from ._row_names import row_error
+from ._row_names import EMPTY, row_error
 from ._tolerances import ROUNDING
 from .forms import InequalityForm, StandardForm, relative_interior, row_basis
 
@@ -131,8 +131,7 @@ def _interior_point(form: StandardForm, i: int) -> tuple[np.ndarray, np.ndarray]
     try:
         inside, strict = relative_interior(one)
     except InfeasibleRegionError:
-        text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
-        raise row_error(InfeasibleRegionError, i, text) from None
+        raise row_error(InfeasibleRegionError, i, EMPTY) from None
     up, low, is_open = np.isfinite(upper), np.isfinite(lower), np.ones(lower.size, dtype=bool)
     is_open[up] &= strict[: up.sum()]
     is_open[low] &= strict[up.sum() :]

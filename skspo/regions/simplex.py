@@ -18,7 +18,7 @@ from .polyhedral import PolyhedralRegion
 from .polyhedron import read_numbers
 from .row_polyhedra import check_available, forbid, rows_like
 
-#: coordinates of a box that are trained together
+#: coordinates of a box that are trained together; more blocks would take longer, because every one has costs of its own
 BLOCK = 20
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._utils.errors import InfeasibleRegionError
+from ..._utils.limits import BLOCK_NUMBERS
 from .._row_names import row_error
 from .._tolerances import HIGHS
 
 BLOCKED = "ShortestPath: the region of {row} is empty, no path of available edges leads from source to target."
-BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
 
 
 class Step(NamedTuple):

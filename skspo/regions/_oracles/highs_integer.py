@@ -58,7 +58,7 @@ from .highs_linear import (
     usual_cost,
 )
 
-NODES = 200  # linear programs in a search
+NODES = 200  # linear programs in a search: some 10 ms, as long as HiGHS takes for a small program (see above)
 FREE = 15  # a search goes on after its first decision if at most so many integers may differ in a better one
 SETTLE = 5  # sets of values of columns of large cost that are compared
 LARGE = 1e4  # coefficients above this multiple of the smallest one are reduced; of those below, HiGHS may miss 1e-5

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from ..._utils.limits import CLOCKS_DIFFER, check_time, time_left
-from .._row_names import row_error
+from .._row_names import EMPTY, row_error
 from .._tolerances import HIGHS
 from ..forms import InequalityForm
 
@@ -181,11 +181,7 @@ def raise_status(highs: highspy.Highs, status: Status, row: int | str, varies: b
     if status == Status.kTimeLimit:
         check_time(CLOCKS_DIFFER)  # raises if it was the limit of the fit, not that of a row
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
-        raise _error(
-            InfeasibleRegionError,
-            row,
-            "The region of {row} is empty: no decision satisfies its constraints (region_params).",
-        )
+        raise _error(InfeasibleRegionError, row, EMPTY)
     if status == Status.kInfeasible:
         raise InfeasibleRegionError(
             "The region is empty: its constraints are infeasible, no decision satisfies all of them."
