@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -76,25 +78,20 @@ class Sweep(NamedTuple):
 def plan_sweep(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: np.ndarray) -> Sweep | None:
     """Order the nodes by level and group their incoming edges into steps; None if there is a cycle."""
     incoming: dict[int, list[int]] = {source: []}
-    outgoing: dict[int, list[int]] = {}
     for e in used.tolist():
         incoming.setdefault(int(heads[e]), []).append(e)
-        outgoing.setdefault(int(tails[e]), []).append(e)
-    waiting = {node: len(entering) for node, entering in incoming.items()}
-    levels = [[source]] if not waiting[source] else []
-    while levels and levels[-1]:
-        following = []
-        for node in levels[-1]:
-            for e in outgoing.get(node, []):
-                head = int(heads[e])
-                waiting[head] -= 1
-                if not waiting[head]:
-                    following.append(head)
-        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
-        levels.append(sorted(following, key=lambda node: -len(incoming[node])))
-    order = [node for level in levels for node in level]
-    if len(order) < len(incoming):
+    sorter = TopologicalSorter({node: tails[entering].tolist() for node, entering in incoming.items()})
+    try:
+        sorter.prepare()
+    except CycleError:
         return None
+    levels = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
+        levels.append(sorted(ready, key=lambda node: -len(incoming[node])))
+    order = [node for level in levels for node in level]
     number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
     number[order] = np.arange(len(order))
     entering = np.full((len(order), max(map(len, incoming.values()))), tails.size)
@@ -109,7 +106,7 @@ def plan_sweep(tails: np.ndarray, heads: np.ndarray, source: int, target: int, u
             place += edges.size
         start += len(level)
     ordered = np.concatenate([step.edges for step in steps])
-    return Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 2)
+    return Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 1)
 
 
 def blocks_of_rows(rows: np.ndarray, d: int) -> list[np.ndarray]:
@@ -164,24 +161,12 @@ def _free_cycle(c: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> list[int
         if (potential == before).all():
             break
     tight = c + potential[tails] - potential[heads] >= -HIGHS * np.abs(c).max(initial=0.0)
-    leaving: dict[int, list[int]] = {}
-    for e in np.flatnonzero(tight).tolist():
-        leaving.setdefault(int(tails[e]), []).append(e)
-    done: set[int] = set()
-    for start in list(leaving):
-        walk: list[int] = []  # edges of a depth-first search
-        nodes = [start]
-        while nodes:
-            ways = leaving.get(nodes[-1], [])
-            if not ways:
-                done.add(nodes.pop())
-                walk = walk[:-1]
-                continue
-            e = ways.pop()
-            head = int(heads[e])
-            if head in nodes:
-                return [*walk[nodes.index(head) :], e]
-            if head not in done:
-                walk.append(e)
-                nodes.append(head)
+    edge = {(int(tails[e]), int(heads[e])): e for e in np.flatnonzero(tight).tolist()}
+    before_node: dict[int, list[int]] = {}
+    for tail, head in edge:
+        before_node.setdefault(head, []).append(tail)
+    try:
+        TopologicalSorter(before_node).prepare()
+    except CycleError as error:  # it has the nodes of a cycle
+        return [edge[pair] for pair in pairwise(error.args[1])]
     return []
