@@ -59,6 +59,13 @@ def row_error(kind: type[Exception], row: int, text: str) -> Exception:
     return error
 
 
+def refuse_rows(wrong: np.ndarray | np.bool_, kind: type[Exception], text: Callable[[int], str]) -> None:
+    """Raise an error about the first row that is wrong, if there is one."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise row_error(kind, row, text(row))
+
+
 def name_row(error: Exception, name: Callable[[int], str]) -> None:
     """Put the name of its row into a ``row_error`` that has none yet; leave all other errors as they are."""
     text = error.__dict__.pop("row_text", None)

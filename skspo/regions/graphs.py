@@ -17,7 +17,7 @@ from ._cost_bounds import CostBounds, Limits
 from ._names import Names, number_names, ones_of
 from ._oracles.graphs import Sweep, blocks_of_rows, drop_free_cycles, has_cycle, plan_sweep
 from ._oracles.highs import NOTHING, solve_rows, worst_rows
-from ._row_names import row_error, rows_among
+from ._row_names import refuse_rows, row_error, rows_among
 from ._tolerances import ROUNDING
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
 from .forms import InequalityForm
@@ -447,13 +447,9 @@ class ShortestPath(PolyhedralRegion):
     def _read_rows(self, rows: dict[str, np.ndarray], data: _Network, d: int) -> dict[str, np.ndarray]:
         source, target = data.terminals
         ends = np.stack([rows_like(rows, "source", source, ()), rows_like(rows, "target", target, ())], axis=1)
-        same = ends[:, 0] == ends[:, 1]
-        if same.any():
-            row = int(np.argmax(same))
-            node = self._nodes()[int(ends[row, 0])]
-            text = f"ShortestPath: source and target of {{row}} must be different nodes, both are {node!r}."
-            raise row_error(ValueError, row, text)
-        pair = (ends @ [len(self._nodes()), 1]).astype(np.intp)
+        text, nodes = "ShortestPath: source and target of {row} must be different nodes, both are", self._nodes()
+        refuse_rows(ends[:, 0] == ends[:, 1], ValueError, lambda row: f"{text} {nodes[int(ends[row, 0])]!r}.")
+        pair = (ends @ [len(nodes), 1]).astype(np.intp)
         for number, row in zip(*(found.tolist() for found in np.unique(pair, return_index=True)), strict=True):
             try:
                 self._between(data, number)

@@ -18,7 +18,7 @@ from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import NOTHING, check_bounded, solve_rows
-from ._row_names import row_error, rows_named
+from ._row_names import refuse_rows, rows_named
 from ._tolerances import ROUNDING, SOLVER
 from .forms import InequalityForm, Matrix
 from .listed import IntegerRegion, has_hull
@@ -309,12 +309,8 @@ class Knapsack(IntegerRegion):
     def _read_rows(self, rows: dict[str, np.ndarray], data: _KnapsackData, d: int) -> dict[str, np.ndarray]:
         form = data.form
         capacity = rows_like(rows, "capacity", form.b_ub, form.b_ub.shape)
-        if (capacity < 0).any():
-            row = int(np.argmax((capacity < 0).any(axis=1)))
-            low = capacity[row].min()
-            raise row_error(
-                InfeasibleRegionError, row, f"Knapsack: the region of {{row}} is empty, the capacity {low} is negative."
-            )
+        low, text = capacity.min(axis=1, initial=0.0), "Knapsack: the region of {row} is empty, the capacity"
+        refuse_rows(low < 0, InfeasibleRegionError, lambda row: f"{text} {low[row]} is negative.")
         # A capacity above the weight of all items makes no difference, but the table would grow with it.
         total = np.asarray(form.A_ub.sum(axis=1)).ravel()
         return rows | {"capacity": np.minimum(capacity, total)}

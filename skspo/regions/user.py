@@ -17,7 +17,7 @@ from ._names import Names
 from ._oracles.clarabel import ConicSet
 from ._oracles.clarabel_cones import cones_of
 from ._oracles.user import Witness, Witnesses
-from ._row_names import row_error, rows_among, rows_named
+from ._row_names import refuse_rows, row_error, rows_among, rows_named
 from .base import Entry, Region
 from .conic import ConicRegion
 
@@ -228,13 +228,8 @@ class OracleRegion(_FunctionRegion):
                 f"OracleRegion: the oracle got costs of shape {C.shape} and must return decisions of the same shape "
                 f"{C.shape}, one row per sample; it returned shape {W.shape}."
             )
-        if not np.isfinite(W).all():
-            row = int(np.argmin(np.isfinite(W).all(axis=1)))
-            raise row_error(
-                ValueError,
-                row,
-                f"OracleRegion: the oracle returned a decision that is not finite for {{row}}: {W[row]}.",
-            )
+        text = "OracleRegion: the oracle returned a decision that is not finite for {row}:"
+        refuse_rows(~np.isfinite(W).all(axis=1), ValueError, lambda row: f"{text} {W[row]}.")
         return W
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._utils.errors import InfeasibleRegionError
 from ..._utils.limits import BLOCK_NUMBERS
-from .._row_names import row_error
+from .._row_names import refuse_rows
 from .._tolerances import HIGHS
 
 BLOCKED = "ShortestPath: the region of {row} is empty, no path of available edges leads from source to target."
@@ -63,8 +63,7 @@ class Sweep(NamedTuple):
         """Paths of least cost, (n, d), for costs (d, n); an infinite cost excludes an edge."""
         d, n = C.shape
         value, nth = self.forward(C)
-        if (blocked := np.isinf(value[self.target])).any():
-            raise row_error(InfeasibleRegionError, int(blocked.argmax()), BLOCKED)
+        refuse_rows(np.isinf(value[self.target]), InfeasibleRegionError, lambda _: BLOCKED)
         # A path that has reached the source stays there, on the artificial edge d.
         W = np.zeros((n, d + 1))
         rows, node = np.arange(n), np.full(n, self.target)
