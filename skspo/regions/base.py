@@ -33,7 +33,6 @@ from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import RowData, read_names, read_rows
-from .capabilities import CAPABILITIES as CAPABILITIES
 from .capabilities import Memory, equalities_of, has, project_visible
 
 #: parameters of a region, dimension, what was prepared for them, and their contents
@@ -590,7 +589,8 @@ class Region(VersionedState, BaseEstimator):
 
     def __sklearn_clone__(self) -> Region:
         other: Region = super().__sklearn_clone__()
-        other._rows, other._made_by = self._rows, self._made_by
+        for name in {"_rows", "_made_by"} & vars(self).keys():
+            setattr(other, name, getattr(self, name))
         return other
 
 
