@@ -454,7 +454,7 @@ SWITCHES: dict[str, Switch] = {
     ),
     # oracles
     "short search": Switch(
-        {"regions._oracles.mixed_integer._DepthFirst.solve": nothing},
+        {"regions._oracles.highs_integer._DepthFirst.solve": nothing},
         [
             Case("two resources", "dual", (60, 150), (3, 6), (10, 20), 0.01),
             Case("mixed integer", "auto", (60, 150), (3, 6), (8, 15), 0.01),
@@ -478,7 +478,7 @@ SWITCHES: dict[str, Switch] = {
         "memory of level_sets.py",
     ),
     "blocks of rows": Switch(
-        {"_training.in_memory.BLOCK_ELEMENTS": 2**62, "regions._sweep.BLOCK_NUMBERS": 2**62},
+        {"_training.in_memory.BLOCK_ELEMENTS": 2**62, "regions._oracles.graphs.BLOCK_NUMBERS": 2**62},
         [
             Case("simplex", "bundle", LARGE, (3, 8), (5, 12)),
             Case("paths", "auto", LARGE, (3, 5), (4, 5)),

@@ -30,7 +30,7 @@ from results import Table, out_option
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import skspo as sk
-from skspo.regions.barriers import entropy_argmin
+from skspo.regions._oracles.level_sets import entropy_argmin
 
 FASTER = 500  # than CVXPY per row, on the 5x5 grid
 ITERATIONS = 15  # of root finding at most, for 100,000 portfolios of 50 assets

@@ -121,6 +121,9 @@ PREPARATION = 0.3
 #: numbers of a temporary array: 8 MB
 BLOCK_ELEMENTS = 2**20
 
+#: numbers of a temporary array that is used again and again, so that it stays in the cache: 1 MB
+BLOCK_NUMBERS = 2**17
+
 
 class TimeIsUp(Exception):
     """The deadline has passed in the middle of a step."""

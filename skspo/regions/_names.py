@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 
 from .._utils.frames import Known, check_columns, check_values, column_labels, index_of
 from .._utils.shown import shown
+from ._tolerances import SOLVER
 
 if TYPE_CHECKING:
     from .base import Region
@@ -135,28 +136,21 @@ def names_side_by_side(parts: Sequence[tuple[int, Names]]) -> list[str] | None:
 
 # -- decisions in words ------------------------------------------------------------------------------------------------
 
-#: entries below this share of the largest one of a decision are rounding errors of a solver
-NOTHING = 1e-6
-
-
-def chosen_entries(w: np.ndarray) -> np.ndarray:
-    """Indices of the entries of a decision that are not zero."""
-    return np.flatnonzero(np.abs(w) > NOTHING * np.abs(w).max(initial=0.0))
-
 
 def list_amounts(W: np.ndarray, names: np.ndarray) -> list[dict[str, float]]:
     """Entries of each decision that are not zero, by name."""
-    return [{str(names[j]): float(w[j]) for j in chosen_entries(w)} for w in W]
+    some = np.abs(W) > SOLVER * np.abs(W).max(axis=1, keepdims=True, initial=0.0)
+    return [{str(names[j]): float(w[j]) for j in np.flatnonzero(own)} for w, own in zip(W, some, strict=True)]
 
 
 def ones_of(W: np.ndarray) -> list[np.ndarray] | None:
     """Entries of each decision that are one; None if some are neither zero nor one."""
-    if not np.minimum(np.abs(W), np.abs(W - 1.0)).max(initial=0.0) <= NOTHING:
+    if not np.minimum(np.abs(W), np.abs(W - 1.0)).max(initial=0.0) <= SOLVER:
         return None
     return [np.flatnonzero(w > 0.5) for w in W]
 
 
-def list_selected(W: np.ndarray, names: np.ndarray) -> list[list[str]] | None:
-    """Names of the entries of each decision that are one; None if some are neither zero nor one."""
+def list_selected(W: np.ndarray, names: np.ndarray) -> list[Any]:
+    """Names of the entries of each decision that are one; amounts if some are neither zero nor one."""
     ones = ones_of(W)
-    return None if ones is None else [[str(names[j]) for j in own] for own in ones]
+    return list_amounts(W, names) if ones is None else [[str(names[j]) for j in own] for own in ones]

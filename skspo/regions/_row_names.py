@@ -48,11 +48,22 @@ class RowNames(NamedTuple):
         return f"{name} ({self.label.format(self.labels[row])})"
 
 
+#: for ``row_error``
+EMPTY = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
+
+
 def row_error(kind: type[Exception], row: int, text: str) -> Exception:
     """Error about one row of the costs; ``{row}`` in the text is replaced by its name."""
     error = kind(text.replace("{row}", f"row {row}"))
     vars(error).update(row=row, row_text=text)
     return error
+
+
+def refuse_rows(wrong: np.ndarray | np.bool_, kind: type[Exception], text: Callable[[int], str]) -> None:
+    """Raise an error about the first row that is wrong, if there is one."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise row_error(kind, row, text(row))
 
 
 def name_row(error: Exception, name: Callable[[int], str]) -> None:

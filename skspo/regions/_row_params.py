@@ -147,7 +147,7 @@ def read_rows(region: Region, region_params: RegionParams, n: int, d: int) -> di
 
     In a dict, a value may also be that of a single sample, which serves all rows.
     """
-    name, shapes = type(region).__name__, region.row_shapes(d)
+    name, shapes = region._title, region.row_shapes(d)
     source: Any = region_params
     if isinstance(source, np.ndarray) and source.dtype.names:
         keys = source.dtype.names

@@ -151,7 +151,7 @@ class L1Ball(_Ball):
 
         n, d = V.shape
         t = cp.Variable(n)
-        T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
+        T = cp.outer(t, np.ones(d))
         return self._data(d) * t, [T >= V, T >= -V]
 
     def repair(self, W: np.ndarray) -> np.ndarray:
@@ -245,7 +245,7 @@ class LqBall(_RoundBall):
         if q == 2.0:
             return radius * t, [cp.SOC(t, V, axis=1)]
         S = cp.Variable((n, d))
-        T = cp.reshape(t, (n, 1), order="C") @ np.ones((1, d))
+        T = cp.outer(t, np.ones(d))
         return radius * t, [cp.PowCone3D(S, T, V, np.full((n, d), 1.0 - 1.0 / q)), cp.sum(S, axis=1) == t]
 
 

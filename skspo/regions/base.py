@@ -33,7 +33,6 @@ from ._cost_bounds import CostBounds, Limits, clip, read_bounds
 from ._names import Names, check_names, check_variables, default_names, list_amounts, read_costs
 from ._row_names import RowNames, name_row, rows_named
 from ._row_params import RowData, read_names, read_rows
-from .capabilities import CAPABILITIES as CAPABILITIES
 from .capabilities import Memory, equalities_of, has, project_visible
 
 #: parameters of a region, dimension, what was prepared for them, and their contents
@@ -79,6 +78,9 @@ class Region(VersionedState, BaseEstimator):
 
     #: one name for each decision variable; None if they have none
     variable_names: Names = None
+
+    #: what the user called to get the region, if it was not the class
+    _made_by: str | None = None
 
     #: what the oracle needs of each row of costs, if parameters vary by sample (see ``with_rows``)
     _rows: RowData | None = None
@@ -470,9 +472,14 @@ class Region(VersionedState, BaseEstimator):
         return np.zeros((n, 0)) if self._rows is None else self._rows.table()
 
     @property
+    def _title(self) -> str:
+        """What the user wrote to make the region."""
+        return self._made_by or type(self).__name__
+
+    @property
     def label(self) -> str:
         """Name in error messages."""
-        return type(self).__name__ + (" that varies by sample (region_params)" if self._varies else "")
+        return self._title + (" that varies by sample (region_params)" if self._varies else "")
 
     def to_min(self, C: np.ndarray) -> np.ndarray:
         """Turn costs or values (or their gradients, or coefficients) into costs to be minimized, and back."""
@@ -519,15 +526,15 @@ class Region(VersionedState, BaseEstimator):
         """Number of decision variables, from the region or from the argument; both must agree."""
         own = self.n_dim if self._rows is None else self._rows.n_dim
         if own is None and n_dim is None:
-            raise ValueError(f"{type(self).__name__} exists in every dimension: say which one, for example n_dim=10.")
+            raise ValueError(f"{self._title} exists in every dimension: say which one, for example n_dim=10.")
         if own is not None and n_dim is not None and own != n_dim:
             raise ValueError(
-                f"{type(self).__name__} has {own} decision variables, but the costs have {n_dim} columns. "
+                f"{self._title} has {own} decision variables, but the costs have {n_dim} columns. "
                 "There must be one cost per decision variable."
             )
         d = own if n_dim is None else n_dim
         if d is None or d < 1:
-            raise ValueError(f"{type(self).__name__} needs at least one decision variable, got {d}.")
+            raise ValueError(f"{self._title} needs at least one decision variable, got {d}.")
         return int(d)
 
     def _data(self, n_dim: int | None = None) -> Any:
@@ -582,8 +589,8 @@ class Region(VersionedState, BaseEstimator):
 
     def __sklearn_clone__(self) -> Region:
         other: Region = super().__sklearn_clone__()
-        if self._rows is not None:
-            other._rows = self._rows
+        for name in {"_rows", "_made_by"} & vars(self).keys():
+            setattr(other, name, getattr(self, name))
         return other
 
 

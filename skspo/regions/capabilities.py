@@ -115,15 +115,7 @@ CAPABILITIES = {
 def has(region: object, name: str) -> bool:
     """Whether the region offers a capability now, with its present parameters.
 
-    Parameters
-    ----------
-    region : Region
-    name : str
-        One of ``CAPABILITIES``, or a method that a region and a solver of the user agreed on.
-
-    Returns
-    -------
-    has : bool
+    The name is one of ``CAPABILITIES``, or that of a method that a region and a solver of the user agreed on.
 
     Examples
     --------

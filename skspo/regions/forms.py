@@ -26,6 +26,7 @@ from scipy.optimize import linprog
 
 from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.limits import CLOCKS_DIFFER, check_time, predicted_seconds, time_left
+from ._tolerances import SOLVER
 
 #: singular values and eigenvalues below this share of the largest one are zero: those of graphs and sums are not that
 #: small
@@ -51,6 +52,10 @@ class StandardForm(NamedTuple):
     def varies(self) -> bool:
         """Whether b, lower and upper have one row for each sample."""
         return self.b.ndim == 2
+
+    def map_to(self, d: int) -> sp.csr_array:
+        """``project`` as a matrix, for d decisions."""
+        return sp.eye_array(d, self.lower.shape[-1], format="csr") if self.project is None else self.project
 
 
 class QuadraticForm(NamedTuple):
@@ -223,7 +228,7 @@ def relative_interior(form: InequalityForm) -> tuple[np.ndarray, np.ndarray]:
     center = res.x[:d] / res.x[-1]
     size = 1.0 + float(np.abs(center).max(initial=0.0))
     off = np.abs(form.A_eq @ center - form.b_eq) / np.maximum(np.abs(form.A_eq).max(axis=1).toarray().ravel(), 1e-300)
-    if (M @ center - q > 1e-6 * size).any() or (off > 1e-6 * size).any():
+    if (M @ center - q > SOLVER * size).any() or (off > SOLVER * size).any():
         raise SolverError("HiGHS reported a point as optimal that violates the constraints of the region.")
     return center, strict
 

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from .._utils.errors import InfeasibleRegionError, warn_once
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds, Limits
-from ._cycles import drop_free_cycles, has_cycle
 from ._names import Names, number_names, ones_of
+from ._oracles.graphs import Sweep, blocks_of_rows, drop_free_cycles, has_cycle, plan_sweep
 from ._oracles.highs import NOTHING, solve_rows, worst_rows
-from ._row_names import row_error, rows_among
-from ._sweep import Sweep, blocks_of_rows, plan_sweep
+from ._row_names import refuse_rows, row_error, rows_among
+from ._tolerances import ROUNDING
 from .assignment import Assignment as Assignment  # where pickles of version 0.3 expect it
 from .forms import InequalityForm
 from .image import LinearImage
@@ -200,10 +200,10 @@ class ShortestPath(PolyhedralRegion):
         auto = isinstance(cost_bounds, str)
         inner = cls(both, source, target, n_jobs=n_jobs, sense=sense, cost_bounds=cost_bounds if auto else None)
         once = sp.eye_array(len(there), format="csr")
-        names = number_names([f"{a} - {b}" for a, b in there])
-        return LinearImage(
-            inner, sp.hstack([once, once], format="csr"), labels=names, cost_bounds=None if auto else cost_bounds
-        )
+        both_ways, names = sp.hstack([once, once], format="csr"), number_names([f"{a} - {b}" for a, b in there])
+        region = LinearImage(inner, both_ways, labels=names, cost_bounds=None if auto else cost_bounds)
+        region._made_by = f"{cls.__name__}.undirected"
+        return region
 
     @property
     def n_dim(self) -> int:
@@ -371,7 +371,7 @@ class ShortestPath(PolyhedralRegion):
             with np.errstate(invalid="ignore"):  # closed edges, and nodes that only they lead to
                 excess[step.edges] = value[step.tails] + C[step.edges] - value[step.nodes]
         # Equal costs of two paths may differ by rounding.
-        tolerance = 1e-12 * sweep.length * np.abs(np.where(np.isfinite(C[used]), C[used], 0.0)).max(axis=0)
+        tolerance = ROUNDING * sweep.length * np.abs(np.where(np.isfinite(C[used]), C[used], 0.0)).max(axis=0)
         return np.where(excess <= tolerance, -C_true, np.inf)
 
     def _limits(self, d: int) -> Limits | None:
@@ -447,13 +447,9 @@ class ShortestPath(PolyhedralRegion):
     def _read_rows(self, rows: dict[str, np.ndarray], data: _Network, d: int) -> dict[str, np.ndarray]:
         source, target = data.terminals
         ends = np.stack([rows_like(rows, "source", source, ()), rows_like(rows, "target", target, ())], axis=1)
-        same = ends[:, 0] == ends[:, 1]
-        if same.any():
-            row = int(np.argmax(same))
-            node = self._nodes()[int(ends[row, 0])]
-            text = f"ShortestPath: source and target of {{row}} must be different nodes, both are {node!r}."
-            raise row_error(ValueError, row, text)
-        pair = (ends @ [len(self._nodes()), 1]).astype(np.intp)
+        text, nodes = "ShortestPath: source and target of {row} must be different nodes, both are", self._nodes()
+        refuse_rows(ends[:, 0] == ends[:, 1], ValueError, lambda row: f"{text} {nodes[int(ends[row, 0])]!r}.")
+        pair = (ends @ [len(nodes), 1]).astype(np.intp)
         for number, row in zip(*(found.tolist() for found in np.unique(pair, return_index=True)), strict=True):
             try:
                 self._between(data, number)

@@ -136,7 +136,7 @@ class LinearImage(Region):
         labels: Names = None,
         cost_bounds: CostBounds = None,
     ) -> None:
-        self.region = region
+        self.region: Any = region  # its capabilities are not known before
         self.matrix = matrix
         self.known_cost = known_cost
         self.labels = labels
@@ -205,7 +205,7 @@ class LinearImage(Region):
         d = self._data(self.resolve_dim()).matrix.shape[0]
         if C_arr.ndim not in (1, 2) or C_arr.shape[-1] != d:
             raise ValueError(
-                f"LinearImage.extend needs one cost for each of the {d} rows of matrix, got shape {C_arr.shape}."
+                f"{self._title}.extend needs one cost for each of the {d} rows of matrix, got shape {C_arr.shape}."
             )
         if hasattr(C, "columns"):
             return C if self.known_cost is None else with_ones(C)
@@ -250,7 +250,7 @@ class LinearImage(Region):
         return Maps.of(M, known)
 
     def _inner(self) -> tuple[Any, int]:
-        """Inner region, whose capabilities are not known before, and the number of its variables."""
+        """Inner region, and the number of its variables."""
         return self.region, int(self._data(self.resolve_dim()).full.shape[1])
 
     def _pull(self, C: np.ndarray) -> np.ndarray:
@@ -289,9 +289,6 @@ class LinearImage(Region):
 
     def _inside(self) -> list[Region]:
         return [self.region]
-
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return self._argmin_again(C, data, {})
 
     def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
         """K z for the best z."""
@@ -371,8 +368,8 @@ class LinearImage(Region):
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Those of the inner region, and the known cost if there is one."""
-        inner, m = self._inner()
-        return inner.row_shapes(m) | ({} if self.known_cost is None else {"known_cost": (m,)})
+        m = self._inner()[1]
+        return self.region.row_shapes(m) | ({} if self.known_cost is None else {"known_cost": (m,)})
 
     @property
     def _region_of_rows(self) -> Region:
@@ -455,17 +452,17 @@ class LinearImage(Region):
     @property
     def _repair_is_solver(self) -> bool:
         """Whether inner decisions are not determined by their images, or those of the inner region are repaired so."""
-        return not self._directions().injective or self._inner()[0]._repair_is_solver
+        return not self._directions().injective or self.region._repair_is_solver
 
     def _inner_form(self) -> tuple[StandardForm, sp.csr_array]:
         """Standard form of the inner region, and the map from it to z."""
-        return self._derived("inner form", self.resolve_dim(), self._inner_form_and_map)
-
-    def _inner_form_and_map(self) -> tuple[StandardForm, sp.csr_array]:
         inner, m = self._inner()
-        form: StandardForm = inner.standard_form(m)
-        project = sp.eye_array(m, form.A.shape[1], format="csr") if form.project is None else form.project
-        return form, sp.csr_array(project)
+
+        def find() -> tuple[StandardForm, sp.csr_array]:
+            form: StandardForm = inner.standard_form(m)
+            return form, form.map_to(m)
+
+        return self._derived("inner form", self.resolve_dim(), find)
 
     @available_if(lambda image: has(image.region, "standard_form") and image._rows is None)
     def standard_form(self, n_dim: int | None = None) -> StandardForm:
@@ -492,40 +489,35 @@ class LinearImage(Region):
         inner, m = self._inner()
         K = self._data(self.resolve_dim(n_dim)).full
         form: QuadraticForm = inner.quadratic_form(m)
-        standard = form.standard
-        project = sp.eye_array(m, standard.A.shape[1], format="csr") if standard.project is None else standard.project
+        standard = form.standard._replace(project=sp.csr_array(K @ form.standard.map_to(m)))
         back = np.linalg.pinv(K.toarray())
-        return form._replace(standard=standard._replace(project=sp.csr_array(K @ project)), Q=back.T @ form.Q @ back)
+        return form._replace(standard=standard, Q=back.T @ form.Q @ back)
 
     @available_if(_inner_has("support_epigraph"))
     def support_epigraph(self, V: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Cone form of the support function: that of the inner region at K^T v."""
         maps = self._data(V.shape[1])
-        inner = self._inner()[0]
         if maps.known_cost is None:
-            return inner.support_epigraph(V @ maps.full)
+            return self.region.support_epigraph(V @ maps.full)
         import cvxpy as cp
 
         last = V[:, -1:] @ np.ones((1, maps.known_cost.shape[1]))
-        return inner.support_epigraph(V[:, :-1] @ maps.matrix + cp.multiply(last, maps.known_cost))
+        return self.region.support_epigraph(V[:, :-1] @ maps.matrix + cp.multiply(last, maps.known_cost))
 
     @available_if(_inner_has("worst_argmin"))
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
-        inner = self._inner()[0]
-        return self._push(inner.worst_argmin(self._pull(C), self._pull(C_true)))
+        return self._push(self.region.worst_argmin(self._pull(C), self._pull(C_true)))
 
     @available_if(_inner_has("derivative"))
     def derivative(self, C: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Derivative of the decisions at costs ``C`` along each row of ``direction`` (both minimized)."""
-        inner = self._inner()[0]
-        return self._push(inner.derivative(self._pull(C), self._pull(direction)))
+        return self._push(self.region.derivative(self._pull(C), self._pull(direction)))
 
     @available_if(_inner_has("smoothed"))
     def smoothed(self, C: np.ndarray, mu: float, memory: Memory | None = None, curvature: bool = False) -> Smoothed:
         """Minimize c.u + mu f(z), f being the level function of the inner region."""
-        inner = self._inner()[0]
-        found: Smoothed = inner.smoothed(self._pull(C), mu, memory, curvature)
+        found: Smoothed = self.region.smoothed(self._pull(C), mu, memory, curvature)
         M = found.M
         if M is not None:
             maps = self._data(C.shape[1])
@@ -547,11 +539,9 @@ class LinearImage(Region):
     @available_if(_inner_has("audit"))
     def audit(self, n_dim: int) -> None:
         """Check the oracle of the inner region."""
-        inner, m = self._inner()
-        inner.audit(m)
+        self.region.audit(self._inner()[1])
 
     @available_if(_inner_has("distrust"))
     def distrust(self, why: str, n_dim: int) -> None:
         """Record that the oracle of the inner region is not optimal."""
-        inner, m = self._inner()
-        inner.distrust(why, m)
+        self.region.distrust(why, self._inner()[1])

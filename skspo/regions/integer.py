@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
-from .._utils.limits import check_time
+from .._utils.limits import BLOCK_NUMBERS, check_time
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names, list_selected
 from ._oracles.highs import NOTHING, check_bounded, solve_rows
-from ._row_names import row_error, rows_named
+from ._row_names import refuse_rows, rows_named
+from ._tolerances import ROUNDING, SOLVER
 from .forms import InequalityForm, Matrix
 from .listed import IntegerRegion, has_hull
 from .polyhedron import (
@@ -31,9 +32,8 @@ from .polyhedron import (
 )
 from .row_polyhedra import fixed_directions, rows_like
 
-TABLE_BYTES = 2**26  # largest table of choices in dynamic programming
-BLOCK_NUMBERS = 2**17  # numbers in a block of rows in dynamic programming, so that it stays in the cache
-MAX_CELLS = 2**22  # with more cells per row, branch and bound is used instead of dynamic programming
+TABLE_BYTES = 2**26  # largest table of choices in dynamic programming, 64 MB; more rows take several tables
+MAX_CELLS = 2**22  # largest table of a row, which takes 13 ms, as long as branch and bound; larger ones are not used
 
 
 class MixedInteger(IntegerRegion, ConstrainedRegion):
@@ -103,18 +103,10 @@ class MixedInteger(IntegerRegion, ConstrainedRegion):
         cost_bounds: CostBounds = None,
         variable_names: Names = None,
     ) -> None:
-        self.A_ub = A_ub
-        self.b_ub = b_ub
-        self.A_eq = A_eq
-        self.b_eq = b_eq
-        self.bounds = bounds
+        shared: Any = {"constraints": constraints, "n_jobs": n_jobs, "sense": sense, "cost_bounds": cost_bounds}
+        ConstrainedRegion.__init__(self, A_ub, b_ub, A_eq, b_eq, bounds, **shared, variable_names=variable_names)
         self.integrality = integrality
-        self.constraints = constraints
-        self.n_jobs = n_jobs
         self.time_limit = time_limit
-        self.sense = sense
-        self.cost_bounds = cost_bounds
-        self.variable_names = variable_names
 
     @property
     def n_dim(self) -> int | None:
@@ -153,11 +145,6 @@ class MixedInteger(IntegerRegion, ConstrainedRegion):
         integers = self._data(d).integers
         return integers is not None and bool(integers.all())
 
-    @property
-    def oracle_is_solver(self) -> bool:
-        """Whether HiGHS is needed, because there are too many decisions for a list."""
-        return self._points() is None
-
     def _argmin(self, C: np.ndarray, data: _Constraints) -> np.ndarray:
         if (points := self._points(C.shape[1])) is not None:
             return points.argmin(C, data.rows)
@@ -181,7 +168,7 @@ class MixedInteger(IntegerRegion, ConstrainedRegion):
     def _rounded(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of the relaxation, those of integers rounded to integers."""
         integers = self._data(low.shape[-1]).integers
-        return np.where(integers, np.ceil(low - 1e-6), low), np.where(integers, np.floor(high + 1e-6), high)
+        return np.where(integers, np.ceil(low - SOLVER), low), np.where(integers, np.floor(high + SOLVER), high)
 
 
 class _KnapsackData(NamedTuple):
@@ -252,7 +239,7 @@ class Knapsack(IntegerRegion):
     @property
     def oracle_is_solver(self) -> bool:
         """True if HiGHS is needed: neither dynamic programming nor sorting is possible."""
-        return self._data(self.resolve_dim()).method in ("search", "linear") and self._points() is None
+        return self._data(self.resolve_dim()).method in ("search", "linear") and super().oracle_is_solver
 
     def _prepare(self, d: int) -> _KnapsackData:
         weights = read_numbers("Knapsack: weights", self.weights)
@@ -283,7 +270,7 @@ class Knapsack(IntegerRegion):
             raise InfeasibleRegionError(
                 f"Knapsack: the region is empty, the capacity {capacity.min()} is negative; it must be at least 0."
             )
-        room = capacity * (1.0 + 1e-12)  # see _whole_numbers
+        room = capacity * (1.0 + ROUNDING)  # see _whole_numbers
         fits = (weights <= room[:, None]).all(axis=0)
         upper = fits.astype(np.float64) if self.integer else 1.0
         form = InequalityForm.build(d, A_ub=weights, b_ub=capacity, upper=upper)
@@ -322,12 +309,8 @@ class Knapsack(IntegerRegion):
     def _read_rows(self, rows: dict[str, np.ndarray], data: _KnapsackData, d: int) -> dict[str, np.ndarray]:
         form = data.form
         capacity = rows_like(rows, "capacity", form.b_ub, form.b_ub.shape)
-        if (capacity < 0).any():
-            row = int(np.argmax((capacity < 0).any(axis=1)))
-            low = capacity[row].min()
-            raise row_error(
-                InfeasibleRegionError, row, f"Knapsack: the region of {{row}} is empty, the capacity {low} is negative."
-            )
+        low, text = capacity.min(axis=1, initial=0.0), "Knapsack: the region of {row} is empty, the capacity"
+        refuse_rows(low < 0, InfeasibleRegionError, lambda row: f"{text} {low[row]} is negative.")
         # A capacity above the weight of all items makes no difference, but the table would grow with it.
         total = np.asarray(form.A_ub.sum(axis=1)).ravel()
         return rows | {"capacity": np.minimum(capacity, total)}
@@ -348,14 +331,7 @@ class Knapsack(IntegerRegion):
         return form if data.available is None else replace(form, upper=data.available.astype(float))
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        selected = list_selected(W, names) if self.integer else None
-        return super()._describe(W, names) if selected is None else selected
-
-    def relaxation(self) -> Knapsack:
-        """Return the knapsack of fractional items."""
-        if not self.integer:
-            return self
-        return self._with_same_rows(Knapsack(**(self.get_params(deep=False) | {"integer": False})))
+        return list_selected(W, names) if self.integer else super()._describe(W, names)
 
     @available_if(lambda region: not region.integer)
     def inequality_form(self, n_dim: int | None = None) -> InequalityForm:
@@ -382,7 +358,7 @@ def _whole_numbers(weights: np.ndarray, capacity: np.ndarray) -> tuple[np.ndarra
     if not (weights.max(initial=0.0) < 2**53 and (weights == np.floor(weights)).all()):
         return None
     # Capacities are often computed, as 0.1 * total: ignore rounding errors below a sum of weights.
-    room = capacity * (1.0 + 1e-12)
+    room = capacity * (1.0 + ROUNDING)
     binding = (weights.sum(axis=1) > room).any(axis=0)
     whole = weights[binding].astype(np.int64)
     divisors = np.gcd.reduce(whole, axis=1)

@@ -1,6 +1,6 @@
 """Level sets of strongly convex functions; those of barriers on the simplex: EntropySimplex, LogBarrierSimplex.
 
-``barriers.py`` computes the decisions of the latter; its docstring has the conventions.
+``_oracles/level_sets.py`` computes the decisions of the latter; its docstring has the conventions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from .._utils.errors import InfeasibleRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from .barriers import (
+from ._oracles.level_sets import (
     entropy_argmin,
     entropy_value,
     log_barrier_argmin,
@@ -272,8 +272,7 @@ class EntropySimplex(_SimplexLevelSet):
         n, d = V.shape
         r = self._data(d)
         s, u, E = cp.Variable(n), cp.Variable(n), cp.Variable((n, d))
-        row = np.ones((1, d))
-        S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
+        S, U = cp.outer(s, np.ones(d)), cp.outer(u, np.ones(d))
         return s + r * u, [cp.ExpCone(V - S, U, E), cp.sum(E, axis=1) <= u]
 
 
@@ -348,6 +347,5 @@ class LogBarrierSimplex(_SimplexLevelSet):
         n, d = V.shape
         r = self._data(d)
         s, u, K = cp.Variable(n), cp.Variable(n), cp.Variable((n, d))
-        row = np.ones((1, d))
-        S, U = cp.reshape(s, (n, 1), order="C") @ row, cp.reshape(u, (n, 1), order="C") @ row
+        S, U = cp.outer(s, np.ones(d)), cp.outer(u, np.ones(d))
         return s + (r - d) * u + cp.sum(K, axis=1), [cp.ExpCone(-K, U, S - V)]

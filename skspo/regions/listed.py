@@ -21,10 +21,11 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import InfeasibleRegionError
-from .._utils.limits import check_time
+from .._utils.limits import BLOCK_NUMBERS, check_time
 from ._oracles.highs import NOTHING, worst_rows
-from ._oracles.linear_model import usual_cost
-from ._row_names import row_error
+from ._oracles.highs_linear import usual_cost
+from ._row_names import EMPTY, row_error
+from ._tolerances import HIGHS, ROUNDING
 from .capabilities import RANK
 from .forms import InequalityForm, StandardForm
 from .image import LinearImage
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 100_000  # decisions in a list; a row of costs then takes as long as the smallest programs of HiGHS
 SEARCH = 2**26  # numbers that the search computes at most: about half a second
-BLOCK_NUMBERS = 2**17  # costs of decisions that are compared together, so that they stay in the cache
-FEASIBLE = 1e-9  # largest violation of a constraint, relative to its terms: that of HiGHS
-TIED = 1e-12  # costs are equal up to rounding, relative to their usual terms; sums in any order are more exact
 
 
 class PointList:
@@ -75,7 +73,7 @@ class PointList:
         """Among the cheapest decisions of each row the one that costs most under ``C_true``."""
         W = np.empty_like(C)
         for rows, more in self._excess(C, sides):
-            tied = more <= TIED * usual_cost(C[rows], self.V[more.argmin(axis=1)])[:, None]
+            tied = more <= ROUNDING * usual_cost(C[rows], self.V[more.argmin(axis=1)])[:, None]
             W[rows] = self.V[np.where(tied, C_true[rows] @ self.columns, -np.inf).argmax(axis=1)]
         return W
 
@@ -91,10 +89,9 @@ class PointList:
                 S[~self._feasible({name: vector[rows] for name, vector in sides.items()})] = np.inf
             least = S.min(axis=1, initial=np.inf)
             if np.isinf(least).any():
-                text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
-                raise row_error(InfeasibleRegionError, start + int(np.isinf(least).argmax()), text)
+                raise row_error(InfeasibleRegionError, start + int(np.isinf(least).argmax()), EMPTY)
             S -= least[:, None]
-            close = S <= TIED * largest[rows][:, None]
+            close = S <= ROUNDING * largest[rows][:, None]
             unclear = np.flatnonzero(close.sum(axis=1) > 1)
             if unclear.size:
                 S[unclear] = self._exact_excess(C[rows][unclear], close[unclear], largest[rows][unclear])
@@ -124,7 +121,7 @@ class PointList:
             for j in self.differ[name]:
                 over = amounts[j] - bound[:, [j]]
                 over = np.abs(over) if name == "b_eq" else -over if name == "lower" else over
-                feasible &= over <= FEASIBLE * (terms[j] + np.abs(bound[:, [j]]))
+                feasible &= over <= HIGHS * (terms[j] + np.abs(bound[:, [j]]))
         return feasible
 
     @cached_property
@@ -142,7 +139,7 @@ class PointList:
 def list_points(form: InequalityForm) -> PointList | None:
     """All integer points of a polyhedron, of all samples together; None if there are many, or the search takes long."""
     b_ub, b_eq, lower, upper = map(np.atleast_2d, (form.b_ub, form.b_eq, form.lower, form.upper))
-    lower, upper = np.ceil(lower.min(axis=0) - FEASIBLE), np.floor(upper.max(axis=0) + FEASIBLE)
+    lower, upper = np.ceil(lower.min(axis=0) - HIGHS), np.floor(upper.max(axis=0) + HIGHS)
     A = sp.csc_array(sp.vstack([form.A_ub, form.A_eq]))
     if A.shape[0] * A.shape[1] > SEARCH or not (np.isfinite(lower) & np.isfinite(upper)).all():
         return None
@@ -153,7 +150,7 @@ def list_points(form: InequalityForm) -> PointList | None:
         return None
     # The search is generous: rounding errors of partial sums are relative to the largest decisions.
     amounts, terms = A @ V.T, abs(A) @ np.abs(V.T)
-    room = FEASIBLE * (terms + np.abs(high)[:, None])
+    room = HIGHS * (terms + np.abs(high)[:, None])
     feasible = (amounts <= high[:, None] + room) & (amounts >= low[:, None] - room)
     return PointList(V[feasible.all(axis=0)], form)
 
@@ -167,7 +164,7 @@ def _search(
     # What the variables from j on can add at least and at most.
     least, most = (np.cumsum(end[:, ::-1], axis=1)[:, ::-1] for end in ends)
     least, most = (np.append(rest, np.zeros((len(rest), 1)), axis=1) for rest in (least, most))
-    room = FEASIBLE * (np.abs(ends).max(axis=0).sum(axis=1) + np.abs(high))
+    room = HIGHS * (np.abs(ends).max(axis=0).sum(axis=1) + np.abs(high))
     low, high = low - room, high + room
     amounts = np.zeros((A.shape[0], 1))
     steps: list[tuple[np.ndarray, np.ndarray]] = []
@@ -197,6 +194,17 @@ def _search(
 
 class IntegerRegion(PolyhedralRegion):
     """Base class of regions of integers.  Those of few decisions have the capabilities of their convex hull."""
+
+    @property
+    def oracle_is_solver(self) -> bool:
+        """Whether HiGHS is needed, because there are too many decisions for a list."""
+        return self._points() is None
+
+    def relaxation(self) -> PolyhedralRegion:
+        """Return the same region with ``integer=False``."""
+        if not self.integer:
+            return self
+        return self._with_same_rows(type(self)(**(self.get_params(deep=False) | {"integer": False})))
 
     def _points(self, n_dim: int | None = None) -> PointList | None:
         """All decisions; None if not all of them are integers, or if there are many."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,9 +15,10 @@ from .._utils.scaling import powers_of_two
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._oracles.clarabel import ConicSet
-from ._oracles.cones import Cones
-from ._oracles.portfolio import PROVED, Face, PortfolioOracle
+from ._oracles.clarabel_cones import Cones
+from ._oracles.markowitz import PROVED, Face, PortfolioOracle
 from ._row_names import rows_among
+from ._tolerances import ROUNDING
 from .base import Smoothed
 from .capabilities import Memory
 from .conic import ConicRegion
@@ -96,9 +97,6 @@ class Markowitz(ConicRegion):
         shape = np.shape(self.covariance)
         return shape[0] if shape else 1
 
-    def _conic(self, n_dim: int | None = None) -> ConicSet:
-        return self._data(n_dim).conic
-
     def _prepare(self, d: int) -> _MarkowitzData:
         cov = read_symmetric("Markowitz: covariance", self.covariance, d)
         values, vectors = np.linalg.eigh(cov)
@@ -134,7 +132,7 @@ class Markowitz(ConicRegion):
         cones: Cones = [("zero", 1), ("nonneg", d)] if equal else [("nonneg", d + 1)]
         conic = ConicSet(A, b, [*cones, ("soc", k + 1)], np.arange(d))
         # A cone program without an interior is more than a solver can be asked for, and here there is nothing to solve.
-        alone = bool(keep.all()) and smallest >= max_risk * (1.0 - 1e-12)
+        alone = bool(keep.all()) and smallest >= max_risk * (1.0 - ROUNDING)
         return _MarkowitzData(
             conic,
             PortfolioOracle(G, equal),
@@ -146,14 +144,6 @@ class Markowitz(ConicRegion):
             alone,
             bool(values[0] > 1e-8 * values[-1]),
         )
-
-    @property
-    def oracle_is_solver(self) -> bool:
-        """No: rows are solved together, and Clarabel gets only those whose decisions are not proved to be optimal."""
-        return False
-
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return self._argmin_again(C, data, {})
 
     def _argmin_again(self, C: np.ndarray, data: _MarkowitzData, memory: Memory) -> np.ndarray:
         """Decisions from the assets that were held for the last costs, each with a proof that it is optimal."""

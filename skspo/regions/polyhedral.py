@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._utils.errors import SolverError
 from ._row_names import rows_named
+from ._tolerances import SOLVER
 from .base import Region
 from .capabilities import project_visible
 from .forms import InequalityForm, PolyhedralGeometry, StandardForm, polyhedral_geometry
@@ -95,19 +96,14 @@ class PolyhedralRegion(Region):
     def _find_geometry(self, d: int) -> PolyhedralGeometry:
         form = self.inequality_form(d)
         geometry = polyhedral_geometry(form)
-        self._check_implied(form, geometry)
-        return geometry
-
-    def _check_implied(self, form: InequalityForm, geometry: PolyhedralGeometry) -> None:
-        """Check with the oracle that the implied equalities hold for decisions in both directions."""
-        M, _ = form.inequalities()
-        implied = M[~geometry.strict].toarray()
-        if implied.shape[0]:
+        implied = form.inequalities()[0][~geometry.strict].toarray()
+        if implied.shape[0]:  # check with the oracle that they hold for decisions in both directions
             implied /= np.maximum(np.abs(implied).max(axis=1, keepdims=True), 1e-300)
             low, high = self._solve_directions(implied), self._solve_directions(-implied)
             extent = np.einsum("ij,ij->i", high - low, implied)
-            if (extent > 1e-6 * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
+            if (extent > SOLVER * (1.0 + np.abs(np.concatenate([low, high])).max())).any():
                 raise SolverError("HiGHS reported an implied equality that feasible decisions violate.")
+        return geometry
 
     @available_if(lambda region: region._is_polyhedron or region._rows is not None)
     def equalities(self, n_dim: int | None = None) -> np.ndarray:

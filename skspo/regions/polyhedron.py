@@ -196,13 +196,30 @@ class _Constraints(NamedTuple):
 class ConstrainedRegion(PolyhedralRegion):
     """Base class of regions given by matrices, bounds and constraints, in the conventions of scipy; see Polyhedron."""
 
-    A_ub: Matrix | None
-    b_ub: ArrayLike | None
-    A_eq: Matrix | None
-    b_eq: ArrayLike | None
-    bounds: BoundsLike
-    constraints: ConstraintsLike
-    n_jobs: int | None
+    def __init__(
+        self,
+        A_ub: Matrix | None = None,
+        b_ub: ArrayLike | None = None,
+        A_eq: Matrix | None = None,
+        b_eq: ArrayLike | None = None,
+        bounds: BoundsLike = (0, None),
+        *,
+        constraints: ConstraintsLike = None,
+        n_jobs: int | None = None,
+        sense: str = "min",
+        cost_bounds: CostBounds = None,
+        variable_names: Names = None,
+    ) -> None:
+        self.A_ub = A_ub
+        self.b_ub = b_ub
+        self.A_eq = A_eq
+        self.b_eq = b_eq
+        self.bounds = bounds
+        self.constraints = constraints
+        self.n_jobs = n_jobs
+        self.sense = sense
+        self.cost_bounds = cost_bounds
+        self.variable_names = variable_names
 
     @property
     def n_dim(self) -> int | None:
@@ -323,31 +340,6 @@ class Polyhedron(ConstrainedRegion):
     >>> Polyhedron(constraints=limits, bounds=Bounds(0)).argmin([[3.0, 2.0, 1.0]])
     array([[0., 1., 1.]])
     """
-
-    def __init__(
-        self,
-        A_ub: Matrix | None = None,
-        b_ub: ArrayLike | None = None,
-        A_eq: Matrix | None = None,
-        b_eq: ArrayLike | None = None,
-        bounds: BoundsLike = (0, None),
-        *,
-        constraints: ConstraintsLike = None,
-        n_jobs: int | None = None,
-        sense: str = "min",
-        cost_bounds: CostBounds = None,
-        variable_names: Names = None,
-    ) -> None:
-        self.A_ub = A_ub
-        self.b_ub = b_ub
-        self.A_eq = A_eq
-        self.b_eq = b_eq
-        self.bounds = bounds
-        self.constraints = constraints
-        self.n_jobs = n_jobs
-        self.sense = sense
-        self.cost_bounds = cost_bounds
-        self.variable_names = variable_names
 
     def _prepare(self, d: int) -> _Constraints:
         form = self._form(d)

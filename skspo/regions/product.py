@@ -100,14 +100,14 @@ class Product(Region):
         for i, (region, size) in enumerate(zip(regions, sizes, strict=True)):
             if size is None:
                 raise ValueError(
-                    f"Product: regions[{i}], {type(region).__name__}, exists in every dimension: say in sizes how many "
+                    f"Product: regions[{i}], {region._title}, exists in every dimension: say in sizes how many "
                     "decision variables each region has."
                 )
             if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
                 raise ValueError(f"Product: sizes must be positive integers, got {shown(size)} for regions[{i}].")
             if region.sense != self.sense:
                 raise ValueError(
-                    f"Product: regions[{i}], {type(region).__name__}, has sense={region.sense!r}, but the product "
+                    f"Product: regions[{i}], {region._title}, has sense={region.sense!r}, but the product "
                     f"sense={self.sense!r}. Costs and values cannot be mixed: give all of them the same sense."
                 )
             region._data(int(size))  # checks its parameters
@@ -123,9 +123,6 @@ class Product(Region):
             ],
             axis=1,
         )
-
-    def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
-        return self._argmin_again(C, data, {})
 
     def _argmin_again(self, C: np.ndarray, data: Any, memory: Memory) -> np.ndarray:
         """Each region minimizes its columns, starting from what it remembers."""
@@ -202,16 +199,13 @@ class Product(Region):
         """Return the region as {A u = b, lower <= u <= upper}, each region with its own equalities."""
         parts = [(k.stop - k.start, region) for k, region in self._data(self.resolve_dim(n_dim))]
         forms = [region.standard_form(size) for size, region in parts]
-        project = [
-            sp.eye_array(size, form.A.shape[1], format="csr") if form.project is None else form.project
-            for (size, _), form in zip(parts, forms, strict=True)
-        ]
+        maps = [form.map_to(size) for (size, _), form in zip(parts, forms, strict=True)]
         return StandardForm(
             sp.csr_array(sp.block_diag([form.A for form in forms])),
             np.concatenate([form.b for form in forms]),
             np.concatenate([form.lower for form in forms]),
             np.concatenate([form.upper for form in forms]),
-            sp.csr_array(sp.block_diag(project)),
+            sp.csr_array(sp.block_diag(maps)),
         )
 
     @available_if(_all_have("support_epigraph"))

@@ -21,7 +21,8 @@ from scipy.linalg import null_space
 from .._utils.errors import InfeasibleRegionError, SolverError
 from .._utils.limits import TimeIsUp, check_time
 from ._oracles.highs import FEASIBLE
-from ._row_names import row_error
+from ._row_names import EMPTY, refuse_rows, row_error
+from ._tolerances import ROUNDING
 from .forms import InequalityForm, StandardForm, relative_interior, row_basis
 
 #: samples that agree in which bounds exist and differ are treated together; with more sets of such samples there is no
@@ -130,8 +131,7 @@ def _interior_point(form: StandardForm, i: int) -> tuple[np.ndarray, np.ndarray]
     try:
         inside, strict = relative_interior(one)
     except InfeasibleRegionError:
-        text = "The region of {row} is empty: no decision satisfies its constraints (region_params)."
-        raise row_error(InfeasibleRegionError, i, text) from None
+        raise row_error(InfeasibleRegionError, i, EMPTY) from None
     up, low, is_open = np.isfinite(upper), np.isfinite(lower), np.ones(lower.size, dtype=bool)
     is_open[up] &= strict[: up.sum()]
     is_open[low] &= strict[up.sum() :]
@@ -170,7 +170,7 @@ def _carry(
             (upper - trial >= CARRIED * above) | ~up | ~is_open
         )
     residual = np.abs(trial @ A.T - form.b[rows]).max(axis=1, initial=0.0)
-    return trial, inside.all(axis=1) & (residual <= 1e-12 * size * (1.0 + np.abs(A).sum(axis=1).max(initial=0.0)))
+    return trial, inside.all(axis=1) & (residual <= ROUNDING * size * (1.0 + np.abs(A).sum(axis=1).max(initial=0.0)))
 
 
 def forbid(C: np.ndarray, available: np.ndarray | None) -> np.ndarray:
@@ -181,12 +181,13 @@ def forbid(C: np.ndarray, available: np.ndarray | None) -> np.ndarray:
 def check_available(label: str, available: np.ndarray, least: np.ndarray | int, what: str) -> None:
     """Raise an error that names a row with fewer available options than it needs."""
     count = available.sum(axis=1)
-    short = count < least
-    if short.any():
-        row = int(np.argmax(short))
-        needs = int(np.broadcast_to(least, count.shape)[row])
-        text = f"{label}: the region of {{row}} is empty, {int(count[row])} of {available.shape[1]} options are "
-        raise row_error(InfeasibleRegionError, row, text + f"available (region_params) and {what} {needs}.")
+    needs = np.broadcast_to(least, count.shape)
+
+    def text(row: int) -> str:
+        have = f"{int(count[row])} of {available.shape[1]} options are available (region_params)"
+        return f"{label}: the region of {{row}} is empty, {have} and {what} {int(needs[row])}."
+
+    refuse_rows(count < needs, InfeasibleRegionError, text)
 
 
 def rows_like(rows: dict[str, np.ndarray], name: str, default: Any, shape: tuple[int, ...]) -> np.ndarray:

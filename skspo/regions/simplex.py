@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from .._utils.errors import InfeasibleRegionError, UnboundedRegionError
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
-from ._names import list_selected
-from ._row_names import row_error
+from ._names import list_selected, ones_of
+from ._row_names import refuse_rows
 from .base import Region
 from .forms import InequalityForm
 from .polyhedral import PolyhedralRegion
 from .polyhedron import read_numbers
 from .row_polyhedra import check_available, forbid, rows_like
 
-#: coordinates of a box that are trained together
+#: coordinates of a box that are trained together; more blocks would take longer, because every one has costs of its own
 BLOCK = 20
 
 
@@ -67,10 +67,10 @@ class Simplex(PolyhedralRegion):
         return rows
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        selected = list_selected(W, names)
-        if selected is None or any(len(own) != 1 for own in selected):  # not what the oracle returns
+        ones = ones_of(W)
+        if ones is None or any(own.size != 1 for own in ones):  # not what the oracle returns
             return super()._describe(W, names)
-        return [own[0] for own in selected]
+        return [str(names[own[0]]) for own in ones]
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""
@@ -170,12 +170,8 @@ class Box(PolyhedralRegion):
         available = rows_like(rows, "available", True, (d,))
         lower = np.where(available, rows_like(rows, "lower", data.lower, (d,)), 0.0)
         upper = np.where(available, rows_like(rows, "upper", data.upper, (d,)), 0.0)
-        empty = (lower > upper).any(axis=1)
-        if empty.any():
-            row = int(np.argmax(empty))
-            raise row_error(
-                InfeasibleRegionError, row, "Box: the region of {row} is empty, a lower bound is above the upper one."
-            )
+        text = "Box: the region of {row} is empty, a lower bound is above the upper one."
+        refuse_rows((lower > upper).any(axis=1), InfeasibleRegionError, lambda _: text)
         return {"lower": lower, "upper": upper}
 
     def _own_bounds(self, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -270,19 +266,16 @@ class TopK(PolyhedralRegion):
 
     def _read_rows(self, rows: dict[str, np.ndarray], data: _Choices, d: int) -> dict[str, np.ndarray]:
         k = rows_like(rows, "k", data.k, ())
+        text = f"TopK: k must be an integer between 0 and the number of costs {d}, got"
         wrong = (k != np.floor(k)) | (k < 0) | (k > d)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            text = f"TopK: k must be an integer between 0 and the number of costs {d}, got {k[row]:g} in {{row}}."
-            raise row_error(ValueError, row, text)
+        refuse_rows(wrong, ValueError, lambda row: f"{text} {k[row]:g} in {{row}}.")
         available = rows_like(rows, "available", True, (d,))
         if not self.at_most:
             check_available("TopK", available, k, "k is")
         return {"k": k.astype(np.int64), "available": available}
 
     def _describe(self, W: np.ndarray, names: np.ndarray) -> list[Any]:
-        selected = list_selected(W, names)
-        return super()._describe(W, names) if selected is None else selected
+        return list_selected(W, names)
 
     def worst_argmin(self, C: np.ndarray, C_true: np.ndarray) -> np.ndarray:
         """Among the decisions optimal for ``C``, the one that costs most under ``C_true`` (both minimized)."""

@@ -96,11 +96,6 @@ class TravellingSalesman(IntegerRegion):
     def _is_polyhedron(self) -> bool:
         return False  # the relaxation is one, with too many constraints to write them out
 
-    @property
-    def oracle_is_solver(self) -> bool:
-        """Whether HiGHS is needed, because there are too many tours for a list."""
-        return self._points() is None
-
     def _prepare(self, d: int) -> int:
         if not isinstance(self.integer, bool | np.bool_):
             raise TypeError(f"TravellingSalesman: integer must be True or False, got {shown(self.integer)}.")
@@ -135,12 +130,6 @@ class TravellingSalesman(IntegerRegion):
         tours = [_walk([pairs[e] for e in own]) for own in taken]
         whole = (not tour or (len(set(tour)) == n == len(tour) - 1 and tour[0] == tour[-1]) for tour in tours)
         return tours if all(whole) else super()._describe(W, names)  # several tours at once
-
-    def relaxation(self) -> TravellingSalesman:
-        """Return the subtour relaxation."""
-        if not self.integer:
-            return self
-        return self._with_same_rows(TravellingSalesman(**(self.get_params(deep=False) | {"integer": False})))
 
 
 def _walk(pairs: list[tuple[Node, Node]]) -> list[Node]:

@@ -14,10 +14,10 @@ from .._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionE
 from .._utils.shown import shown
 from ._cost_bounds import CostBounds
 from ._names import Names
-from ._oracles.audit import Witness, Witnesses
 from ._oracles.clarabel import ConicSet
-from ._oracles.cones import cones_of
-from ._row_names import row_error, rows_among, rows_named
+from ._oracles.clarabel_cones import cones_of
+from ._oracles.user import Witness, Witnesses
+from ._row_names import refuse_rows, row_error, rows_among, rows_named
 from .base import Entry, Region
 from .conic import ConicRegion
 
@@ -228,13 +228,8 @@ class OracleRegion(_FunctionRegion):
                 f"OracleRegion: the oracle got costs of shape {C.shape} and must return decisions of the same shape "
                 f"{C.shape}, one row per sample; it returned shape {W.shape}."
             )
-        if not np.isfinite(W).all():
-            row = int(np.argmin(np.isfinite(W).all(axis=1)))
-            raise row_error(
-                ValueError,
-                row,
-                f"OracleRegion: the oracle returned a decision that is not finite for {{row}}: {W[row]}.",
-            )
+        text = "OracleRegion: the oracle returned a decision that is not finite for {row}:"
+        refuse_rows(~np.isfinite(W).all(axis=1), ValueError, lambda row: f"{text} {W[row]}.")
         return W
 
 
@@ -317,8 +312,10 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
         self.cost_bounds = cost_bounds
         self.variable_names = variable_names
 
-    def _conic(self, n_dim: int | None = None) -> ConicSet:
-        return self._data(n_dim).conic
+    @property
+    def oracle_is_solver(self) -> bool:
+        """True: Clarabel."""
+        return True
 
     def row_shapes(self, d: int) -> dict[str, tuple[int, ...]]:
         """Parameters in the constraints, by their names."""
@@ -368,7 +365,7 @@ class CvxpyRegion(_FunctionRegion, ConicRegion):
 
     def _argmin(self, C: np.ndarray, data: Any) -> np.ndarray:
         if self._rows is None:
-            return super()._argmin(C, data)
+            return data.conic.minimize(C, self.n_jobs)
         W = np.empty_like(C)
         for i, conic in enumerate(self._sets(data)):
             try:

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._utils.errors import SolverError
-from ..regions._oracles.cones import cone_size, cones_of
+from ..regions._oracles.clarabel_cones import cone_size, cones_of
 from . import _backend_worker
 from ._backend_worker import Answer, Options, Program
 

@@ -1,8 +1,12 @@
 """Closed roads and streets in both directions, against networkx."""
 
+import pickle
+
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import skspo as sk
 
@@ -164,3 +168,21 @@ def test_wrong_graphs(make, match):
 def test_wrong_availability(available, match):
     with pytest.raises(ValueError, match=match):
         sk.ShortestPath([("a", "b"), ("b", "c"), ("a", "c")]).with_rows({"available": available}, 3, 3)
+
+
+@pytest.mark.parametrize("copy", [lambda region: region, clone, lambda region: pickle.loads(pickle.dumps(region))])
+def test_errors_about_streets_have_the_name_that_users_write(copy):
+    def streets(**params):
+        return copy(sk.ShortestPath.undirected([("a", "b"), ("c", "b"), ("a", "c")], "a", "c", **params))
+
+    for fault in (
+        lambda: streets().argmin([[1.0, 2.0]]),
+        lambda: streets().extend([1.0, 2.0]),
+        lambda: streets(cost_bounds=(2.0, 1.0)).decide([[1.0, 2.0, 3.0]]),
+        lambda: streets().with_rows({"lower": [0.0]}, 1, 3),
+        lambda: streets().argmin(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["c - b", "a - b", "a - c"])),
+    ):
+        with pytest.raises(ValueError) as error:
+            fault()
+        assert "ShortestPath.undirected" in str(error.value)
+        assert "LinearImage" not in str(error.value)

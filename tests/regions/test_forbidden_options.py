@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from skspo import CvxpyRegion, Knapsack, MixedInteger, Polyhedron, ShortestPath, SolverError
-from skspo.regions._oracles.linear_model import usual_cost
+from skspo.regions._oracles.highs_linear import usual_cost
 
 sizes = st.sampled_from([1e4, 1e6, 1e8, 1e9, 1e10, 1e12])
 some = settings(max_examples=25, deadline=None)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import skspo as sk
 from skspo.calibration import diameter, relative_width
-from skspo.regions._oracles import mixed_integer
+from skspo.regions._oracles import highs_integer
 from skspo.regions._oracles.highs import solve_rows
 from skspo.regions.capabilities import CAPABILITIES, missing
 from skspo.regions.forms import InequalityForm
@@ -150,10 +150,10 @@ def test_mixed_integer_against_milp(seed):
 @pytest.mark.parametrize("nodes", [0, 3, 200])
 def test_search_and_branch_and_bound_agree_with_all_points(nodes, monkeypatch, unlisted):
     """Rows that the short search solves, and rows that it leaves to HiGHS, have the least cost of all points."""
-    monkeypatch.setattr(mixed_integer, "NODES", nodes)
+    monkeypatch.setattr(highs_integer, "NODES", nodes)
     left = []
-    solve = mixed_integer._BranchAndBound.solve
-    monkeypatch.setattr(mixed_integer._BranchAndBound, "solve", lambda *args: left.append(1) or solve(*args))
+    solve = highs_integer._BranchAndBound.solve
+    monkeypatch.setattr(highs_integer._BranchAndBound, "solve", lambda *args: left.append(1) or solve(*args))
     rng = np.random.default_rng(3)
     A, C = rng.uniform(1.0, 4.0, size=(2, 6)), rng.normal(size=(40, 6)) - 0.5
     points = np.array(list(itertools.product(range(-1, 3), repeat=6)), dtype=float)
@@ -168,13 +168,13 @@ def test_search_and_branch_and_bound_agree_with_all_points(nodes, monkeypatch, u
 
 
 def test_branch_and_bound_starts_from_what_the_search_has_found(monkeypatch, unlisted):
-    starts, solve = {}, mixed_integer._BranchAndBound.solve
+    starts, solve = {}, highs_integer._BranchAndBound.solve
 
     def noted(self, c, row, seconds, side, start):
         starts[row] = start
         return solve(self, c, row, seconds, side, start)
 
-    monkeypatch.setattr(mixed_integer._BranchAndBound, "solve", noted)
+    monkeypatch.setattr(highs_integer._BranchAndBound, "solve", noted)
     rng = np.random.default_rng(0)
     A, C = rng.random((3, 20)), -rng.uniform(1.0, 2.0, size=(4, 20))
     W = MixedInteger(A, A.sum(axis=1) / 3, bounds=(0, 1)).argmin(C)
@@ -188,7 +188,7 @@ def test_branch_and_bound_does_not_trust_its_start():
     rng = np.random.default_rng(5)
     A, c = rng.uniform(1.0, 4.0, size=(2, 8)), -rng.uniform(1.0, 2.0, size=8)
     form = InequalityForm.build(8, A, [8.0, 8.0], upper=1.0).scaled
-    model = mixed_integer._BranchAndBound(form, np.ones(8, dtype=bool))
+    model = highs_integer._BranchAndBound(form, np.ones(8, dtype=bool))
     best = model.solve(c, 0, np.inf, None)
     for start in (np.zeros(8), np.ones(8), np.full(8, 0.5), best):  # poor, infeasible, not integer, the best one
         assert c @ model.solve(c, 0, np.inf, None, start) == pytest.approx(c @ best)

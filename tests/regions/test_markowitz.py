@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skspo import Markowitz, SPOPlusRegressor
 from skspo._utils.errors import SolverError
 from skspo._utils.limits import Deadline, TimeIsUp
-from skspo.regions._oracles import clarabel, portfolio
+from skspo.regions._oracles import clarabel, markowitz
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_rows_without_a_proof_go_to_clarabel(clarabel_rows, monkeypatch):
     region, C = Markowitz(np.eye(4) + 0.1, 0.5), rng.normal(size=(9, 4))
     region._data(4)
     right = region.argmin(C)
-    minimize = portfolio.PortfolioOracle.minimize
+    minimize = markowitz.PortfolioOracle.minimize
 
     def spoiled(self, C, *args):
         W, lam, face = minimize(self, C, *args)
@@ -134,7 +134,7 @@ def test_rows_without_a_proof_go_to_clarabel(clarabel_rows, monkeypatch):
         lam[7] *= 1.01
         return W, lam, face
 
-    monkeypatch.setattr(portfolio.PortfolioOracle, "minimize", spoiled)
+    monkeypatch.setattr(markowitz.PortfolioOracle, "minimize", spoiled)
     clarabel_rows.clear()
     assert_allclose(region.argmin(C), right, atol=1e-6)
     assert clarabel_rows == [4]
@@ -176,7 +176,7 @@ def test_blocks_of_rows(monkeypatch):
     rng = np.random.default_rng(0)
     region, C = Markowitz(np.eye(6) + 0.2, 0.5), rng.normal(size=(50, 6))
     W = region.argmin(C)
-    monkeypatch.setattr(portfolio, "BLOCK_ELEMENTS", 1)
+    monkeypatch.setattr(markowitz, "BLOCK_ELEMENTS", 1)
     assert_array_equal(region.argmin(C), W)
 
 
@@ -251,7 +251,7 @@ def test_smoothed_limits(monkeypatch):
     assert not alone.M.any() and not alone.level.any()
     # Where pivoting fails, decisions are those of Clarabel, without smoothing.
     least = np.einsum("ij,ij->i", C, region.argmin(C))
-    monkeypatch.setattr(portfolio, "ITERATIONS", 0)
+    monkeypatch.setattr(markowitz, "ITERATIONS", 0)
     rough = region.smoothed(C, 0.1, curvature=True)
     assert_allclose(np.einsum("ij,ij->i", C, rough.W), least, atol=1e-8)
     assert not rough.M.any()

@@ -26,7 +26,7 @@ from skspo import (
     spo_plus_loss,
     spo_plus_path,
 )
-from skspo.regions._oracles.audit import BANK, Witnesses
+from skspo.regions._oracles.user import BANK, Witnesses
 from skspo.regions._row_names import RowNames
 from skspo.solvers import Result, Solver, Status
 
@@ -431,7 +431,7 @@ def test_memory_is_bounded_and_forgotten(monkeypatch):
     memory = region._data(3)
     assert len(memory.bank) == BANK and len(np.unique(memory.bank, axis=0)) == BANK
     assert memory.previous.shape == (100, 3)
-    monkeypatch.setattr("skspo.regions._oracles.audit.BLOCK_ELEMENTS", 100)
+    monkeypatch.setattr("skspo.regions._oracles.user.BLOCK_ELEMENTS", 100)
     small = Witnesses()
     small.look(np.ones((70, 2)), np.ones((70, 2)), RowNames())
     assert small.previous.size == small.first[0].size == small.first[1].size == 100

@@ -16,8 +16,8 @@ from sklearn.base import clone
 import skspo as sk
 from skspo.calibration import diameter, relative_width
 from skspo.calibration.geometry import bounding_box, directions_of
+from skspo.regions._oracles.level_sets import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
 from skspo.regions.balls import Ellipsoid, L1Ball, LqBall
-from skspo.regions.barriers import entropy_argmin, entropy_value, log_barrier_argmin, log_barrier_value
 from skspo.regions.level_sets import EntropySimplex, LogBarrierSimplex
 from skspo.regions.markowitz import Markowitz
 from skspo.regions.user import CvxpyRegion, OracleRegion

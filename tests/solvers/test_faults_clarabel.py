@@ -13,8 +13,8 @@ from skspo import (
     Markowitz,
     SPOPlusRegressor,
 )
-from skspo.regions._oracles import portfolio
-from skspo.regions._oracles.cones import rows_inside
+from skspo.regions._oracles import markowitz
+from skspo.regions._oracles.clarabel_cones import rows_inside
 
 RealClarabel = clarabel.DefaultSolver
 
@@ -95,7 +95,7 @@ CONES = {
 @pytest.mark.parametrize("fault", CLARABEL_FAULTS)
 @pytest.mark.parametrize("name", CONES)
 def test_decisions_of_clarabel_are_right_or_an_error(name, fault, monkeypatch):
-    monkeypatch.setattr(portfolio, "ITERATIONS", 0)  # of Markowitz, which then leaves all rows to Clarabel
+    monkeypatch.setattr(markowitz, "ITERATIONS", 0)  # of Markowitz, which then leaves all rows to Clarabel
     C = np.random.default_rng(2).normal(size=(6, D))
     region = CONES[name]()
     truth = region.argmin(C)
@@ -127,7 +127,7 @@ def test_repair_by_clarabel_ends_inside_or_in_an_error(fault, monkeypatch):
 
 @pytest.mark.parametrize("name", CONES)
 def test_a_fit_with_a_failing_clarabel_raises(name, monkeypatch):
-    monkeypatch.setattr(portfolio, "ITERATIONS", 0)  # of Markowitz, which then leaves all rows to Clarabel
+    monkeypatch.setattr(markowitz, "ITERATIONS", 0)  # of Markowitz, which then leaves all rows to Clarabel
     X, C = data()
     model = SPOPlusRegressor(CONES[name]())
     broken = type("Broken", (BrokenClarabel,), {"fault": staticmethod(CLARABEL_FAULTS["moved"])})

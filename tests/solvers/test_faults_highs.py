@@ -13,7 +13,7 @@ import skspo.regions.polyhedral
 from skspo import (
     SPOPlusRegressor,
 )
-from skspo.regions._oracles import highs, mixed_integer
+from skspo.regions._oracles import highs, highs_integer
 
 pytestmark = pytest.mark.usefixtures("unlisted")
 
@@ -152,7 +152,7 @@ def test_the_cost_of_integers_is_what_highs_says(monkeypatch):
     region = LINEAR["integers"]()
     C = np.random.default_rng(1).normal(size=(3, D)) - 1.0
     region.argmin(C)
-    monkeypatch.setattr(mixed_integer, "NODES", 0)  # all rows are left to the branch and bound of HiGHS
+    monkeypatch.setattr(highs_integer, "NODES", 0)  # all rows are left to the branch and bound of HiGHS
     for name in ("objective_function_value", "mip_dual_bound"):
 
         def wrong(real, name=name):

@@ -42,7 +42,7 @@ from skspo._training.regression import hurried_regression
 from skspo._training.run import Run
 from skspo._utils.limits import Deadline, StepTimer
 from skspo.datasets import make_cost_sensitive_classification, make_portfolio, make_shortest_path
-from skspo.regions._oracles.linear_model import LinearModel
+from skspo.regions._oracles.highs_linear import LinearModel
 from skspo.regions.base import Region
 from skspo.solvers import ConicSolver, InteriorPointSolver, LBFGSSolver, NewtonSolver, make_solvers
 from skspo.solvers.interior_point.state import State

@@ -28,9 +28,9 @@ from skspo._training.regression import quick_regression
 from skspo._training.run import Run
 from skspo._utils import limits
 from skspo._utils.limits import Deadline
-from skspo.regions._oracles import mixed_integer
+from skspo.regions._oracles import highs_integer
 from skspo.regions._oracles.clarabel import ConicSet
-from skspo.regions._oracles.linear_model import LinearModel
+from skspo.regions._oracles.highs_linear import LinearModel
 from skspo.solvers import choose_solvers
 from skspo.solvers.interior_point.blocks import Block
 
@@ -55,7 +55,7 @@ ROW_BY_ROW = {
     "HiGHS-threads": (box(n_jobs=2), LinearModel, "optimum"),
     "branch-and-bound": (
         MixedInteger([[3, 4, 5, 3, 4.5]], [9], bounds=(0, 1), integrality=[1, 1, 1, 1, 0], sense="max"),
-        mixed_integer._DepthFirst,
+        highs_integer._DepthFirst,
         "solve",
     ),
     "Clarabel": (CvxpyRegion(lambda w: [w >= 0, cp.sum(w) == 1, cp.norm(w) <= 0.8], 5), ConicSet, "_solve"),

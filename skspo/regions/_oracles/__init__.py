@@ -1,1 +1,6 @@
-"""How regions find decisions where that takes more than a formula: HiGHS, Clarabel, enumeration; and checks of it."""
+"""How regions find decisions where that takes more than a formula.
+
+``graphs``, ``level_sets``, ``markowitz``, ``tours`` and ``user`` serve the regions in the files of the same names.
+``highs`` solves linear and mixed-integer programs with ``highs_linear`` and ``highs_integer``, ``clarabel`` cone
+programs with ``clarabel_cones``.
+"""

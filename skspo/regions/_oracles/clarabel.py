@@ -29,25 +29,34 @@ import scipy.sparse as sp
 from ..._utils.errors import SolverError, import_clarabel, is_failure, suppress_failure
 from ..._utils.limits import CLOCKS_DIFFER, carry_deadline, check_time, count_workers, in_fit, time_left
 from .._row_names import row_error, rows_named
-from .cones import Cones, Parameter, cone_size, rows_inside
-from .linear_model import BLOCK, WIDE, much_larger, usual_cost
+from .._tolerances import SOLVER
+from .clarabel_cones import Cones, Parameter, cone_size, rows_inside
+from .highs_linear import BLOCK, WIDE, much_larger, usual_cost
 
 if TYPE_CHECKING:
     import clarabel
     import cvxpy as cp
 
-# Tolerances and step fractions, tried in turn.  Decisions are documented as feasible to 1e-8 and optimal to 1e-7.  With
-# the default long steps about one exponential-cone program in a thousand stalls.
+#: tolerances and step fractions, tried in turn: decisions are documented as feasible to 1e-8 and optimal to 1e-7, and
+#: with the default long steps about one exponential-cone program in a thousand stalls
 _ATTEMPTS = ((1e-10, 0.99), (1e-10, 0.9), (1e-8, 0.9))
+
+#: tolerance of what Clarabel calls "AlmostSolved"; such decisions are accepted
 _REDUCED = 2e-9
+
+#: statuses with a decision, and statuses after which nothing else is tried
 _SOLVED = ("Solved", "AlmostSolved")
 _FINAL = (*_SOLVED, "PrimalInfeasible", "DualInfeasible")
-# A solution is accepted only if it is feasible and optimal to these tolerances, which is checked here.
-_OUTSIDE, _NOT_OPTIMAL = 1e-7, 1e-6
-# Costs that are much larger than others are lowered to these multiples of the others: at the first one Clarabel still
-# has seven digits of the others.
+
+#: largest violation of a decision that is accepted, ten times the documented one; it must be optimal to SOLVER
+_OUTSIDE = 1e-7
+
+#: costs that are much larger than others are lowered to these multiples of the others: at the first one Clarabel still
+#: has seven digits of the others
 _LOWERED = (1e3, 1e5)
-_USUAL = 1e-3  # largest gap relative to the usual cost if others are much larger, which also happens by chance
+
+#: largest gap relative to the usual cost if others are much larger, which also happens by chance; it is documented
+_USUAL = 1e-3
 
 
 def _clarabel_cones(cones: Cones) -> list[object]:
@@ -96,7 +105,7 @@ def _solution(solve: Callable[[], Any]) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def without_rounding(D: np.ndarray) -> np.ndarray:
     """Directions without the errors of the decisions that they were computed from."""
-    return np.where(np.abs(D) > 1e-7 * np.abs(D).max(axis=1, keepdims=True), D, 0.0)
+    return np.where(np.abs(D) > _OUTSIDE * np.abs(D).max(axis=1, keepdims=True), D, 0.0)
 
 
 class ConicSet:
@@ -150,13 +159,13 @@ class ConicSet:
         size = 1.0 + np.abs(self.b).max(initial=0.0)
         inside = rows_inside(self.cones, self.b - (self.A @ x.T).T, np.full(len(x), _OUTSIDE * size))
         scale = 1.0 + np.abs(z).max(axis=1, initial=0.0)
-        proof = rows_inside(self.cones, z, _NOT_OPTIMAL * scale, dual=True)
+        proof = rows_inside(self.cones, z, SOLVER * scale, dual=True)
         with np.errstate(all="ignore"):
-            proof &= np.abs((self.A.T @ z.T).T + q).max(axis=1) <= _NOT_OPTIMAL * scale
+            proof &= np.abs((self.A.T @ z.T).T + q).max(axis=1) <= SOLVER * scale
             cost, bound = np.einsum("ij,ij->i", q, x), -(z @ self.b)
-            proof &= np.abs(cost - bound) <= _NOT_OPTIMAL * (scale + np.abs(cost) + np.abs(bound))
+            proof &= np.abs(cost - bound) <= SOLVER * (scale + np.abs(cost) + np.abs(bound))
             w, costs = x[:, self.columns], q[:, self.columns]
-            w = np.where(np.abs(w) > _NOT_OPTIMAL * (1.0 + np.abs(w).max(axis=1))[:, None], w, 0.0)
+            w = np.where(np.abs(w) > SOLVER * (1.0 + np.abs(w).max(axis=1))[:, None], w, 0.0)
             gap = np.abs(cost - bound) + np.abs(x).sum(axis=1) * (
                 np.abs((self.A.T @ z.T).T + q).max(axis=1) + _ATTEMPTS[0][0]
             )
@@ -295,11 +304,11 @@ class ConicSet:
                 if found and found[-1][0] <= 1e-9:
                     break
             outside, theta = min(found, default=(np.inf, 0.0))
-            if not outside <= 1e-6:
+            if not outside <= SOLVER:
                 text = f"Clarabel could not move the decision of {{row}} into the region: status {status}."
                 raise row_error(SolverError, i, text)
             # Rows far inside do not move; others keep a distance from the boundary above the solver's error.
-            if theta <= 1.0 + 1e-6:
+            if theta <= 1.0 + SOLVER:
                 share[i] = np.clip(theta, 0.0, 1.0) * (1.0 - 1e-10 - 10.0 * outside)
         return center + share[:, None] * steps
 
@@ -333,7 +342,7 @@ class ConicSet:
         points = self.box_points
         scale = max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-300)
         size = max(scale, float(np.abs(points).max()))
-        tol = 1e-6 * scale if scale > 1e-7 * size else 1e-7 * size
+        tol = SOLVER * scale if scale > _OUTSIDE * size else _OUTSIDE * size
         normals = np.zeros((0, self.n_dim))
         for _ in range(self.n_dim + 1):
             _, sv, Vt = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)

@@ -4,7 +4,7 @@ Conventions
 -----------
     min c.w  over  {w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}   for every row c of C
 
-One HiGHS model is built per call and thread, and only its costs change (``linear_model.py``, ``mixed_integer.py``).  It
+One HiGHS model is built per call and thread, and only its costs change (``highs_linear.py``, ``highs_integer.py``).  It
 is not stored in the region, so regions can be cloned and pickled.  Each thread keeps its last linear program, so that
 decisions for one row at a time do not build it again.  HiGHS releases the interpreter lock while it runs, so threads
 scale; processes would only take longer to start.
@@ -27,8 +27,10 @@ from ..._utils.errors import SolverError, UnboundedRegionError
 from ..._utils.limits import carry_deadline, check_time, count_workers
 from .._names import Names, say_variable
 from .._row_names import row_error
+from .._tolerances import SOLVER
 from ..forms import InequalityForm
-from .linear_model import (
+from .highs_integer import solve_chunk, tighten
+from .highs_linear import (
     BLOCK,
     PROVED,
     TINY,
@@ -39,10 +41,8 @@ from .linear_model import (
     raise_status,
     scale_costs,
 )
-from .mixed_integer import solve_chunk, tighten
 
 FEASIBLE = 1e-8  # largest violation of a returned decision, for constraints and decisions of order one
-RAY = 1e-6  # a larger direction of a cone, of size one, is not a violation of its constraints by tolerances of 1e-10
 NOTHING: Mapping[str, np.ndarray] = {}  # no vector varies
 
 
@@ -161,7 +161,7 @@ def worst_rows(
                 model.fix_optimal_face()
                 W[i] = model.minimize(-C_true[i], first + i, restart=False)
                 model.release_face()
-                if not C[i] @ W[i] <= best + 1e-6 * (1.0 + np.abs(C[i]) @ np.abs(W[i])):
+                if not C[i] @ W[i] <= best + SOLVER * (1.0 + np.abs(C[i]) @ np.abs(W[i])):
                     raise row_error(
                         SolverError, first + i, f"HiGHS calls a decision for {{row}} optimal that is not: {W[i]}."
                     )
@@ -231,7 +231,7 @@ def _ray(form: InequalityForm, below: np.ndarray, above: np.ndarray) -> np.ndarr
     for c in (cost, free):
         if c.any():
             r, _ = model.optimum(c, "a direction without end")
-            if np.abs(r).max() > RAY:
+            if np.abs(r).max() > SOLVER:  # else tolerances allow it
                 return r
     return None
 

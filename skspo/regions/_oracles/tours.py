@@ -21,11 +21,9 @@ from scipy.sparse.csgraph import connected_components
 from ..._utils.errors import SolverError
 from ..._utils.limits import check_time
 from .._row_names import row_error
+from .._tolerances import SOLVER
 from ..forms import InequalityForm
-from .linear_model import DUAL, PRIMAL, PROVED, Options, Status, new_model, scale_costs, set_options
-
-VIOLATED = 1e-6  # cuts are added if they lack more than this
-INTEGRAL = 1e-6  # largest distance of an edge of a tour from an integer in a linear program
+from .highs_linear import DUAL, PRIMAL, PROVED, Options, Status, new_model, scale_costs, set_options
 
 
 def pairs_of(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -122,7 +120,7 @@ class _Model:
             x, bound = solved
             split = np.abs(x - np.rint(x))
             j = int(split.argmax())
-            if not whole or split[j] <= INTEGRAL:
+            if not whole or split[j] <= SOLVER:
                 x = np.rint(x) if whole else x
                 if c @ x - bound > PROVED * (1.0 + np.abs(c) @ x):
                     raise SolverError("HiGHS calls a tour optimal, but its multipliers do not prove it")
@@ -170,11 +168,11 @@ def violated_cuts(x: np.ndarray, n: int, ends: tuple[np.ndarray, np.ndarray]) ->
     G = np.zeros((n, n))
     G[ends] = x
     G += G.T
-    count, label = connected_components(G > VIOLATED, directed=False)
+    count, label = connected_components(G > SOLVER, directed=False)
     if count > 1:
         return [label == k for k in range(count if count > 2 else 1)]
     # If two nodes are connected by a whole edge, some smallest cut has both on the same side.
-    _, merged = connected_components(G >= 1.0 - VIOLATED, directed=False)
+    _, merged = connected_components(G >= 1.0 - SOLVER, directed=False)
     G = _merge(G, merged)
     sets = []
     while len(G) > 1:  # Stoer and Wagner: the last node in the order of a maximum adjacency search is a smallest cut
@@ -183,7 +181,7 @@ def violated_cuts(x: np.ndarray, n: int, ends: tuple[np.ndarray, np.ndarray]) ->
         while len(order) < len(G):
             last = int(weight.argmax())
             order.append(last)
-            if len(order) == len(G) and weight[last] < 2.0 - VIOLATED:
+            if len(order) == len(G) and weight[last] < 2.0 - SOLVER:
                 sets.append(merged == last)
             weight = weight + G[last]
             weight[last] = -np.inf

@@ -74,12 +74,7 @@ def _is_linear(constraint: cp.Constraint) -> bool:
 
 
 class Cells:
-    """Entries of the variables of a problem as one vector w, row by row.
-
-    Parameters
-    ----------
-    variables : list of cvxpy.Variable
-    """
+    """Entries of the variables of a problem as one vector w, row by row."""
 
     def __init__(self, variables: Sequence[cp.Variable]) -> None:
         if not variables:
@@ -141,13 +136,7 @@ def _bounds(v: cp.Variable) -> np.ndarray:
 
 
 class Constraints:
-    """Constraints of a problem as a function of w, for ``CvxpyRegion``.
-
-    Parameters
-    ----------
-    cells : Cells
-    constraints : list of cvxpy.Constraint
-    """
+    """Constraints of a problem as a function of w, for ``CvxpyRegion``."""
 
     def __init__(self, cells: Cells, constraints: Sequence[cp.Constraint]) -> None:
         self.cells = cells

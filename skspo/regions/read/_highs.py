@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".mps", ".lp")
 
-#: a packed file may unpack to so many bytes, or to so many times its size: models are packed to a tenth, seldom to a
-#: hundredth; zeros to a thousandth
-UNPACKED, RATIO = 2**26, 200
+#: bytes that any packed file may unpack to; 64 MB do no harm
+UNPACKED = 2**26
+
+#: times its size that a packed file may unpack to: models are packed to a tenth, seldom to a hundredth; zeros to a
+#: thousandth
+RATIO = 200
 
 #: sections of MPS files that have numbers, and kinds of bounds that do; HiGHS reads what it can of a malformed number
 MPS_DATA = ("COLUMNS", "RHS", "RANGES", "BOUNDS")

@@ -33,15 +33,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._utils.limits import BLOCK_ELEMENTS, check_time
+from .._tolerances import ROUNDING
 
-#: iterations, and those without progress after which assets change one at a time
-ITERATIONS, PATIENCE = 30, 5
+#: iterations of pivoting; rows that are left take the detour below
+ITERATIONS = 30
 
-#: shares of the mean risk that are added to nearly singular matrices on the way to none
+#: iterations without progress after which assets change one at a time
+PATIENCE = 5
+
+#: shares of the mean risk that are added to nearly singular matrices on the way to none, each a tenth of the last
 DETOUR = 10.0 ** -np.arange(12)
-
-#: weights and multipliers below this, relative to costs and risks of size one, are rounding
-ROUNDING = 1e-12
 
 #: smallest eigenvalue of the matrices that are worked with, relative to the largest one or the limit of the risk
 DEFINITE = 1e-14

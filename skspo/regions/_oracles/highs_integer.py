@@ -34,14 +34,14 @@ import scipy.sparse as sp
 from ..._utils.errors import InfeasibleRegionError, SolverError
 from ..._utils.limits import check_time, in_fit
 from .._row_names import row_error
+from .._tolerances import HIGHS, SOLVER
 from ..forms import InequalityForm
-from .linear_model import (
+from .highs_linear import (
     DUAL,
     JUMP,
     NOISE,
     PRIMAL,
     PROVED,
-    TIE,
     WIDE,
     LinearModel,
     Options,
@@ -58,13 +58,10 @@ from .linear_model import (
     usual_cost,
 )
 
-NODES = 200  # linear programs in a search
+NODES = 200  # linear programs in a search: some 10 ms, as long as HiGHS takes for a small program (see above)
 FREE = 15  # a search goes on after its first decision if at most so many integers may differ in a better one
-COARSE = 1e-6  # with smaller usual costs, 1e-9 of the largest is more than a thousandth
 SETTLE = 5  # sets of values of columns of large cost that are compared
-APART = 1e-8  # difference of costs that HiGHS can tell, for costs of order one: ten times its gap
 LARGE = 1e4  # coefficients above this multiple of the smallest one are reduced; of those below, HiGHS may miss 1e-5
-INTEGRAL = 1e-9  # largest distance of an integer decision from an integer in a linear program
 
 
 def solve_chunk(
@@ -72,24 +69,8 @@ def solve_chunk(
 ) -> np.ndarray:
     """Minimize every row of ``C`` over the points of a polyhedron whose selected coordinates are integers.
 
-    Parameters
-    ----------
-    form : InequalityForm
-        Scaled constraints.
-    C : ndarray of shape (n, d)
-        Scaled costs.
-    integers : bool ndarray of shape (d,)
-        Which decisions must be integers.
-    time_limit : float or None
-        Seconds for each row.
-    first : int
-        Number of the first row, for error messages.
-    *sides : ndarray of shape (n, m + k) or (n, m + k + 2 d)
-        Right-hand sides of each row, and its bounds if they vary, too.
-
-    Returns
-    -------
-    W : ndarray of shape (n, d)
+    Constraints and costs are scaled, ``time_limit`` has the seconds for each row, ``first`` is the number of the first
+    row.  ``sides`` has the right-hand sides of each row, and its bounds if they vary, too.
     """
     W = np.empty_like(C)
     if not C.shape[0]:
@@ -120,7 +101,7 @@ def solve_chunk(
         lowered, capped = _lower_costs(c, integers, lower, upper)
         W[i], _ = solve(lowered)
         # If what was lowered is as cheap as possible here, its full cost cannot make another decision better.
-        if (np.abs(W[i] - np.where(c > 0, lower, upper))[capped] > INTEGRAL).any():
+        if (np.abs(W[i] - np.where(c > 0, lower, upper))[capped] > HIGHS).any():
             W[i], proved = solve(c)
             if not (proved or in_fit()):  # at the optimum of training many costs are zero up to rounding
                 own = replace(form, lower=lower, upper=upper)
@@ -129,7 +110,7 @@ def solve_chunk(
                 settled = _settle(own, c, integers, capped, W[i], left, first + i)
                 if settled is not None:
                     W[i] = settled
-                elif usual_cost(c[None], W[[i]])[0] < COARSE:
+                elif usual_cost(c[None], W[[i]])[0] < SOLVER:  # the gap of HiGHS is more than a thousandth of it
                     text = "HiGHS cannot prove that its decision for {row} is optimal. " + WIDE
                     raise row_error(SolverError, first + i, text)
     return W
@@ -195,7 +176,8 @@ def _settle(
             w = solve(form, c)
         except InfeasibleRegionError:
             return best
-        if c @ (w - best) > APART * (1.0 + float(np.abs(c) @ np.abs(w))):
+        # HiGHS can tell costs apart that differ by ten times its gap.
+        if c @ (w - best) > 10.0 * HIGHS * (1.0 + float(np.abs(c) @ np.abs(w))):
             return best
     return None
 
@@ -295,13 +277,13 @@ class _DepthFirst(LinearModel):
                 rest = np.abs(w - np.rint(w))[self.integers]
                 if cost >= limit:
                     ends.append(node._replace(y=y))
-                elif rest.max() > INTEGRAL:
+                elif rest.max() > HIGHS:
                     nodes.extend(self._divide(node, w, y, cost, int(self.integers[rest.argmax()])))
                 else:
                     ends.append(node._replace(y=y))
                     w[self.integers] = np.rint(w[self.integers])
                     best, cost = w, float(c @ w)
-                    limit = cost - TIE * (1.0 + float(np.abs(c) @ np.abs(w)))
+                    limit = cost - HIGHS * (1.0 + float(np.abs(c) @ np.abs(w)))
             elif status != Status.kInfeasible:
                 break
             while nodes and nodes[-1].bound >= limit:
@@ -309,7 +291,7 @@ class _DepthFirst(LinearModel):
             if not nodes:
                 return best, ends
             # In better decisions, integers with a larger reduced cost than this difference are at the same bound.
-            if best is not None and np.count_nonzero(reduced <= limit - root + TIE) > FREE:
+            if best is not None and np.count_nonzero(reduced <= limit - root + HIGHS) > FREE:
                 break
         return best, []
 
@@ -334,7 +316,7 @@ class _DepthFirst(LinearModel):
     def _proved(self, c: np.ndarray, best: np.ndarray, ends: list[_Node]) -> bool:
         """Whether the decision satisfies the constraints, and no end of the search has a better one."""
         values = self.A @ best
-        if np.maximum(self.row_lower - values, values - self.row_upper).max(initial=0.0) > TIE:
+        if np.maximum(self.row_lower - values, values - self.row_upper).max(initial=0.0) > HIGHS:
             return False
         sides = np.array([np.concatenate([self.row_upper, node.lower, node.upper]) for node in ends])
         C, W = (np.broadcast_to(x, (len(ends), x.size)) for x in (c, best))
@@ -347,10 +329,10 @@ class _BranchAndBound:
     def __init__(self, form: InequalityForm, integers: np.ndarray) -> None:
         options: Options = {
             "mip_rel_gap": 0.0,
-            "mip_abs_gap": 1e-9,
-            "mip_feasibility_tolerance": 1e-9,
-            "primal_feasibility_tolerance": 1e-9,
-            "dual_feasibility_tolerance": 1e-9,
+            "mip_abs_gap": HIGHS,
+            "mip_feasibility_tolerance": HIGHS,
+            "primal_feasibility_tolerance": HIGHS,
+            "dual_feasibility_tolerance": HIGHS,
             # For programs that take milliseconds, searches for better decisions and restarts take most of the time.
             "mip_heuristic_run_feasibility_jump": False,
             "mip_heuristic_run_rins": False,
@@ -422,7 +404,7 @@ class _BranchAndBound:
                 "Use smaller coefficients (big-M constants) in the constraints.",
             )
         polished = np.where(self.integers, w, polish.getSolution().col_value)
-        if not c @ polished <= c @ w + 1e-6 * (1.0 + np.abs(c) @ np.abs(w)):
+        if not c @ polished <= c @ w + SOLVER * (1.0 + np.abs(c) @ np.abs(w)):
             raise row_error(SolverError, row, f"HiGHS calls a decision for {{row}} optimal that is not: {polished}.")
         return polished
 
@@ -434,7 +416,7 @@ def _integer_solution(highs: highspy.Highs, c: np.ndarray, integers: np.ndarray)
         raise SolverError(f"the status is optimal, but the solution is {w}.")
     if (np.abs(w - np.rint(w))[integers] > 1e-5).any():
         raise SolverError(f"the status is optimal, but not all integers are integers: {w}.")
-    cost, slack = float(c @ w), 1e-6 * (1.0 + float(np.abs(c) @ np.abs(w)))
+    cost, slack = float(c @ w), SOLVER * (1.0 + float(np.abs(c) @ np.abs(w)))
     for name, value in (("cost", info.objective_function_value), ("bound of all costs", info.mip_dual_bound)):
         if not abs(cost - value) <= slack:
             raise SolverError(f"the decision costs {cost:.6g}, but HiGHS says that its {name} is {value:.6g}: {w}.")

@@ -34,7 +34,8 @@ import scipy.sparse as sp
 
 from ..._utils.errors import InfeasibleRegionError, SolverError, UnboundedRegionError
 from ..._utils.limits import CLOCKS_DIFFER, check_time, time_left
-from .._row_names import row_error
+from .._row_names import EMPTY, row_error
+from .._tolerances import HIGHS
 from ..forms import InequalityForm
 
 Status = highspy.HighsModelStatus
@@ -42,7 +43,6 @@ Options = dict[str, bool | int | float | str]
 
 Strategy = highspy.simplex_constants.SimplexStrategy
 PRIMAL, DUAL = int(Strategy.kSimplexStrategyPrimal), int(Strategy.kSimplexStrategyDual)
-TIE = 1e-9  # smaller multipliers, for costs of order one, count as zero
 BLOCK = 1024  # rows whose proofs are checked together
 PROVED = 1e-7  # largest difference between the cost of a decision and the bound, relative to the usual cost
 USUAL = 1e-4  # terms of a cost below this share of the next larger one are a cost of their own
@@ -78,8 +78,8 @@ def usual_cost(C: np.ndarray, W: np.ndarray) -> np.ndarray:
     """What the proof of each decision is relative to: its cost, without costs that are much larger than others."""
     costs, amounts = np.abs(C), np.abs(W)
     largest = amounts.max(axis=1, initial=0.0)[:, None]
-    used = amounts > TIE * (1.0 + largest)
-    terms = costs * np.where(used, amounts, np.where(largest > TIE, largest, 1.0))
+    used = amounts > HIGHS * (1.0 + largest)
+    terms = costs * np.where(used, amounts, np.where(largest > HIGHS, largest, 1.0))
     terms *= costs > NOISE * costs.max(axis=1, initial=0.0)[:, None]
     least = np.where(terms > 0, terms, np.inf).min(axis=1, initial=np.inf)
     for i in np.flatnonzero(least < USUAL * terms.max(axis=1, initial=0.0)):
@@ -181,11 +181,7 @@ def raise_status(highs: highspy.Highs, status: Status, row: int | str, varies: b
     if status == Status.kTimeLimit:
         check_time(CLOCKS_DIFFER)  # raises if it was the limit of the fit, not that of a row
     if varies and status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
-        raise _error(
-            InfeasibleRegionError,
-            row,
-            "The region of {row} is empty: no decision satisfies its constraints (region_params).",
-        )
+        raise _error(InfeasibleRegionError, row, EMPTY)
     if status == Status.kInfeasible:
         raise InfeasibleRegionError(
             "The region is empty: its constraints are infeasible, no decision satisfies all of them."
@@ -317,15 +313,15 @@ class LinearModel:
             usual = float(usual_cost(c[None], w[None])[0])
             gap = self._excess(r, total, w) / max(usual, TINY)
             if not gap >= best[1]:
-                best, self.refined = (w, gap), (w, r, total, TIE * usual)
+                best, self.refined = (w, gap), (w, r, total, HIGHS * usual)
             if gap <= PROVED:
                 break
             bound = np.where(r > 0, self.lower, self.upper)
             # Only what is at its bound here: a small multiplier may have been set to zero above.
-            fixed = (np.abs(w - bound) <= TIE) & ((np.abs(r) > FIX * size) | fixed)
+            fixed = (np.abs(w - bound) <= HIGHS) & ((np.abs(r) > FIX * size) | fixed)
             size = float(np.ldexp(1.0, _power_of_two(np.abs(r[~fixed]).max(initial=0.0))))
             lower, upper = np.where(fixed, bound, self.lower), np.where(fixed, bound, self.upper)
-            active = (total < 0) & (self.row_upper - self.A @ w <= TIE)
+            active = (total < 0) & (self.row_upper - self.A @ w <= HIGHS)
             self._set_bounds(lower, upper, np.where(active, self.row_upper, self.row_lower))
             self.highs.changeColsCost(self.columns.size, self.columns, np.where(fixed, 0.0, r / size))
             self.highs.run()
@@ -338,9 +334,9 @@ class LinearModel:
         unit = 1.0 + float(np.abs(w).max(initial=0.0))
         room = np.where(r > 0, w - self.lower, self.upper - w)
         # A multiplier of a missing bound is a rounding error, or large enough to be noticed.
-        room = np.where(np.isfinite(room), np.where(room > TIE * unit, room, 0.0), unit)
+        room = np.where(np.isfinite(room), np.where(room > HIGHS * unit, room, 0.0), unit)
         slack = np.where(np.isfinite(self.row_lower), 0.0, self.row_upper - self.A @ w)
-        slack[slack <= TIE * unit] = 0.0
+        slack[slack <= HIGHS * unit] = 0.0
         return float(np.abs(r) @ room + np.abs(y) @ slack)
 
     def _set_bounds(self, lower: np.ndarray, upper: np.ndarray, row_lower: np.ndarray) -> None:
@@ -395,7 +391,7 @@ class LinearModel:
             np.array(solution.col_value),
             np.array(solution.col_dual),
             np.array(solution.row_dual),
-            TIE,
+            HIGHS,
         )
         self.free = self.lower, self.upper, self.row_lower
         lower, upper = self.lower.copy(), self.upper.copy()

@@ -17,12 +17,10 @@ import numpy as np
 
 from ..._utils.limits import BLOCK_ELEMENTS
 from .._row_names import RowNames
+from .._tolerances import SOLVER
 
-#: different decisions that are kept
+#: different decisions that are kept: a comparison with them takes little time beside a user's function
 BANK = 32
-
-#: a decision is not optimal if its excess cost, relative to the terms of the cost, is larger
-EXCESS = 1e-6
 
 
 class Witness(NamedTuple):
@@ -63,7 +61,7 @@ class Witnesses:
     ) -> Witness | None:
         """Return the row with the largest excess over a decision of the bank, or over its partner in a pair."""
         cost = np.einsum("ij,ij->i", C, W)
-        worst, found = EXCESS, None
+        worst, found = SOLVER, None
         bank = W[:1] if self.bank is None else self.bank
         costs = C @ bank.T
         which = costs.argmin(axis=1)
@@ -72,7 +70,7 @@ class Witnesses:
             candidates.append((rows, np.einsum("ij,ij->i", C[rows], others), others.__getitem__))
         for rows, lower, decisions in candidates:
             # The terms of a cost are at least as large as the cost, so this excludes most rows at once.
-            cheaper = np.flatnonzero(cost[rows] - lower > EXCESS * (np.abs(cost[rows]) + np.abs(lower)))
+            cheaper = np.flatnonzero(cost[rows] - lower > SOLVER * (np.abs(cost[rows]) + np.abs(lower)))
             if not cheaper.size:
                 continue
             c, w, better = C[rows][cheaper], W[rows][cheaper], decisions(cheaper)

@@ -1,16 +1,19 @@
-"""Shortest paths in acyclic graphs, by dynamic programming for many rows of costs at once."""
+"""Shortest paths in acyclic graphs, by dynamic programming for many rows of costs at once; cycles in other graphs."""
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from .._utils.errors import InfeasibleRegionError
-from ._row_names import row_error
+from ..._utils.errors import InfeasibleRegionError
+from ..._utils.limits import BLOCK_NUMBERS
+from .._row_names import refuse_rows
+from .._tolerances import HIGHS
 
 BLOCKED = "ShortestPath: the region of {row} is empty, no path of available edges leads from source to target."
-BLOCK_NUMBERS = 2**16  # numbers in a block of rows in dynamic programming, so that its arrays stay in the cache
 
 
 class Step(NamedTuple):
@@ -60,8 +63,7 @@ class Sweep(NamedTuple):
         """Paths of least cost, (n, d), for costs (d, n); an infinite cost excludes an edge."""
         d, n = C.shape
         value, nth = self.forward(C)
-        if (blocked := np.isinf(value[self.target])).any():
-            raise row_error(InfeasibleRegionError, int(blocked.argmax()), BLOCKED)
+        refuse_rows(np.isinf(value[self.target]), InfeasibleRegionError, lambda _: BLOCKED)
         # A path that has reached the source stays there, on the artificial edge d.
         W = np.zeros((n, d + 1))
         rows, node = np.arange(n), np.full(n, self.target)
@@ -75,25 +77,20 @@ class Sweep(NamedTuple):
 def plan_sweep(tails: np.ndarray, heads: np.ndarray, source: int, target: int, used: np.ndarray) -> Sweep | None:
     """Order the nodes by level and group their incoming edges into steps; None if there is a cycle."""
     incoming: dict[int, list[int]] = {source: []}
-    outgoing: dict[int, list[int]] = {}
     for e in used.tolist():
         incoming.setdefault(int(heads[e]), []).append(e)
-        outgoing.setdefault(int(tails[e]), []).append(e)
-    waiting = {node: len(entering) for node, entering in incoming.items()}
-    levels = [[source]] if not waiting[source] else []
-    while levels and levels[-1]:
-        following = []
-        for node in levels[-1]:
-            for e in outgoing.get(node, []):
-                head = int(heads[e])
-                waiting[head] -= 1
-                if not waiting[head]:
-                    following.append(head)
-        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
-        levels.append(sorted(following, key=lambda node: -len(incoming[node])))
-    order = [node for level in levels for node in level]
-    if len(order) < len(incoming):
+    sorter = TopologicalSorter({node: tails[entering].tolist() for node, entering in incoming.items()})
+    try:
+        sorter.prepare()
+    except CycleError:
         return None
+    levels = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        # Nodes with many incoming edges first: the k-th edges of a level then enter consecutive nodes.
+        levels.append(sorted(ready, key=lambda node: -len(incoming[node])))
+    order = [node for level in levels for node in level]
     number = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=np.intp)
     number[order] = np.arange(len(order))
     entering = np.full((len(order), max(map(len, incoming.values()))), tails.size)
@@ -108,10 +105,67 @@ def plan_sweep(tails: np.ndarray, heads: np.ndarray, source: int, target: int, u
             place += edges.size
         start += len(level)
     ordered = np.concatenate([step.edges for step in steps])
-    return Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 2)
+    return Sweep(steps, ordered, entering, np.append(number[tails], 0), int(number[target]), len(levels) - 1)
 
 
 def blocks_of_rows(rows: np.ndarray, d: int) -> list[np.ndarray]:
     # With fewer rows the overhead of a step dominates in large graphs.
     size = max(BLOCK_NUMBERS // d, 256)
     return [rows[a : a + size] for a in range(0, rows.size, size)]
+
+
+# -- cycles beside the path in flows from source to target -------------------------------------------------------------
+
+
+def has_cycle(W: np.ndarray, tails: np.ndarray, heads: np.ndarray, source: int, target: int) -> np.ndarray:
+    """Which flows are not along a single path without a repeated node."""
+    n, n_nodes = len(W), int(max(tails.max(), heads.max())) + 1
+    # A flow along one path has as many edges as the walk from the source, which leaves every node once.
+    row, edge = np.nonzero(W)
+    after = np.full((n, n_nodes), -1)
+    after[row, tails[edge]] = heads[edge]
+    node, length = np.full(n, source), np.zeros(n, dtype=int)
+    for _ in range(n_nodes):
+        following = after[np.arange(n), node]
+        moves = (node != target) & (following >= 0)
+        node, length = np.where(moves, following, node), length + moves
+    return (node != target) | (length != np.count_nonzero(W, axis=1))
+
+
+def drop_free_cycles(
+    W: np.ndarray, C: np.ndarray, tails: np.ndarray, heads: np.ndarray, source: int, target: int
+) -> np.ndarray:
+    """Optimal flows without the cycles of cost zero that a linear program may add; cycles of negative cost stay."""
+    for i in np.flatnonzero(has_cycle(W, tails, heads, source, target)):
+        w = W[i]
+        while True:
+            some = np.flatnonzero(w)
+            cycle = _free_cycle(C[i, some], tails[some], heads[some])
+            if not cycle:
+                break
+            w[some[cycle]] -= w[some[cycle]].min()
+    return W
+
+
+def _free_cycle(c: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> list[int]:
+    """Edges of a cycle whose costs add up to zero; no edges if there is none.
+
+    No cycle of an optimal flow has a positive cost, so there are potentials with c_e + p(tail) - p(head) <= 0.  The
+    edges of a cycle of cost zero have equality.
+    """
+    potential = np.zeros(int(max(tails.max(), heads.max())) + 1)
+    for _ in range(potential.size):
+        before = potential.copy()
+        np.maximum.at(potential, heads, potential[tails] + c)
+        if (potential == before).all():
+            break
+    tight = c + potential[tails] - potential[heads] >= -HIGHS * np.abs(c).max(initial=0.0)
+    edge = {(int(tails[e]), int(heads[e])): e for e in np.flatnonzero(tight).tolist()}
+    before_node: dict[int, list[int]] = {}
+    for tail, head in edge:
+        before_node.setdefault(head, []).append(tail)
+    try:
+        TopologicalSorter(before_node).prepare()
+    except CycleError as error:  # it has the nodes of a cycle
+        return [edge[pair] for pair in pairwise(error.args[1])]
+    return []

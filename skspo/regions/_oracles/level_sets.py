@@ -17,11 +17,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import xlogy
 
-from .._utils.limits import BLOCK_ELEMENTS
+from ..._utils.limits import BLOCK_ELEMENTS
+from .._tolerances import ROUNDING
 
-_MAX_ITER = 200
-# Relative residual at which Newton's method stops; its last step squares the error.
-_RTOL = 1e-10
+_MAX_ITER = 200  # bisection alone would find a root among all doubles in about 60
+_RTOL = 1e-10  # relative residual at which Newton's method stops; its last step squares the error
 _EPS = float(np.finfo(float).eps)
 
 
@@ -126,7 +126,7 @@ def _entropy_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tuple[np
         G, ceiling = G[active], ceiling[active]
 
     # G has variance at most 1/4 under any distribution and df/dbeta = beta var, so f <= -log d + beta^2 / 8.
-    low = np.full(active.size, np.sqrt(8.0 * gain) * (1.0 - 1e-12))
+    low = np.full(active.size, np.sqrt(8.0 * gain) * (1.0 - ROUNDING))
     high = np.full(active.size, np.inf)
     x = np.maximum(np.sqrt(2.0 * gain / G.var(axis=1)), low)
     if init is not None:
@@ -222,7 +222,7 @@ def _log_barrier_block(C: np.ndarray, r: float, init: np.ndarray | None) -> tupl
             x = np.where(np.isfinite(given) & (given > 0), np.clip(1.0 / np.abs(given), 1e-290, x_max), x)
     # The ratio of two weights is at most 1 + x, so (f - f_min) / d <= log((2 + x)^2 / (4 (1 + x))) by Kantorovich.
     excess = np.expm1(min(gain, 300.0))
-    low = np.full(active.size, 2.0 * (excess + np.sqrt(excess * (1.0 + excess))) * (1.0 - 1e-12))
+    low = np.full(active.size, 2.0 * (excess + np.sqrt(excess * (1.0 + excess))) * (1.0 - ROUNDING))
     high = np.full(active.size, np.inf)
     x = np.clip(x, low, None)
     target = _log_expm1(np.array(gain))
@@ -292,7 +292,7 @@ def mix_until_feasible(W: np.ndarray, value: Callable[[np.ndarray], np.ndarray],
     with np.errstate(invalid="ignore"):
         chord = (f[bad] - r) / (f[bad] - value(np.full((1, d), 1.0 / d)))
     share = np.where(np.isfinite(chord), np.clip(chord, 0.0, 1.0), 0.5)  # feasible, as f is convex
-    while (high - low > 1e-12).any():
+    while (high - low > ROUNDING).any():
         inside = value(P + share[:, None] * (1.0 / d - P)) <= r
         low, high = np.where(inside, low, share), np.where(inside, share, high)
         share = 0.5 * (low + high)
