@@ -48,6 +48,10 @@ ZERO_BOUND = Bound(0.0, np.inf)
 NO_BOUND = Bound(-np.inf, np.nan)
 
 
+#: constant and slope of a bound, from decisions in conv(S)
+Moments = tuple[float, np.ndarray]
+
+
 class DecisionsAt(NamedTuple):
     """The decisions w*(2 c_hat - c) of all rows at Theta, which are computed when they are needed."""
 
@@ -75,6 +79,15 @@ class Moves(Protocol):
 
     def mixed_bound(self, Theta: np.ndarray, deadline: Deadline, target: float) -> Bound:
         """Bound of mixtures with other decisions; zero if the rows are not in memory."""
+
+
+def best_proof(objective: LinearObjective, proofs: list[Moments], Theta: np.ndarray) -> tuple[Moments, Bound]:
+    """Moments that prove the best bound if Theta is the result, and that bound.
+
+    Without a ridge, bounds depend on the distance of Theta, so that they are computed again when it changes.
+    """
+    bounds = [objective.dual_value_from_moments(*moments, Theta) for moments in proofs]
+    return proofs[bounds.index(max(bounds))], max(ZERO_BOUND, *bounds)
 
 
 def lower_bound(

@@ -127,6 +127,15 @@ def certified(objective: LinearObjective, result: Result, tol: float) -> Result:
     result = result._replace(lower_bound=lower, gap=gap)
     if not objective.loss.has_dual_bound:
         return result
+    if result.objective < 0.0 and not objective.inexact:
+        # Zero is a bound, so that the value is wrong by as much as it is negative.
+        error = objective.relative_gap(0.0, result.objective)
+        if error > tol:
+            message = (
+                f"the objective is {result.objective * objective.scale:.3g}, and optimal decisions never make it "
+                "negative: they are not optimal, or rounding errors are large"
+            )
+            return result._replace(gap=max(gap, error), status=Status.NUMERICAL_LIMIT, message=message)
     if gap <= tol:
         return result._replace(status=Status.CONVERGED, message="")
     return result._replace(status=Status.NUMERICAL_LIMIT) if result.converged else result

@@ -46,7 +46,9 @@ def step(system: _System) -> tuple[Number, Number]:
         return 0.0, 0.0
     move = system.predictor()
     lengths = longest(*system.decreases(move), 1.0, system.one_step)
-    goal = np.minimum(np.maximum((system.after(move, *lengths) / mu) ** 3, LEAST_CENTERING), 1.0) * mu
+    with np.errstate(all="ignore"):  # products that overflow, or that are all zero
+        left = np.minimum(np.divide(system.after(move, *lengths), mu), 1.0)
+    goal = np.maximum(left**3, LEAST_CENTERING) * mu
     move = system.corrector(move, goal)
     primal, dual = longest(*system.decreases(move), system.most, system.one_step)
     moves = system.finite(move) & (np.maximum(primal, dual) >= SHORTEST)

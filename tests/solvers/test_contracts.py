@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 import skspo as sk
 import skspo.solvers
 from skspo._training.in_memory import InMemoryObjective
+from skspo._training.objective import GAP_FLOOR
 from skspo._training.run import Run
 from skspo.datasets import make_portfolio
 from skspo.solvers import SOLVERS, Result, Solver, Status, check_solver_serves
@@ -107,6 +108,30 @@ def test_certified_status_agrees_with_the_gap():
     # The SPO loss has no dual bound: there the solver's own rule counts.
     spo = objective_of(sk.Simplex(), sk.SPOLoss)
     assert certified(spo, Result(Theta, value, 0.0, 1, Status.CONVERGED), 1e-6).status is Status.CONVERGED
+
+
+def test_a_negative_objective_is_not_certified():
+    objective = objective_of(sk.Simplex())
+    Theta, size = objective.least_squares, GAP_FLOOR * objective.trivial_value()
+    wrong = certified(objective, Result(Theta, -size, 0.0, 1, Status.CONVERGED), 1e-6)
+    assert wrong.status is Status.NUMERICAL_LIMIT and wrong.gap == 1.0 and "negative" in wrong.message
+    rounded = certified(objective, Result(Theta, -1e-9 * size, 0.0, 1, Status.CONVERGED), 1e-6)
+    assert rounded.status is Status.CONVERGED and rounded.gap == 0.0
+
+
+class WorstFarAway(sk.Simplex):
+    """Takes the worst decision where costs are large."""
+
+    def _argmin(self, C, data):
+        return super()._argmin(np.where(np.abs(C).max(axis=1, keepdims=True) > 3.0, -C, C), data)
+
+
+def test_a_wrong_oracle_does_not_look_like_a_perfect_model():
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(50, 2)), np.abs(rng.normal(size=(50, 4)))
+    with pytest.warns(sk.NotCertifiedWarning, match="the objective is -"):
+        model = sk.SPOPlusRegressor(WorstFarAway(), solver="bundle").fit(X, C)
+    assert model.status_ == "numerical limit" and model.duality_gap_ > 1.0
 
 
 def test_driver_keeps_the_status_consistent():

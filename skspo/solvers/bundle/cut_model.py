@@ -9,6 +9,7 @@ from scipy.linalg import null_space
 from scipy.sparse import csr_array
 
 from ..._training.balance import Averages, balanced
+from ..._training.certificate import Moments
 from ..._training.objective import LinearObjective
 from ..._training.run import Run
 from ..base import MATRIX_SPEED, STEP, pass_work
@@ -28,9 +29,6 @@ NUMBERS = 2**23
 
 #: iterations of the program, typically
 PROGRAM_ITERATIONS = 15.0
-
-#: averaged constant and slope of cuts
-Moments = tuple[float, np.ndarray]
 
 
 def groups_for(objective: LinearObjective, columns: int) -> int:

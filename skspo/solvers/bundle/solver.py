@@ -29,13 +29,13 @@ from enum import Enum
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND
+from ..._training.certificate import ZERO_BOUND, Moments, best_proof
 from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
 from ..interior_point.working_set import can_leave_out_rows, finish_with_undecided_rows
-from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
+from .cut_model import NUMBERS, CutModel, columns_of, groups_for, program_work
 
 #: passes that fits of benchmarks/auto.py with fewer unknowns than cuts needed, and cuts of each group meanwhile
 PASSES, CUTS = 30.0, 8.0
@@ -137,9 +137,11 @@ class BundleSolver(Solver):
             try:
                 while search.gap() > self.tol:
                     search.solve_program()
+                    center = search.center
                     if search.gap() <= self.tol or search.finish_early():
                         break
-                    if not search.solve_again():
+                    # The trial point of the last program is one for its center.
+                    if search.center is center and not search.solve_again():
                         search.call_oracle()
                     search.work += search.model.work
                     if progress.spend(search.model.work):
@@ -207,7 +209,7 @@ class BundleSearch:
     def move(self, Theta: np.ndarray) -> None:
         """Add cuts at a point that was found elsewhere, and go on from there if it is better."""
         value, _ = self.model.add(Theta)
-        self.n_iter += 1
+        self.n_iter, self.proved = self.n_iter + 1, -np.inf
         if value < self.value:
             self.center, self.value = Theta, value
             self.bound = max(ZERO_BOUND, self.objective.dual_value_from_moments(*self.moments, Theta))
@@ -297,11 +299,17 @@ class BundleSearch:
         models, run = [self.center, *self.last], self.model.run
         # It may be in vain, and so takes at most as much work as the passes so far.
         found = finish_with_undecided_rows(self.objective, run, models, self.value, self.tol, self.work)
-        if found is not None and self.objective.relative_gap(found[1], found[2].value) < self.gap():
-            self.center, self.value, self.bound = found
-            self.balanced = True  # nothing more to gain
-        elif found is not None and found[1] < self.value:
-            self.move(found[0])
+        if found is None:
+            return False
+        Theta, value, moments = found
+        center, value = (Theta, value) if value < self.value else (self.center, self.value)
+        self.moments, bound = best_proof(self.objective, [self.moments, moments], center)
+        if self.objective.relative_gap(value, bound.value) <= self.tol:
+            self.center, self.value = center, value
+        elif center is Theta:
+            self.move(Theta)
+        self.bound = bound
+        self.balanced |= self.moments is moments  # nothing more to gain
         return self.gap() <= self.tol
 
     def use_last_multipliers(self) -> None:

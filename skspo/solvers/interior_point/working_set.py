@@ -24,7 +24,7 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND, Bound
+from ..._training.certificate import ZERO_BOUND, Bound, Moments, best_proof
 from ..._training.chunked import SAMPLE_ELEMENTS
 from ..._training.in_memory import InMemoryObjective
 from ..._training.objective import GAP_FLOOR, LinearObjective, Undecided, sample_step
@@ -109,7 +109,9 @@ class WorkingSet:
         self, objective: LinearObjective, tol: float, Theta: np.ndarray, value: float, models: list[np.ndarray]
     ) -> None:
         self.objective, self.tol, self.models = objective, tol, models
-        self.best, self.bound = (Theta, value), ZERO_BOUND
+        self.best = Theta, value
+        self.bound: Bound = ZERO_BOUND
+        self.moments: Moments = (0.0, np.zeros(objective.shape))  # of v_i = w_i, which prove a bound of zero
         self.n_iter = self.rounds = 0
 
     def run(self, run: Run, solver: Solver, fit: Callable[[LinearObjective, Run], Result]) -> Result | None:
@@ -211,20 +213,20 @@ class WorkingSet:
         Theta, moments, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size(), end)
         self.n_iter, self.rounds = self.n_iter + n_iter, self.rounds + 1
         self.models.append(self._nearest_failure(Theta))
-        self.bound = max(self.bound, objective.dual_value_from_moments(*moments, self.best[0]))
+        self.moments, self.bound = best_proof(objective, [self.moments, moments], self.best[0])
         return True
 
 
 def finish_with_undecided_rows(
     objective: LinearObjective, run: Run, models: list[np.ndarray], value: float, tol: float, work: float
-) -> tuple[np.ndarray, float, Bound] | None:
+) -> tuple[np.ndarray, float, Moments] | None:
     """Minimize from models near the optimum, the best one first, whose objective is ``value``, to this relative gap.
 
     Returns
     -------
-    Theta, value, bound : ndarray, float and Bound
-        The best model and the best bound, after ``work`` at most; None if so many rows are undecided that it would take
-        more, or if there is no time.
+    Theta, value, moments : ndarray, float, and float and ndarray
+        The best model, and the moments that prove the best bound, after ``work`` at most; None if so many rows are
+        undecided that it would take more, or if there is no time.
     """
     search = WorkingSet(objective, tol, models[0], value, models)
     of_row = FINISHING * iteration_work(objective, run) / objective.n_samples
@@ -236,12 +238,12 @@ def finish_with_undecided_rows(
             most = min(int((end - run.budget.spent) / of_row), most_rows(objective))
             if not search.round(run, most, LAST_TOL * tol, end):
                 break
-    return (*search.best, search.bound) if search.rounds else None
+    return (*search.best, search.moments) if search.rounds else None
 
 
 def minimize_undecided(
     found: Undecided, forms: list[ReducedForm], run: Run, start: np.ndarray, gap: float, end: float = np.inf
-) -> tuple[np.ndarray, tuple[float, np.ndarray], int]:
+) -> tuple[np.ndarray, Moments, int]:
     """Minimize the loss of the undecided rows plus the cut of the others, by the interior-point method, to a gap.
 
     It stops when the work of the turn is ``end``.
@@ -271,7 +273,7 @@ def minimize_undecided(
     return Theta, moments, n_iter
 
 
-def _moments(found: Undecided, state: State) -> tuple[float, np.ndarray]:
+def _moments(found: Undecided, state: State) -> Moments:
     """Constant and slope of the bound: those of the decisions, and of the cut."""
     constant, slope = found.rows.moments(found.rows.region.repair(state.decisions()))
     return found.constant + constant, found.slope + slope
