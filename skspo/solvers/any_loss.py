@@ -24,13 +24,8 @@ N_STEPS = 200
 class AnyLossSolver(Solver):
     """L-BFGS, which is exact for smooth losses, in turns with Adam, which also moves on at kinks; without a bound.
 
-    Parameters
-    ----------
-    tol : float, default=1e-6
-        It ends when both together decrease the objective by no more than this share of it.
-    max_iter : int or None, default=None
-        Iterations of both together; None means 5000.
-    verbose : int, default=0
+    It ends when both together decrease the objective by no more than the share ``tol`` of it, or after ``max_iter``
+    iterations of both, by default 5000.
     """
 
     name = "descent"

@@ -67,21 +67,8 @@ def is_large(compiled: Compiled) -> bool:
 def solve_in_process(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
     """Solve a CVXPY problem in another process, and set the values of its variables.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-    compiled : tuple
-        Result of ``problem.get_problem_data`` for the back-end.
-    backend : {"CLARABEL", "HIGHS"}
-    options : dict
-        Options of the back-end.
-    seconds : float
-        After which the process is killed; infinity means never.
-
-    Raises
-    ------
-    BackendFailure
-        If there is no result.
+    ``compiled`` is the result of ``problem.get_problem_data`` for the back-end.  After ``seconds`` the process is
+    killed.
     """
     _set_values(problem, compiled, backend, run_worker(_program(compiled, backend, options), seconds))
 
@@ -89,8 +76,8 @@ def solve_in_process(problem: cp.Problem, compiled: Compiled, backend: str, opti
 def solve_here(problem: cp.Problem, compiled: Compiled, backend: str, options: Options) -> None:
     """Solve a CVXPY problem in this process, without output, and set the values of its variables.
 
-    The parameters are those of ``solve_in_process``.  ``cvxpy.Problem.solve`` is not used: CVXPY 1.6 passes the model
-    to HiGHS before the option that turns its output off.
+    ``cvxpy.Problem.solve`` is not used: CVXPY 1.6 passes the model to HiGHS before the option that turns its output
+    off.
     """
     program = _program(compiled, backend, options)
     _set_values(problem, compiled, backend, _backend_worker.SOLVE[backend](program))
@@ -107,19 +94,7 @@ def _set_values(problem: cp.Problem, compiled: Compiled, backend: str, answer: A
 
 
 def run_worker(program: Program, seconds: float) -> Answer:
-    """Solve a program in another process, which ends with this call.
-
-    Parameters
-    ----------
-    program : dict
-        See ``_backend_worker``.
-    seconds : float
-        After which the process is killed; infinity means never.
-
-    Returns
-    -------
-    answer : dict
-    """
+    """Solve a program in another process, which ends with this call, after ``seconds`` at the latest."""
     # -I: the interpreter itself imports nothing from the current directory or from PYTHONPATH
     command = [sys.executable, "-I", "-c", _START, json.dumps(sys.path), _backend_worker.__file__]
     try:

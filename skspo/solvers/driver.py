@@ -242,17 +242,10 @@ def run_chain(
 def take_turns(
     objective: LinearObjective, run: Run, solvers: list[Solver], turn: Callable[[Solver], Status | None]
 ) -> None:
-    """Give solvers their turns.
+    """Give solvers their turns, in this order.
 
-    Parameters
-    ----------
-    objective : LinearObjective
-    run : Run
-    solvers : list of Solver
-        In the order of their estimates.
-    turn : callable
-        Runs a solver, whose budget is that of ``run``.  Returns the status of its result, or None to end.  A solver
-        that is not paused has no other turn.
+    ``turn`` runs a solver, whose budget is that of ``run``.  It returns the status of the result, or None to end.  A
+    solver that is not paused has no other turn.
     """
     waiting = [(solver, solver.estimate(objective, run).work if len(solvers) > 1 else np.inf) for solver in solvers]
     allowance = FIRST_TURN * (waiting[0][1] or STEP)  # work may be too little to be counted

@@ -114,27 +114,10 @@ def descend(
     report: Callable[[float, np.ndarray], None] | None = None,
     memory: Memory | None = None,
 ) -> tuple[np.ndarray, int]:
-    """Minimize a smooth loss and its penalty by L-BFGS-B.
+    """Minimize a smooth loss and its penalty by L-BFGS-B until no entry of the gradient exceeds ``gradient_tol``.
 
-    Parameters
-    ----------
-    objective : LinearObjective, or another ``Smooth`` object
-    Theta : ndarray
-        The start.
-    limit : int
-        Largest number of iterations.
-    gradient_tol : float
-        Stop if no entry of the gradient is larger.
-    report : callable, optional
-        Called with each value and its coefficients; it may raise ``TimeIsUp``.
-    memory : dict, optional
-        Cache of the oracle.
-
-    Returns
-    -------
-    Theta : ndarray
-        The last coefficients; after ``TimeIsUp`` the best ones.
-    n_iter : int
+    ``report`` gets each value and its coefficients, and may raise ``TimeIsUp``.  Returns the last coefficients, or the
+    best ones after ``TimeIsUp``, and the number of iterations, at most ``limit``.
     """
     limit = max(limit, 1)
     options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": gradient_tol, "ftol": 0.0, "maxcor": 30}

@@ -103,19 +103,8 @@ def prove(
 ) -> tuple[np.ndarray, float, Bound]:
     """Bound for a model near the optimum; return the best model found, its objective and the bound.
 
-    Parameters
-    ----------
-    objective : InMemoryObjective
-    Theta : ndarray
-        Coefficients of the model.
-    others : list of ndarray
-        Further coefficients near the optimum, whose decisions are used; new ones are appended.
-    tol : float
-        Relative gap at which to stop.
-    progress : Progress
-    deadline : Deadline
-    n_iter : int
-        Number of passes over the data so far.
+    The decisions at ``others``, near the optimum as well, are used; new models are appended.  ``tol`` is the relative
+    gap at which to stop, and ``n_iter`` the number of passes over the data so far.
     """
     best, value, bound = Theta, objective.value(Theta), ZERO_BOUND
     if 4 * objective.C.size > MOST_ELEMENTS or deadline.left() <= 0:

@@ -155,16 +155,7 @@ class BundleSolver(Solver):
 
 
 class BundleSearch:
-    """State of the bundle method: the best point, the model, the step, the best bound and the phase.
-
-    Parameters
-    ----------
-    model : CutModel
-    progress : Progress
-    tol : float
-    limit : int
-        Largest number of passes.
-    """
+    """State of the bundle method: the best point, the model, the step, the best bound and the phase."""
 
     def __init__(self, model: CutModel, progress: Progress, tol: float, limit: int) -> None:
         self.model, self.objective, self.progress, self.tol, self.limit = model, model.objective, progress, tol, limit

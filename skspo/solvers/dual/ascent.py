@@ -76,15 +76,7 @@ class Position(NamedTuple):
 class Ascent:
     """One run of the method: its data, caches and what is known so far.
 
-    Parameters
-    ----------
-    solver : Solver
-        With the parameters of ``DualSolver``.
-    objective : InMemoryObjective
-    run : Run
-    start : ndarray
-        Coefficients.
-    state : State or None
+    ``solver`` has the parameters of ``DualSolver``.
     """
 
     def __init__(

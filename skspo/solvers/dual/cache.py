@@ -27,16 +27,10 @@ PAIRS = 10
 
 
 class Cache:
-    """Decisions as sparse rows, sorted by sample, and their weights.
+    """Decisions as sparse rows, sorted by sample, and their weights; at first one for each sample, the rows of V.
 
-    Every sample has at least one.  v_i = sum_k weight_k v_k is in the convex hull of the region.
-
-    Parameters
-    ----------
-    V : ndarray of shape (n, d)
-        The first decision of each sample.
-    lin : ndarray of shape (n,)
-        Their linear parts of the dual.
+    Every sample has at least one.  v_i = sum_k weight_k v_k is in the convex hull of the region.  ``lin`` are the
+    linear parts of the dual.
     """
 
     def __init__(self, V: np.ndarray, lin: np.ndarray) -> None:

@@ -35,15 +35,7 @@ DAMPING = 1e-10
 
 
 class Face:
-    """The weights in use of the samples that have several.
-
-    Parameters
-    ----------
-    problem : ScaledProblem
-    cache : Cache or Points
-    every : bool
-        Whether weights that are not in use take part, too.
-    """
+    """The weights in use of the samples that have several; with ``every`` also their weights that are not in use."""
 
     def __init__(self, problem: ScaledProblem, cache: Cache | Points, every: bool = False) -> None:
         self.problem, self.cache = problem, cache
@@ -158,16 +150,7 @@ class Face:
 
 
 class RecentSteps:
-    """The last changes of the weights, and those of T with them.
-
-    Parameters
-    ----------
-    problem : ScaledProblem
-    cache : Cache or Points
-        Decisions are not added while this is in use.
-    T : ndarray
-        Scaled coefficients of its weights.
-    """
+    """The last changes of the weights, and those of T with them.  Decisions are not added while this is in use."""
 
     def __init__(self, problem: ScaledProblem, cache: Cache | Points, T: np.ndarray) -> None:
         self.problem, self.cache = problem, cache

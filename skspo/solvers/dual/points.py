@@ -58,15 +58,7 @@ def differ_little(V: np.ndarray, W: np.ndarray) -> bool:
 
 
 class Points:
-    """Points of all samples, of which those of the columns in use are changed.
-
-    Parameters
-    ----------
-    box : Box
-    problem : ScaledProblem
-    V : ndarray of shape (n, d)
-        Decisions at the start.
-    """
+    """Points of all samples, of which those of the columns in use are changed; V are decisions at the start."""
 
     def __init__(self, box: Box, problem: ScaledProblem, V: np.ndarray) -> None:
         self.box, (self.n, self.d) = box, V.shape

@@ -134,15 +134,7 @@ class _Move(NamedTuple):
 
 
 class Intervals:
-    """Iterates of all costs whose bounds differ.
-
-    Parameters
-    ----------
-    objective : InMemoryObjective
-        Its region is a box.
-    Theta : ndarray
-        Start.
-    """
+    """Iterates of all costs whose bounds differ, for a region that is a box; Theta is the start."""
 
     def __init__(self, objective: InMemoryObjective, Theta: np.ndarray) -> None:
         self.objective, self.a = objective, objective.weight

@@ -170,15 +170,7 @@ class InteriorPointSolver(Solver):
 class _Search:
     """One run of the method: iterate, best result so far, and why it stopped.
 
-    Parameters
-    ----------
-    solver : InteriorPointSolver
-    objective : InMemoryObjective
-    run : Run
-    state : State
-        The first iterate.
-    start : ndarray
-        Coefficients that the result must not be worse than.
+    ``state`` is the first iterate; the result must not be worse than ``start``.
     """
 
     def __init__(

@@ -66,13 +66,7 @@ class _Move(NamedTuple):
 class Polytope:
     """Form of some of the samples, and what the blocks of all of them share.
 
-    Parameters
-    ----------
-    state : State
-        Has the features, weights and costs, and the coordinates of the coefficients.
-    form : ReducedForm
-    derived : Derived or None
-        Cache of what depends on the region only; None if it varies.
+    ``derived`` is the cache of what depends on the region only; None if it varies.
     """
 
     def __init__(self, state: State, form: ReducedForm, derived: Derived | None) -> None:
@@ -162,17 +156,8 @@ class Polytope:
 class State:
     """Iterate and Newton system of the method.
 
-    Parameters
-    ----------
-    objective : InMemoryObjective
-    forms : list of ReducedForm
-        Those of its region: one, or several that together have all samples.
-    Theta : ndarray
-        Start.
-    derived : Derived
-        What depends on the region only.
-    slope : ndarray, optional
-        Slope of a linear function that is added to the objective.
+    There is one form, or several that together have all samples; ``derived`` has what depends on the region only.  A
+    linear function with this ``slope`` is added to the objective.
     """
 
     def __init__(

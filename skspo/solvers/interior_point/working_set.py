@@ -90,19 +90,9 @@ def leaves_out_rows(objective: LinearObjective) -> bool:
 
 
 class WorkingSet:
-    """Models, and the best one and the best bound so far.
+    """Models near the optimum, and the best one and the best bound so far.
 
-    Parameters
-    ----------
-    objective : LinearObjective
-    tol : float
-        Relative gap at which to stop.
-    Theta : ndarray
-        Coefficients that the result must not be worse than.
-    value : float
-        Their objective.
-    models : list of ndarray
-        Models near the optimum.
+    The result must not be worse than Theta, whose objective is ``value``; ``tol`` is the relative gap at which to stop.
     """
 
     def __init__(
@@ -220,11 +210,8 @@ def finish_with_undecided_rows(
 ) -> tuple[np.ndarray, float, Bound] | None:
     """Minimize from models near the optimum, the best one first, whose objective is ``value``, to this relative gap.
 
-    Returns
-    -------
-    Theta, value, bound : ndarray, float and Bound
-        The best model and the best bound, after ``work`` at most; None if so many rows are undecided that it would take
-        more, or if there is no time.
+    Returns the best model, its objective and the best bound after ``work`` at most; None if so many rows are undecided
+    that it would take more, or if there is no time.
     """
     search = WorkingSet(objective, tol, models[0], value, models)
     of_row = FINISHING * iteration_work(objective, run) / objective.n_samples
@@ -242,14 +229,8 @@ def minimize_undecided(
 ) -> tuple[np.ndarray, tuple[float, np.ndarray], int]:
     """Minimize the loss of the undecided rows plus the cut of the others, by the interior-point method, to a gap.
 
-    It stops when the work of the turn is ``end``.
-
-    Returns
-    -------
-    Theta : ndarray
-    moments : float and ndarray
-        Constant and slope of the bound.
-    n_iter : int
+    It stops when the work of the turn is ``end``.  Returns Theta, constant and slope of the bound, and the number of
+    iterations.
     """
     rows: InMemoryObjective = found.rows
     state = State(rows, forms, start, run.derived, found.slope)

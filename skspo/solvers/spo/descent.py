@@ -208,16 +208,9 @@ class SPODescentSolver(Solver):
 class SPOGradientSolver(SPODescentSolver):
     """L-BFGS on the SPO loss, from several starts, for regions where decisions move smoothly with the costs.
 
-    Parameters
-    ----------
-    n_restarts : int or None, default=None
-        Further starts, at random around the best point; None means 2.
-    tol : float, default=1e-6
-        Size of the gradient, relative to the loss at the start, at which a descent ends.
-    max_iter : int or None, default=None
-        Iterations of all descents together; None means 5000.
-    random_state : int, RandomState instance or None
-    verbose : int, default=0
+    A descent ends where the gradient, relative to the loss at the start, is of size ``tol``.  ``max_iter`` are
+    iterations of all descents together, by default 5000, and ``n_restarts`` further starts, at random around the best
+    point.
     """
 
     name = "lbfgs"
@@ -268,17 +261,8 @@ class SPOGradientSolver(SPODescentSolver):
 class LineSearchSolver(SPODescentSolver):
     """Exact line searches along many directions: any region with finitely many decisions.
 
-    Parameters
-    ----------
-    n_restarts : int or None, default=None
-        Further starts, at random around the best point; None means as many as ``max_iter`` allows, up to 200.
-    tol : float, default=1e-6
-        Relative decrease of the objective that counts as one.
-    max_iter : int or None, default=None
-        Line searches of all descents together; None means 20,000,000 / (n_samples d), between 300 and
-        50,000.
-    random_state : int, RandomState instance or None
-    verbose : int, default=0
+    ``tol`` is the relative decrease of the objective that counts as one.  ``max_iter`` are line searches of all
+    descents together; by default there are as many further starts, at random around the best point, as it allows.
     """
 
     name = "line-search"

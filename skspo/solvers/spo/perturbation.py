@@ -27,16 +27,7 @@ N_STEPS = 200
 class PerturbationSolver(SPODescentSolver):
     """Adam on a perturbation loss: any region, a few hundred decisions per sample.
 
-    Parameters
-    ----------
-    n_restarts : int or None, default=None
-        Further starts, at random around the best point; None means none.
-    tol : float, default=1e-6
-        Not used: the number of steps is fixed.
-    max_iter : int or None, default=None
-        Steps of each descent; None means 200.
-    random_state : int, RandomState instance or None
-    verbose : int, default=0
+    ``max_iter`` are steps of each descent, and ``tol`` is not used: their number is fixed.
     """
 
     name = "perturbation"
