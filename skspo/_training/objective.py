@@ -109,15 +109,7 @@ def sample_step(n: int) -> int | None:
 class LinearObjective(ABC):
     """Mean loss of a linear model plus its penalty, as value, subgradient and lower bound.
 
-    Parameters
-    ----------
-    loss : Loss
-    region : Region
-        Region of the loss, for the rows of the objective.
-    design : Design
-        The map from coefficients to predictions.
-    coordinates : Coordinates
-    penalty : Penalty
+    The region is that of the loss, for the rows of the objective.
     """
 
     #: whether all rows are in memory; otherwise sums over rows are available, and ``loaded``
@@ -209,19 +201,7 @@ class LinearObjective(ABC):
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Weighted loss at Theta, and a cut b_g + <A_g, .> below it for each group of rows (see ``solvers.bundle``).
 
-        Parameters
-        ----------
-        Theta : ndarray
-        edges : ndarray of int, shape (g + 1,)
-            Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
-        memory : dict, optional
-            Cache of the oracle.
-
-        Returns
-        -------
-        value : float
-        b : ndarray of shape (g,)
-        A : ndarray of shape (g, *Theta.shape)
+        Group g has the rows from ``edges[g]`` to ``edges[g + 1]``, at least one.
         """
 
     @abstractmethod
