@@ -20,7 +20,7 @@ conditioned, gives a better center, from which the proof is tried again.
 With many groups few passes are needed, but the quadratic program takes longer.
 
 With many samples and unknowns, the interior-point method closes the gap where it can be used, with the rows whose
-decisions differ between the last points (``interior_point.working_set``).
+decisions differ between the last points (``undecided_rows``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..._training.objective import GAP_FLOOR, LinearObjective
 from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ..base import Estimate, Progress, Result, Solver, Status, pass_work
-from ..interior_point.working_set import can_leave_out_rows, finish_with_undecided_rows
+from ..undecided_rows import can_leave_out_rows, finish_with_undecided_rows
 from .cut_model import NUMBERS, CutModel, Moments, columns_of, groups_for, program_work
 
 #: passes that the fits of benchmarks/auto.py needed, whatever the number of unknowns, and cuts of each group meanwhile

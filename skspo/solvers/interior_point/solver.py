@@ -50,9 +50,9 @@ from ...regions.base import Region
 from ...regions.capabilities import has
 from ..base import Estimate, Progress, Result, Solver, Status, certificate_work
 from ..predictor_corrector import step
+from ..undecided_rows import FIRST_TOL, WorkingSet, leaves_out_rows, undecided_share, undecided_work
 from .reduced_form import forms_of
-from .state import State, coupled_size, iteration_work, predicted_work, undecided_share, working_set_work
-from .working_set import FIRST_TOL, WorkingSet, leaves_out_rows
+from .state import State, coupled_size, iteration_work, predicted_work
 
 #: iterations that the fits of benchmarks/auto.py needed, typically, and arrays of the size of the iterate
 ITERATIONS, COPIES = 30.0, 20.0
@@ -98,7 +98,7 @@ class InteriorPointSolver(Solver):
         """Iterations and a certificate; memory of the iterate, a block of matrices, and the coupled matrix."""
         share, work = 1.0, ITERATIONS * iteration_work(objective, run)
         if leaves_out_rows(objective):
-            share, work = undecided_share(objective), ITERATIONS * working_set_work(objective, run)
+            share, work = undecided_share(objective), ITERATIONS * undecided_work(objective, run)
         size = coupled_size(objective)
         region: Any = objective.region
         d = objective.normals.shape[1]
@@ -157,14 +157,10 @@ class InteriorPointSolver(Solver):
                 raise TimeIsUp
             search = _Search(self, objective, run, State(objective, forms, start, run.derived), start)
         except TimeIsUp:
-            return self._late(objective, run, start)
+            run.deadline.reached = True
+            message = f"{run.deadline.message} before the first step"
+            return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
         return search.run()
-
-    def _late(self, objective: InMemoryObjective, run: Run, start: np.ndarray) -> Result:
-        """Return the start, if there was no time for anything else."""
-        run.deadline.reached = True
-        message = f"{run.deadline.message} before the first step"
-        return self.result(objective, start, objective.value(start), ZERO_BOUND, 0, Status.TIME_LIMIT, message)
 
 
 class _Search:
@@ -181,7 +177,7 @@ class _Search:
         self.work = iteration_work(objective, run)
         self.n_iter, self.checked = 0, np.inf
         self.best: Result | None = None
-        self.watch = _Watch(state)
+        self.short, self.restarted = 0, False
         self._begin(run)
 
     def _begin(self, run: Run) -> None:
@@ -260,33 +256,21 @@ class _Search:
                 return self.state.decisions()
 
     def _step(self) -> None:
-        """One predictor-corrector step, or a new start."""
+        """One predictor-corrector step, or a new start where the optimum is far away.
+
+        As where the samples' best decisions can be separated: steps are short and coefficients grow.  From a larger mu
+        the path leads there in long steps.
+        """
         self.n_iter += 1
         with np.errstate(all="ignore"):  # what overflows or divides by zero is found by looking at the step
             try:
                 lengths = step(self.state)
-                if self.watch.is_far(lengths):
-                    self.watch.restart()
+                self.short = self.short + 1 if sum(lengths) < SHORT else 0
+                if self.short >= 2 and not self.restarted and self.state.growth() > GROWN:
+                    self.restarted = True
+                    self.state.restart(FAR)
                 elif max(lengths) == 0.0:
                     self.stop = Status.NUMERICAL_LIMIT, "rounding errors leave no room for another step"
             except TimeIsUp:
                 # The iterate is where it was before the step, or at a new start.
                 self.stop = Status.TIME_LIMIT, self.run_state.deadline.message
-
-
-class _Watch:
-    """Tell whether the optimum is far away, as where the samples' best decisions can be separated.
-
-    Steps are then short and coefficients grow; from a larger mu the path leads there in long steps.
-    """
-
-    def __init__(self, state: State) -> None:
-        self.state, self.short, self.restarted = state, 0, False
-
-    def is_far(self, lengths: tuple[float, float]) -> bool:
-        self.short = self.short + 1 if sum(lengths) < SHORT else 0
-        return self.short >= 2 and not self.restarted and self.state.growth() > GROWN
-
-    def restart(self) -> None:
-        self.restarted = True
-        self.state.restart(FAR)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import LinearObjective, sample_step
+from ..._training.objective import LinearObjective
 from ..._training.run import Derived, Run
 from ..._utils.limits import check_time
 from ...regions.capabilities import has
@@ -43,8 +43,8 @@ CURVED_START, CURVED_MOST = 0.1, 0.95
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
 
-#: operations of one iteration on each entry of the iterate; and rounds of ``working_set``, typically
-ITERATE, ROUNDS = 100.0, 3.0
+#: operations of one iteration on each entry of the iterate
+ITERATE = 100.0
 
 
 class _Move(NamedTuple):
@@ -471,21 +471,3 @@ def iteration_work(objective: LinearObjective, run: Run, share: float = 1.0) -> 
     form = region.standard_form(d) if has(region, "standard_form") else region.quadratic_form(d).standard
     entries = share * objective.n_samples * form.A.shape[1]
     return STEP + predicted_work(objective, run, share) / MATRIX_SPEED + ITERATE * entries
-
-
-def undecided_share(objective: LinearObjective) -> float:
-    """Share of the rows whose decisions are expected to differ between the fits to two samples (``working_set``).
-
-    The relative error of the predictions is the root of the number of coefficients for each row of a sample.
-    """
-    step = sample_step(objective.n_samples)
-    if step is None:
-        return 1.0
-    return float(min(1.0, np.sqrt(2.0 * step * coupled_size(objective) / objective.n_samples)))
-
-
-def working_set_work(objective: LinearObjective, run: Run) -> float:
-    """Work of an iteration for both samples and for the undecided rows of every round."""
-    sample = 1.0 / (sample_step(objective.n_samples) or 1)
-    rounds = ROUNDS * iteration_work(objective, run, undecided_share(objective))
-    return iteration_work(objective, run, sample) + rounds

@@ -1,4 +1,4 @@
-"""The interior-point method for many rows: only those take part whose decisions are not known yet.
+"""Many rows: only those take part in the interior-point method whose decisions are not known yet.
 
 Near the optimum the decisions w*(2 c_hat - c) of all but a few rows are the same for all models.  Such a row adds a
 linear function to the objective, the cut of its decision, and only the others need interior-point iterations:
@@ -15,6 +15,8 @@ linear function to the objective, the cut of its decision, and only the others n
 Cuts are below the loss whether or not a row was really decided, so the bound is valid in any case.  It is the optimum
 if no decision has changed.  The error of a sample's fit goes down with the size of the sample, and so does the share of
 undecided rows.  Only they are loaded if rows are in chunks or on a cluster.  A large sample is fitted in the same way.
+
+The bundle method closes its gap with the rows whose decisions differ between its last points.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from ..._training.certificate import ZERO_BOUND, Bound
-from ..._training.chunked import SAMPLE_ELEMENTS
-from ..._training.in_memory import InMemoryObjective
-from ..._training.objective import GAP_FLOOR, LinearObjective, Undecided, sample_step
-from ..._training.run import Run
-from ..._utils.limits import TimeIsUp
-from ...regions.capabilities import has
-from ..base import Progress, Result, Solver, Status
-from ..predictor_corrector import step
-from .reduced_form import ReducedForm, forms_of
-from .state import State, iteration_work, undecided_share
+from .._training.certificate import ZERO_BOUND, Bound
+from .._training.chunked import SAMPLE_ELEMENTS
+from .._training.in_memory import InMemoryObjective
+from .._training.objective import GAP_FLOOR, LinearObjective, Undecided, sample_step
+from .._training.run import Run
+from .._utils.limits import TimeIsUp
+from ..regions.capabilities import has
+from .base import Progress, Result, Solver, Status
+from .interior_point.reduced_form import ReducedForm, forms_of
+from .interior_point.state import State, coupled_size, iteration_work
+from .predictor_corrector import step
 
 #: expected share of undecided rows up to which it pays to leave out the others
 WORTH = 0.3
@@ -65,6 +67,9 @@ UNBOUNDED = 1e3
 #: share of the time for the fit to a sample
 FOR_SAMPLE = 0.25
 
+#: rounds that the fits of benchmarks/auto.py needed, typically
+TYPICAL_ROUNDS = 3.0
+
 
 def most_rows(objective: LinearObjective) -> int:
     """Largest number of rows that are loaded."""
@@ -87,6 +92,24 @@ def leaves_out_rows(objective: LinearObjective) -> bool:
     if not can_leave_out_rows(objective):
         return False
     return undecided_share(objective) <= WORTH or objective.n_samples > most_rows(objective)
+
+
+def undecided_share(objective: LinearObjective) -> float:
+    """Share of the rows whose decisions are expected to differ between the fits to two samples.
+
+    The relative error of the predictions is the root of the number of coefficients for each row of a sample.
+    """
+    step = sample_step(objective.n_samples)
+    if step is None:
+        return 1.0
+    return float(min(1.0, np.sqrt(2.0 * step * coupled_size(objective) / objective.n_samples)))
+
+
+def undecided_work(objective: LinearObjective, run: Run) -> float:
+    """Work of an iteration for both samples and for the undecided rows of every round."""
+    sample = 1.0 / (sample_step(objective.n_samples) or 1)
+    rounds = TYPICAL_ROUNDS * iteration_work(objective, run, undecided_share(objective))
+    return iteration_work(objective, run, sample) + rounds
 
 
 class WorkingSet:
