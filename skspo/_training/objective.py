@@ -294,8 +294,12 @@ class LinearObjective(ABC):
         if not np.isfinite(objective) or lower_bound == -np.inf:
             return np.inf
         gap = max(objective - lower_bound, 0.0)
-        size = max(abs(objective), GAP_FLOOR * self.trivial_value())
+        size = self.gap_size(abs(objective))
         return gap / size if size > 0 else 0.0
+
+    def gap_size(self, value: float) -> float:
+        """What a gap of this value is relative to."""
+        return max(value, GAP_FLOOR * self.trivial_value())
 
     def radius(self, Theta: np.ndarray) -> float:
         """Radius around least squares within which a bound must hold if Theta is the result."""
@@ -321,7 +325,7 @@ class LinearObjective(ABC):
         if residual == 0.0:
             return Bound(value, np.inf)
         value += float(np.vdot(self.least_squares - self.prior, R))
-        radius = max(self.radius(Theta), FREE_CHARGE * max(value, GAP_FLOOR * self.trivial_value()) / residual)
+        radius = max(self.radius(Theta), FREE_CHARGE * self.gap_size(value) / residual)
         return Bound(value - radius * residual, radius)
 
     def moment_residual(self, G: np.ndarray, Theta: np.ndarray) -> np.ndarray:

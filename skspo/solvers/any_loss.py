@@ -7,18 +7,12 @@ import numpy as np
 from .._training.certificate import NO_BOUND
 from .._training.objective import LinearObjective
 from .._training.run import Run
-from .._utils.adam import Adam
+from .._utils.adam import N_STEPS, RATES, Adam
 from .._utils.limits import TimeIsUp
 from ..losses import Loss
 from ..regions.base import Region
 from .base import Progress, Result, Solver, Status, certified
 from .lbfgs import descend
-
-#: learning rates of Adam, at its start and its end, for coefficients of order one: as in the descent of the SPO loss
-RATES = (0.1, 0.005)
-
-#: steps of Adam between two runs of L-BFGS
-N_STEPS = 200
 
 
 class AnyLossSolver(Solver):

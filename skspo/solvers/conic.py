@@ -89,10 +89,8 @@ class ConicSolver(Solver):
     def __init__(
         self, backend: str = "auto", *, tol: float = 1e-6, max_iter: int | None = None, verbose: int = 0
     ) -> None:
+        super().__init__(tol=tol, max_iter=max_iter, verbose=verbose)
         self.backend = backend
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
 
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
@@ -148,9 +146,19 @@ class ConicSolver(Solver):
                 f"backend='HIGHS' is for linear programs, but {type(objective.region).__name__} with alpha="
                 f"{objective.alpha:g} and l1_ratio={objective.l1_ratio:g} is not one. Use backend='CLARABEL'."
             )
-        attempts = [("HIGHS", self._highs_options())] if linear else []
+        # Interior point, then crossover: the simplex method alone is slower here.
+        highs: Options = {"solver": "ipm", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+        # Typical are a few dozen; on badly scaled programs HiGHS does not terminate without a limit.
+        highs["ipm_iteration_limit"] = 500
+        clarabel: Options = {}
+        if self.max_iter is not None:
+            highs |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}
+            clarabel["max_iter"] = self.max_iter
+        attempts = [("HIGHS", highs)] if linear else []
         # At the default accuracy the bound is loose; a higher accuracy takes only a few more iterations.
-        attempts += [("CLARABEL", self._clarabel_options(accuracy)) for accuracy in (1e-12, 1e-9)]
+        for accuracy in (1e-12, 1e-9):
+            tolerances: Options = {"tol_gap_abs": accuracy, "tol_gap_rel": accuracy, "tol_feas": accuracy}
+            attempts.append(("CLARABEL", tolerances | clarabel))
         return [attempt for attempt in attempts if self.backend in ("auto", attempt[0])]
 
     def _attempt(
@@ -238,19 +246,6 @@ class ConicSolver(Solver):
             root = np.sqrt(0.5 * objective.n_samples * objective.l2)
             cost = cost + cp.sum_squares(cp.multiply(D, np.tile(root, (d, 1))))
         return _Program(cp.Problem(cp.Minimize(cost), [link, *constraints]), Theta, link)
-
-    def _clarabel_options(self, accuracy: float) -> Options:
-        options: Options = {"tol_gap_abs": accuracy, "tol_gap_rel": accuracy, "tol_feas": accuracy}
-        return options | ({"max_iter": self.max_iter} if self.max_iter is not None else {})
-
-    def _highs_options(self) -> Options:
-        # Interior point, then crossover: the simplex method alone is slower here.
-        options: Options = {"solver": "ipm", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-        # Typical are a few dozen; on badly scaled programs HiGHS does not terminate without a limit.
-        options["ipm_iteration_limit"] = 500
-        if self.max_iter is not None:
-            options |= {"simplex_iteration_limit": self.max_iter, "ipm_iteration_limit": self.max_iter}
-        return options
 
 
 def is_linear(problem: cp.Problem) -> bool:

@@ -6,7 +6,7 @@ With an l1 penalty the coefficients are split, Theta = prior + P - N with P, N >
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
@@ -16,8 +16,14 @@ from .._training.run import Memory, Run
 from .._utils.limits import TimeIsUp, one_blas_thread
 from .base import Estimate, Progress, Result, Solver, Status, pass_work
 
-#: evaluations that the fits of benchmarks/auto.py needed, typically, and numbers of the history of a coefficient
-EVALUATIONS, HISTORY = 60.0, 60.0
+if TYPE_CHECKING:
+    from .smoothed_proof import SmoothedLoss
+
+#: evaluations that the fits of benchmarks/auto.py needed, typically
+EVALUATIONS = 60.0
+
+#: steps that are kept, and as many changes of the gradient; SciPy's default is 10
+KEPT = 30
 
 
 class LBFGSSolver(Solver):
@@ -40,7 +46,7 @@ class LBFGSSolver(Solver):
     @classmethod
     def estimate(cls, objective: LinearObjective, run: Run) -> Estimate:
         """Evaluations of value and gradient."""
-        return Estimate(EVALUATIONS * pass_work(objective), 8.0 * HISTORY * objective.least_squares.size)
+        return Estimate(EVALUATIONS * pass_work(objective), 16.0 * KEPT * objective.least_squares.size)
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; restart while the certificate improves."""
@@ -84,30 +90,8 @@ class LBFGSSolver(Solver):
             pgtol, last_gap = 1e-2 * pgtol, result.gap
 
 
-class Smooth(Protocol):
-    """Smooth loss and penalty for ``descend``."""
-
-    prior: np.ndarray
-    l1: np.ndarray
-    l2: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of Theta."""
-
-    @property
-    def smooth_penalty(self) -> bool:
-        """Whether the penalty has no absolute values."""
-
-    def loss_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
-        """Loss without the penalty, and its gradient."""
-
-    def value_gradient(self, Theta: np.ndarray, memory: Memory | None = None) -> tuple[float, np.ndarray]:
-        """Loss with the penalty, and its gradient."""
-
-
 def descend(
-    objective: Smooth,
+    objective: LinearObjective | SmoothedLoss,
     Theta: np.ndarray,
     limit: int,
     gradient_tol: float,
@@ -120,7 +104,7 @@ def descend(
     best ones after ``TimeIsUp``, and the number of iterations, at most ``limit``.
     """
     limit = max(limit, 1)
-    options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": gradient_tol, "ftol": 0.0, "maxcor": 30}
+    options = {"maxiter": limit, "maxfun": 10 * limit + 100, "gtol": gradient_tol, "ftol": 0.0, "maxcor": KEPT}
     count, best, lowest = 0, Theta, np.inf
 
     def note(value: float, at: np.ndarray) -> None:

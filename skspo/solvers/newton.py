@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import GAP_FLOOR, LinearObjective
+from .._training.objective import LinearObjective
 from .._training.run import Run
 from .._utils.limits import BLOCK_ELEMENTS, Deadline, TimeIsUp, check_time, one_blas_thread
 from ..regions.capabilities import has
@@ -94,7 +94,7 @@ class NewtonSolver(Solver):
         Theta = start = objective.least_squares if coef_init is None else coef_init
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         value = objective.value(Theta)
-        size = max(value, GAP_FLOOR * objective.trivial_value())
+        size = objective.gap_size(value)
         if size == 0.0:  # all costs are zero: every model is optimal
             return self.finish(objective, run, [(Theta, None)], 1)
         path = _SmoothedPath(objective, run.deadline)
@@ -137,7 +137,7 @@ class NewtonSolver(Solver):
                 mu, stage = 0.3 * mu, 0
                 continue
             Theta = trial
-            size = max(point.value + smoothing, GAP_FLOOR * objective.trivial_value())
+            size = objective.gap_size(point.value + smoothing)
         candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(Theta, path.at(Theta, mu).W)]
         if coef_init is not None or run.deadline.reached:
             candidates.append((start, None))  # the result is not worse than the start

@@ -17,7 +17,6 @@ import numpy as np
 from .._training.certificate import ZERO_BOUND, Bound
 from .._training.in_memory import InMemoryObjective
 from .._training.mixture import MOST_ELEMENTS, Mixture
-from .._training.objective import GAP_FLOOR
 from .._training.run import Memory
 from .._utils.limits import Deadline, TimeIsUp
 from .base import Progress
@@ -40,7 +39,7 @@ LEAST_WORK = 1e8
 
 
 class SmoothedLoss(Mixture):
-    """The smoothed loss of the decisions found so far (see ``lbfgs.Smooth``)."""
+    """The smoothed loss of the decisions found so far, as ``lbfgs.descend`` minimizes it."""
 
     smoothing: float
 
@@ -143,7 +142,7 @@ def prove(
         if there < value:
             best, value = at, there
         progress(n_iter, value, bound.value)
-        small = met.smoothing <= 1e-3 * tol * max(value, GAP_FLOOR * objective.trivial_value())
+        small = met.smoothing <= 1e-3 * tol * objective.gap_size(value)
         if objective.relative_gap(value, bound.value) <= tol or small or left <= 0 or progress.late():
             break
         if idle >= PATIENCE and bound.value > 0.0:

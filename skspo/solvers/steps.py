@@ -28,7 +28,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import GAP_FLOOR, LinearObjective
+from .._training.objective import LinearObjective
 from .._training.run import Derived, Run
 from .._utils.limits import TimeIsUp
 from .._utils.progress import Activity
@@ -163,7 +163,7 @@ def fit_heavy_rows(
         if result.gap <= tol or stopped_early:
             progress(0, result.objective, result.lower_bound, force=True)
             return result, solver.set_params(tol=tol) if instance is None else instance
-        size = LEFT_OUT * tol * max(result.objective, GAP_FLOOR * objective.trivial_value())
+        size = LEFT_OUT * tol * objective.gap_size(result.objective)
         matters = losses > size / dropped.size
         kept[dropped[matters]] = True
         if kept.all() or not matters.any():

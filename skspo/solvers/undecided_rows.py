@@ -29,7 +29,7 @@ import numpy as np
 from .._training.certificate import ZERO_BOUND, Bound
 from .._training.chunked import SAMPLE_ELEMENTS
 from .._training.in_memory import InMemoryObjective
-from .._training.objective import GAP_FLOOR, LinearObjective, Undecided, sample_step
+from .._training.objective import LinearObjective, Undecided, sample_step
 from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has
@@ -162,10 +162,6 @@ class WorkingSet:
         progress(self.n_iter, self.best[1], self.bound.value, force=True)
         return solver.result(objective, *self.best, self.bound, self.n_iter, status, message)
 
-    def _size(self) -> float:
-        """Denominator of relative gaps."""
-        return max(self.best[1], GAP_FLOOR * self.objective.trivial_value())
-
     def gap(self) -> float:
         """Relative gap of the best model and the best bound."""
         return self.objective.relative_gap(self.best[1], self.bound.value)
@@ -221,7 +217,8 @@ class WorkingSet:
         forms = forms_of(found.rows, run)
         if not forms or not forms[0].directions.size or not any(form.A.shape[1] for form in forms):
             return False
-        Theta, moments, n_iter = minimize_undecided(found, forms, run, self.best[0], tol * self._size(), end)
+        start, value = self.best
+        Theta, moments, n_iter = minimize_undecided(found, forms, run, start, tol * objective.gap_size(value), end)
         self.n_iter, self.rounds = self.n_iter + n_iter, self.rounds + 1
         self.models.append(self._nearest_failure(Theta))
         self.bound = max(self.bound, objective.dual_value_from_moments(*moments, self.best[0]))

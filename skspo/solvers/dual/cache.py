@@ -127,11 +127,6 @@ class Cache:
         return self.val.nbytes + self.idx.nbytes + 40 * self.row.size + products
 
     @property
-    def size(self) -> int:
-        """Numbers that a step for all samples together reads."""
-        return int(self.blocks.val.size)
-
-    @property
     def several(self) -> np.ndarray:
         """Samples with more than one decision."""
         return np.flatnonzero(np.diff(self.ptr) > 1)

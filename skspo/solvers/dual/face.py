@@ -53,7 +53,6 @@ class Face:
         # Copied once: a copy for every product would take as long as the product.
         self.Z = problem.take(self.rows)
         self.slot = np.where(self.used, problem.a[cache.row], 0.0)
-        self.zeros, self.ones = np.zeros(cache.row.size), np.ones(cache.row.size)
 
     @property
     def newton_size(self) -> tuple[float, float]:
@@ -78,7 +77,7 @@ class Face:
     def gradient(self, S: np.ndarray, lin: np.ndarray) -> np.ndarray:
         """a_i (lin_k - 2 v_k.S zs_i), minus the mean of the sample."""
         P = self.problem.predictions(-2.0 * S, self.Z)
-        return self.slot * self.cache.collect(self.rows, self.used, P, lin, self.ones)
+        return self.slot * self.cache.collect(self.rows, self.used, P, lin, np.ones(lin.size))
 
     def newton(self, T: np.ndarray, damping: float) -> np.ndarray:
         """Newton direction from the matrix of second derivatives, its diagonal increased by a share ``damping``.

@@ -99,11 +99,6 @@ class Points:
         """Samples with columns in use."""
         return np.flatnonzero(np.diff(self.ptr) > 0)
 
-    @property
-    def size(self) -> int:
-        """Numbers that a step for all samples together reads."""
-        return self.row.size
-
     def average(self, value: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Points, and their linear parts."""
         V = self.V.copy()

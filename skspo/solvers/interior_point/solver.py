@@ -219,7 +219,7 @@ class _Search:
         value = state.bound() + gap if slow else state.value()
         self.progress(self.n_iter, value, max(value - gap, 0.0))
         close = objective.relative_gap(value, value - gap) <= 0.5 * tol and gap <= 0.3 * self.checked
-        close = close and (state.moment_error() <= 1e-3 * tol or gap <= 1e-2 * tol)
+        close = close and (np.abs(state.moments()).max() <= 1e-3 * tol or gap <= 1e-2 * tol)
         if close:
             self.checked = gap
         used_up = self.progress.spend(self.work)

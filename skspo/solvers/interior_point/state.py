@@ -239,10 +239,6 @@ class State:
             R = R + self.lasso.moments(self.lasso.u)
         return R - self.target - 0.25 * self.l2 * (self.P - self.prior)
 
-    def moment_error(self) -> float:
-        """Largest violation of the moments."""
-        return float(np.abs(self.moments()).max())
-
     def growth(self) -> float:
         """Size of the coefficients relative to where they started, or to a tenth of a typical cost."""
         return float(np.linalg.norm(self.P)) / max(float(np.linalg.norm(self.start)), 0.1)

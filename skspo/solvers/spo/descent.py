@@ -136,11 +136,9 @@ class SPODescentSolver(Solver):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(tol=tol, max_iter=max_iter, verbose=verbose)
         self.n_restarts = n_restarts
-        self.tol = tol
-        self.max_iter = max_iter
         self.random_state = random_state
-        self.verbose = verbose
 
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Descend from ``start``, which must not be None, and from other starts; return the best point."""

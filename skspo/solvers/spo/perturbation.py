@@ -10,18 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..._training.in_memory import InMemoryObjective
-from ..._utils.adam import Adam
+from ..._utils.adam import N_STEPS, RATES, Adam
 from ..._utils.limits import Deadline, TimeIsUp
 from .descent import Fit, SPODescentSolver
 
 #: h at the start and at the end, where 1 means that h c is as large as c_hat
 SHARES = (0.3, 0.03)
-
-#: learning rate at the start and at the end, relative to the root mean square of the coefficients
-RATES = (0.1, 0.005)
-
-#: steps, unless the user says how many
-N_STEPS = 200
 
 
 class PerturbationSolver(SPODescentSolver):
