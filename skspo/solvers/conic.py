@@ -57,11 +57,6 @@ def _numbers(objective: LinearObjective) -> float:
     return float(objective.n_samples) * (d * objective.design.n_coef + (0 if project is None else project.nnz))
 
 
-def _with_time_limit(options: Options, seconds: float) -> Options:
-    """Add a time limit to the options of a back-end."""
-    return options if seconds == np.inf else options | {"time_limit": max(seconds, 1e-3)}
-
-
 class _Program(NamedTuple):
     problem: cp.Problem
     Theta: cp.Variable
@@ -201,12 +196,14 @@ class ConicSolver(Solver):
     @staticmethod
     def _run(problem: cp.Problem, compiled: Compiled, backend: str, options: Options, seconds: float) -> None:
         """Solve the problem with a time limit that leaves some of these seconds for the certificate."""
-        if is_large(compiled):
+        large = is_large(compiled)
+        if seconds < np.inf:
+            options = options | {"time_limit": max(STOP * seconds - (PROCESS_START if large else 0.0), 1e-3)}
+        if large:
             # An exception while waiting, such as Ctrl-C, ends the process.
-            options = _with_time_limit(options, STOP * seconds - PROCESS_START)
             solve_in_process(problem, compiled, backend, options, KILL * seconds)
         else:
-            solve_here(problem, compiled, backend, _with_time_limit(options, STOP * seconds))
+            solve_here(problem, compiled, backend, options)
 
     @staticmethod
     def _candidate(objective: InMemoryObjective, program: _Program) -> tuple[np.ndarray, np.ndarray] | None:

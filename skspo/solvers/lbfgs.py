@@ -48,12 +48,9 @@ class LBFGSSolver(Solver):
         """Evaluations of value and gradient."""
         return Estimate(EVALUATIONS * pass_work(objective), 16.0 * KEPT * objective.least_squares.size)
 
+    @one_blas_thread  # two take longer, also with a thousand features
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Minimize from ``start`` or from least squares; restart while the certificate improves."""
-        with one_blas_thread:  # two take longer, also with a thousand features
-            return self._solve(objective, run, start)
-
-    def _solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None) -> Result:
         limit = 2000 if self.max_iter is None else self.max_iter
         Theta = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, after=3.0, tol=self.tol)

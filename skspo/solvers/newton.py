@@ -84,14 +84,12 @@ class NewtonSolver(Solver):
         """Whether the first few steps fit into the remaining time."""
         return run.deadline.allows(LEAST_STEPS * predicted_work(objective))
 
+    @one_blas_thread  # matrices of single samples are small
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Follow the path from ``start`` or from least squares."""
-        with one_blas_thread:  # matrices of single samples are small
-            return self._solve(rows_of(objective), run, start)
-
-    def _solve(self, objective: InMemoryObjective, run: Run, coef_init: np.ndarray | None) -> Result:
+        objective = rows_of(objective)
         limit = 500 if self.max_iter is None else self.max_iter
-        Theta = start = objective.least_squares if coef_init is None else coef_init
+        first = Theta = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
         value = objective.value(Theta)
         size = objective.gap_size(value)
@@ -139,8 +137,8 @@ class NewtonSolver(Solver):
             Theta = trial
             size = objective.gap_size(point.value + smoothing)
         candidates: list[tuple[np.ndarray, np.ndarray | None]] = [(Theta, path.at(Theta, mu).W)]
-        if coef_init is not None or run.deadline.reached:
-            candidates.append((start, None))  # the result is not worse than the start
+        if start is not None or run.deadline.reached:
+            candidates.append((first, None))  # the result is not worse than the start
         result = self.finish(objective, run, candidates, n_iter, status, message)
         progress(n_iter, result.objective, result.lower_bound, force=True)
         return result

@@ -164,8 +164,9 @@ class Points:
 
     def combine(self, rows: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Change of the points of the rows with a change x of the values in use."""
-        D: np.ndarray = kernels.scatter(rows, self.columns, x, self.d)
-        return D
+        D = np.zeros((self.n, self.d))
+        D[self.row, self.columns.cols] = x
+        return D[rows]
 
     def collect(
         self, rows: np.ndarray, used: np.ndarray, P: np.ndarray, lin: np.ndarray, shift: np.ndarray

@@ -162,7 +162,7 @@ def compiled_before() -> bool:
     """Whether numba's files beside the kernels are newer than their sources and numba itself."""
     folder = Path(__file__).parent
     numba = Path(find_spec("numba").origin)  # type: ignore[union-attr, arg-type]  # importing it takes a moment
-    sources = folder / "kernels.py", folder / "cache_kernels.py", numba
+    sources = folder / "kernels.py", numba
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
     compiled = [file.stat().st_mtime for file in folder.glob(f"__pycache__/kernels.sweep-*.{version}.nbi")]
     return max(compiled, default=0.0) > max(file.stat().st_mtime for file in sources)

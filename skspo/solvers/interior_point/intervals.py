@@ -73,6 +73,7 @@ class IntervalSolver(Solver):
         entries, q = float(objective.n_samples * objective.shape[0]), objective.design.n_coef
         return Estimate(ITERATIONS * entries * (ITERATE + q * q / MATRIX_SPEED), 8.0 * COPIES * entries)
 
+    @one_blas_thread  # the matrices are small
     def solve(self, objective: LinearObjective, run: Run, start: np.ndarray | None = None) -> Result:
         """Run predictor-corrector steps until the certified gap is closed."""
         if not is_box(objective):
@@ -80,10 +81,7 @@ class IntervalSolver(Solver):
                 "solver='intervals' is for boxes that are the same for all samples, with coefficients for each cost. "
                 "Use solver='auto'."
             )
-        with one_blas_thread:  # the matrices are small
-            return self._solve(rows_of(objective), run, start)
-
-    def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
+        objective = rows_of(objective)
         limit = 60 if self.max_iter is None else self.max_iter
         start = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, tol=self.tol)
