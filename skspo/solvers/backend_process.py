@@ -43,7 +43,6 @@ sys.path[:] = filter(None, json.loads(sys.argv[1]))
 runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
-
 #: arrays of a program as CVXPY names them: min c.x + x.P x / 2, where b - A x is in the cones of ``dims``
 ProblemData: TypeAlias = dict[str, Any]
 
@@ -89,7 +88,8 @@ def _program(compiled: Compiled, backend: str, options: Options) -> Program:
 
 
 def _set_values(problem: cp.Problem, compiled: Compiled, backend: str, answer: Answer) -> None:
-    result = _highs_result(answer) if backend == "HIGHS" else _clarabel_result(answer)
+    arrays = {name: np.asarray(answer[name], dtype=np.float64) for name in ("x", "z", "s") if backend == "CLARABEL"}
+    result = _highs_result(answer) if backend == "HIGHS" else SimpleNamespace(**(answer | arrays))
     problem.unpack_results(result, compiled[1], compiled[2])
 
 
@@ -135,11 +135,6 @@ def _clarabel_program(data: ProblemData) -> Program:
     P = data["P"] if "P" in data else sp.csc_array((q.size, q.size))
     cones = [cone for cone in cones_of(dims) if cone_size(*cone)]
     return {"P": sp.triu(P).tocsc(), "q": q, "A": sp.csc_array(data["A"]), "b": data["b"], "cones": cones}
-
-
-def _clarabel_result(answer: Answer) -> SimpleNamespace:
-    arrays = {name: np.asarray(answer[name], dtype=np.float64) for name in ("x", "z", "s")}
-    return SimpleNamespace(**(answer | arrays))
 
 
 def _highs_program(data: ProblemData) -> Program:

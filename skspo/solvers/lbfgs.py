@@ -55,7 +55,6 @@ class LBFGSSolver(Solver):
         Theta = objective.least_squares if start is None else start
         progress = Progress(self.name, objective, run, self.verbose, after=3.0, tol=self.tol)
         n_iter, pgtol, last_gap = 0, 1e-2 * self.tol, np.inf
-
         count, work = 0, pass_work(objective)
 
         def report(value: float, at: np.ndarray) -> None:

@@ -36,11 +36,8 @@ from ..losses import SPOPlusLoss
 from ..regions.capabilities import has
 from ..regions.check import check_region
 from .auto import SOLVERS, SolverOptions, choose_solvers
-from .base import Progress, Result, Solver, Status
+from .base import START_TOL, Progress, Result, Solver, Status
 from .checks import Reference, guarded, value_in_time
-
-#: relative gap of the fit to an easier problem, which is only a start
-START_TOL = 1e-2
 
 #: share of the remaining time that such a fit may take
 FOR_START = 0.5
@@ -53,7 +50,6 @@ SEARCHES = 5
 
 #: share of the time that is left for searches on parts of a problem; the rest is for the evaluation of the whole
 FOR_SEARCH = 0.9
-
 
 #: ``driver.minimize``
 Fit = Callable[..., tuple[Result, Solver]]

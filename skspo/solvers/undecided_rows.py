@@ -33,7 +33,7 @@ from .._training.objective import LinearObjective, Undecided, sample_step
 from .._training.run import Run
 from .._utils.limits import TimeIsUp
 from ..regions.capabilities import has
-from .base import Progress, Result, Solver, Status
+from .base import START_TOL, Progress, Result, Solver, Status
 from .interior_point.reduced_form import ReducedForm, forms_of
 from .interior_point.state import State, coupled_size, iteration_work
 from .predictor_corrector import step
@@ -48,8 +48,8 @@ TOO_MANY = 0.5
 #: iterations for the undecided rows that the bundle method leaves, in fits of benchmarks/scale.py, typically
 FINISHING = 15.0
 
-#: relative gap of the fits to samples and of the first round; and share of the tolerance for other rounds
-FIRST_TOL, LAST_TOL = 1e-2, 0.25
+#: share of the tolerance for all rounds but the first one
+LAST_TOL = 0.25
 
 #: largest number of iterations of a round, that of ``InteriorPointSolver``
 ITERATIONS = 100
@@ -143,7 +143,7 @@ class WorkingSet:
                 if not self._fit_samples(run, solver, fit):
                     return None
             while self.gap() > self.tol:
-                tol = LAST_TOL * self.tol if self.rounds else FIRST_TOL
+                tol = LAST_TOL * self.tol if self.rounds else START_TOL
                 if self.rounds == ROUNDS or not self.round(run, most, tol):
                     if all_fit:
                         return None

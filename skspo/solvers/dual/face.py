@@ -47,8 +47,7 @@ class Face:
             self.used &= several[cache.row]
         else:
             self.used &= cache.movable(cache.weight)
-        rows = cache.row[self.used]  # sorted
-        self.rows = rows[np.append(True, rows[1:] != rows[:-1])] if rows.size else rows
+        self.rows = np.unique(cache.row[self.used])
         self.a = problem.a[self.rows]
         # Copied once: a copy for every product would take as long as the product.
         self.Z = problem.take(self.rows)

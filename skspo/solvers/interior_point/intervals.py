@@ -34,15 +34,17 @@ from ..._utils.limits import TimeIsUp, check_time, one_blas_thread
 from ..base import MATRIX_SPEED, Estimate, Progress, Result, Solver, Status, rows_of
 from ..predictor_corrector import MOST, step
 from .normal_matrix import FeatureSums, packed_indices
-from .state import PULL, START, orthonormalized
+from .state import COPIES, PULL, START, orthonormalized
 
 #: a cost stops when its gap, and what the certificate charges for its moments, are this share of the tolerance; or when
 #: its gap is smaller by another factor
 DONE, SMALLER = 0.25, 1e-3
 
-#: iterations that the fits of benchmarks/auto.py needed, typically; operations of one of them on each entry of the
-#: iterate; and arrays of the size of the iterate
-ITERATIONS, ITERATE, COPIES = 25.0, 20.0, 20.0
+#: iterations that the fits of benchmarks/auto.py needed, typically
+ITERATIONS = 25.0
+
+#: operations of one of them on each entry of the iterate
+ITERATE = 20.0
 
 #: moves of decisions that match their moments at the end
 MOVES = 5

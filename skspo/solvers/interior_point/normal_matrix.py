@@ -100,10 +100,7 @@ class NormalMatrix:
             H[j, :, : j + 1] = blocks.transpose(1, 0, 2)
 
     def factor(self, curvature: np.ndarray | float = 0.0) -> bool:
-        """Add the curvature (k, q) of a penalty to the diagonal, and factor, regularized only as far as needed.
-
-        It is False if nothing helps.
-        """
+        """Add a penalty's curvature (k, q) to the diagonal, and factor, regularized as needed; False if that fails."""
         H = self.H
         size = H.shape[0]
         self.diagonal = self.on_diagonal + np.broadcast_to(curvature, (self.k, self.q)).T.ravel()

@@ -48,14 +48,14 @@ from ..._training.run import Run
 from ..._utils.limits import TimeIsUp, one_blas_thread
 from ...regions.base import Region
 from ...regions.capabilities import has
-from ..base import Estimate, Progress, Result, Solver, Status, certificate_work
+from ..base import START_TOL, Estimate, Progress, Result, Solver, Status, certificate_work
 from ..predictor_corrector import step
-from ..undecided_rows import FIRST_TOL, WorkingSet, leaves_out_rows, undecided_share, undecided_work
+from ..undecided_rows import WorkingSet, leaves_out_rows, undecided_share, undecided_work
 from .reduced_form import forms_of
-from .state import State, coupled_size, iteration_work, predicted_work
+from .state import COPIES, State, coupled_size, iteration_work, predicted_work
 
-#: iterations that the fits of benchmarks/auto.py needed, typically, and arrays of the size of the iterate
-ITERATIONS, COPIES = 30.0, 20.0
+#: iterations that the fits of benchmarks/auto.py needed, typically
+ITERATIONS = 30.0
 
 #: numbers of an array that is allocated once.  The C library of Linux returns freed memory to the system, and gets it
 #: back page by page, unless it has seen a larger array come and go; an iteration has dozens of arrays of a few hundred
@@ -135,7 +135,7 @@ class InteriorPointSolver(Solver):
 
     def _fit_sample(self, sample: LinearObjective, run: Run) -> Result:
         with run.deadline.enforced():
-            return InteriorPointSolver(tol=max(self.tol, FIRST_TOL), verbose=self.verbose).solve(sample, run)
+            return InteriorPointSolver(tol=max(self.tol, START_TOL), verbose=self.verbose).solve(sample, run)
 
     def _solve(self, objective: InMemoryObjective, run: Run, start: np.ndarray | None) -> Result:
         start = objective.least_squares if start is None else start
@@ -215,8 +215,9 @@ class _Search:
         state, objective, tol = self.state, self.objective, self.solver.tol
         gap = state.gap()
         # A pass of an oracle that iterates may take longer than an iteration, and the certificate needs one anyway.
-        slow = objective.region.oracle_is_solver or state.S is not None
-        value = state.bound() + gap if slow else state.value()
+        slow, Theta = objective.region.oracle_is_solver or state.S is not None, state.coefficients()
+        proved = max(0.0, objective.dual_value(state.decisions(), Theta).value) if slow else 0.0
+        value = proved + gap if slow else objective.value(Theta)
         self.progress(self.n_iter, value, max(value - gap, 0.0))
         close = objective.relative_gap(value, value - gap) <= 0.5 * tol and gap <= 0.3 * self.checked
         close = close and (np.abs(state.moments()).max() <= 1e-3 * tol or gap <= 1e-2 * tol)

@@ -43,6 +43,9 @@ CURVED_START, CURVED_MOST = 0.1, 0.95
 #: shares of a corrector that are tried
 SHARES = (1.0, 0.5, 0.2)
 
+#: arrays of the size of the iterate
+COPIES = 20.0
+
 #: operations of one iteration on each entry of the iterate
 ITERATE = 100.0
 
@@ -242,14 +245,6 @@ class State:
     def growth(self) -> float:
         """Size of the coefficients relative to where they started, or to a tenth of a typical cost."""
         return float(np.linalg.norm(self.P)) / max(float(np.linalg.norm(self.start)), 0.1)
-
-    def value(self) -> float:
-        """Objective of the coefficients."""
-        return self.objective.value(self.coefficients())
-
-    def bound(self) -> float:
-        """What the decisions prove as they are: cheaper than the objective where the oracle is slow."""
-        return max(0.0, self.objective.dual_value(self.decisions(), self.coefficients()).value)
 
     def decisions(self, iterates: list[np.ndarray] | None = None) -> np.ndarray:
         """Decisions w of the samples, from u of the blocks; by default those of the iterate."""

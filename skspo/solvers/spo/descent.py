@@ -126,6 +126,8 @@ class SPODescentSolver(Solver):
 
     losses = ("SPO",)
     few_restarts: ClassVar[int]
+    #: iterations, unless the user says how many
+    most: ClassVar[int]
 
     def __init__(
         self,
@@ -190,7 +192,13 @@ class SPODescentSolver(Solver):
         return certified(objective, Result(best, value, 0.0, n_iter, status, message, np.inf), self.tol)
 
     def _limit(self, size: int) -> int:
-        raise NotImplementedError
+        return self.most if self.max_iter is None else self.max_iter
+
+    @staticmethod
+    def _scaled(objective: InMemoryObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
+        if objective.offset is not None:
+            return Theta
+        return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
 
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [objective.design.visible(objective.least_squares)]
@@ -214,9 +222,7 @@ class SPOGradientSolver(SPODescentSolver):
     name = "lbfgs"
     requires = ("derivative",)
     few_restarts = 2
-
-    def _limit(self, size: int) -> int:
-        return 5000 if self.max_iter is None else self.max_iter
+    most = 5000
 
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return [*super()._other_starts(objective, deadline), least_absolute(objective, deadline)]
@@ -327,12 +333,6 @@ class LineSearchSolver(SPODescentSolver):
         best = np.flatnonzero(value <= value.min() + 1e-12 * max(float(np.abs(value).max()), 1e-300))
         i = best[int(np.argmax((right - left)[best]))]
         return self._scaled(objective, Theta + 0.5 * (left[i] + right[i]) * Deltas[line[i]], norm)
-
-    @staticmethod
-    def _scaled(objective: InMemoryObjective, Theta: np.ndarray, norm: float) -> np.ndarray:
-        if objective.offset is not None:
-            return Theta
-        return Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
 
     def _directions(
         self, objective: InMemoryObjective, rng: np.random.RandomState

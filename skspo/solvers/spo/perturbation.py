@@ -27,9 +27,7 @@ class PerturbationSolver(SPODescentSolver):
     name = "perturbation"
     requires = ()
     few_restarts = 0
-
-    def _limit(self, size: int) -> int:
-        return N_STEPS if self.max_iter is None else self.max_iter
+    most = N_STEPS
 
     def _other_starts(self, objective: InMemoryObjective, deadline: Deadline) -> list[np.ndarray]:
         return []
@@ -60,6 +58,5 @@ class PerturbationSolver(SPODescentSolver):
             progress(done + step + 1, value, 0.0)
             gradient = objective.design.adjoint(G * objective.weight[:, None]) + objective.penalty_gradient(Theta)
             Theta = objective.design.visible(Theta - unit * adam.step(gradient, rate), objective.free)
-            if objective.offset is None:
-                Theta = Theta * (norm / max(float(np.linalg.norm(Theta)), 1e-300))
+            Theta = self._scaled(objective, Theta, norm)
         return best, objective.value(best), limit, False
