@@ -1,10 +1,9 @@
 """Run solvers for an objective.
 
 ``minimize`` splits products (``product``), starts from the fit to an easier problem and leaves out rows of negligible
-weight (``steps``), gives the solvers their turns (``auto``), each from the best model so far, and checks
-oracles and the result (``checks``): the first one whose gap is closed, or the best objective together with the best
-bound of several solvers.
-``minimize_spo`` minimizes the SPO loss by one solver, from the SPO+ fit.
+weight (``steps``), gives the solvers their turns (``auto``), each from the best model so far, and checks oracles and
+the result (``checks``): the first one whose gap is closed, or the best objective together with the best bound of
+several solvers.  ``minimize_spo`` minimizes the SPO loss by one solver, from the SPO+ fit.
 
 Turns
 -----
