@@ -2,8 +2,8 @@
 
 Every sample keeps the few decisions that it has met, with the weights of a convex combination.  One outer iteration:
 
-    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), steps of all samples
-               together (``face``) do so as well, until little is to be gained there
+    improve    sweeps over the samples move the weights of the cached decisions (``kernels.sweep``), and so do steps of
+               all samples together (``face``), until little is to be gained there
     certify    one oracle call for all rows: objective, lower bound, and the gap of the proximal problem
     balance    weights whose moments vanish where no penalty absorbs them (``balance``), for a bound without a charge
     extend     decisions that beat the cached ones are added, those that have been without weight for long are dropped
